@@ -1,10 +1,10 @@
-# Nothing but Go, git and make is needed: every tool is a Go module at a pinned version.
+# Only Go, git and make are needed: every tool is a Go module at a pinned version.
 
 GO ?= go
-# How long "make fuzz" runs each fuzz target.
+# The time for which "make fuzz" runs each fuzz target.
 FUZZTIME ?= 3s
 
-# Tests on PostgreSQL run where FORGEPLANE_TEST_POSTGRES names a server, as within "sh hack/postgres.sh make test".
+# Tests on PostgreSQL run if FORGEPLANE_TEST_POSTGRES names a server, as within "sh hack/postgres.sh make test".
 ifeq ($(FORGEPLANE_TEST_POSTGRES),)
 BUT := , but those on PostgreSQL
 SKIPPED := echo "SKIPPED: the tests on PostgreSQL; this runs them: sh hack/postgres.sh make $(or $(MAKECMDGOALS),test)"
@@ -14,11 +14,11 @@ endif
 
 TOOL := $(GO) tool -modfile=hack/tools/go.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
-MODULES := . hack/controlplane hack/helm hack/tools
+MODULES := . hack/controlplane hack/helm hack/images hack/tools
 
 # Programs that need no C library run everywhere, and one build cache serves all targets.
 export CGO_ENABLED = 0
-# A checkout that git does not trust, or none at all, is to build as well.
+# The build must also work in a checkout that git does not trust, and outside of any checkout.
 export GOFLAGS := $(filter-out -buildvcs=%,$(GOFLAGS)) -buildvcs=false
 
 .DEFAULT_GOAL := help
@@ -33,14 +33,14 @@ help: ## Show the targets.
 	@printf '\nVariables of run: HTTP_PORT KUBE_PORT TLS_PORT HEALTH_PORT DEV_DIR RUN_FLAGS RUN_SPLIT. KUBEBUILDER_ASSETS: see README.md.\n'
 
 .PHONY: run
-run: build controlplane ## Run Forgeplane on this machine, with a control plane of its own and samples.
+run: build controlplane ## Run Forgeplane on this machine, with its own control plane and samples.
 	@exec bin/run
 
 .PHONY: test
-test: build controlplane helm ## Run every test, then each fuzz target for a few seconds.
+test: build controlplane helm ## Run all tests except the long ones, with a control plane.
 	@begun=$$(date +%s); \
-	if $(MAKE) --no-print-directory suites && $(MAKE) --no-print-directory fuzz; \
-	then echo "PASSED: every test and fuzz target$(BUT), in $$(($$(date +%s) - begun)) s"; \
+	if $(MAKE) --no-print-directory suites; \
+	then echo "PASSED: all tests$(BUT), in $$(($$(date +%s) - begun)) s"; \
 	else echo "FAILED: see the lines above that begin with FAIL or ---"; exit 1; fi
 
 .PHONY: bench
@@ -58,7 +58,7 @@ helm: ## Build Helm, which tests the chart, into bin.
 	@$(GO) build -modfile=hack/helm/go.mod -ldflags='-s -w' -o bin/ helm.sh/helm/v4/cmd/helm
 
 .PHONY: controlplane
-controlplane: ## Build the control plane into bin/k8s, where it is missing or not up to date.
+controlplane: ## Build the control plane into bin/k8s, unless it is up to date.
 	@$(GO) run ./hack/build controlplane
 
 .PHONY: generate
@@ -79,31 +79,55 @@ clean: ## Remove what was built. The data of "make run" stays in .dev.
 ##@ Check
 
 .PHONY: verify
-verify: generate manifests ## Fail when generated files, formatting or go.mod are not what they should be, or the tree is not clean.
+verify: generate manifests ## Fail if generated files, formatting or go.mod are not up to date, or if the tree is not clean.
 	@sh hack/verify.sh $(MODULES)
 
 .PHONY: lint
 lint: ## Run the linters, for code and for prose.
 	@$(GO) run ./hack/prose
 	@$(TOOL) golangci-lint run
+	@$(GO) build -tags s3,gcs,azure ./internal/blob ./internal/registry
 
 .PHONY: vulncheck
 vulncheck: ## Look for known vulnerabilities of the dependencies; VULNDB names a copy of the database.
 	@sh hack/vulncheck.sh $(MODULES)
 
-# The tests take the control plane that was built, or the one that the caller names.
+# The tests use the control plane that was built, or the one that the caller names.
 ASSETS = KUBEBUILDER_ASSETS="$${KUBEBUILDER_ASSETS:-$(CURDIR)/bin/k8s}"
 
-# Memory is cheaper than time here: garbage is collected a quarter as often, of the control planes as well. What go vet would say,
-# lint does.
+# Suites that mostly wait begin first, so that the others use the processors meanwhile.
+FIRST := ./test/e2e ./test/conformance ./test/replicas ./test/crash ./test/tenancy ./internal/git/...
+
+# Memory is cheaper than time here, so garbage is collected a quarter as often, also in the control planes. The linters include go vet.
 .PHONY: suites
-suites: ## Run every test, without the fuzz targets; needs build, controlplane and helm.
+suites: ## Run what make test runs, with the programs that were built before.
 	@$(SKIPPED)
-	@$(ASSETS) GOGC=400 sh hack/memory.sh $(GO) test -p 3 -vet=off -timeout 20m ./...
+	@packages=$$($(GO) list ./...) && \
+	$(ASSETS) GOGC=400 sh hack/memory.sh $(GO) test -p 4 -vet=off -timeout 40m $(FIRST) $$(echo "$$packages" | grep -v '/test/toy$$')
+
+.PHONY: toy
+toy: build controlplane ## Add a kind and endpoints to a copy of the source code as CONTRIBUTING.md says, and run their tests.
+	@$(ASSETS) sh hack/memory.sh $(GO) test -count=1 -vet=off -timeout 20m ./test/toy
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME.
 	@sh hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: soak
+soak: toy ## Run the long tests: 200 crashes of each kind, many questions that Git answers too, and each fuzz target for a minute. It takes hours.
+	@$(ASSETS) FORGEPLANE_CRASHES=200 $(GO) test -count=1 -vet=off -timeout 150m ./test/crash -args -ginkgo.timeout=150m
+	@$(ASSETS) FORGEPLANE_TEST_ROUNDS=50 $(GO) test -count=1 -vet=off -timeout 60m ./controllers/storagemove -ginkgo.focus='all projects of a shard'
+	@FORGEPLANE_TEST_ROUNDS=2 $(GO) test -count=1 -vet=off -timeout 60m -run Model ./internal/storagemove
+	@FORGEPLANE_TEST_ROUNDS=10 $(GO) test -count=1 -vet=off -timeout 60m -run agreeWithGit ./apiserver/v4/repositories
+	@sh hack/fuzz.sh 1m
+
+# The packages that decide who can do what, and who holds what.
+DECIDING := ./internal/claim ./internal/codeowners ./internal/ids ./internal/jobtoken ./internal/protection ./apiserver/auth
+
+.PHONY: mutate
+mutate: ## Change the code that decides, and fail if the tests miss more than 5 % of the changes. It takes 15 minutes.
+	@failed=0; for package in $(DECIDING); do echo "$$package"; \
+		$(TOOL) gremlins unleash --threshold-efficacy 95 --output-statuses lt $$package || failed=1; done; exit $$failed
 
 .PHONY: race
 race: build controlplane helm ## Run every test with the race detector, which needs a C compiler.

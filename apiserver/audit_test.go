@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -22,7 +23,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
 )
 
-// audited are the kinds of callers whose requests are looked at; of others there is no more to say.
+// audited returns the kinds of callers whose requests are sent. Other kinds are logged in the same way.
 func audited() map[string]bool {
 	names := map[string]bool{}
 	for _, name := range []string{"no/tokn", "un-/knwn", "ex-/pird", "re-/vokd", "blo-/ckd", "sid-/er", "all", "read/api", "no/User", "clus/adm"} {
@@ -34,7 +35,7 @@ func audited() map[string]bool {
 	return names
 }
 
-// auditor sends requests of the generated tests through an audited door, and remembers what the lines must say and must not.
+// auditor sends the requests of the generated tests through an audited door, and records what the lines must and must not contain.
 type auditor struct {
 	t       *testing.T
 	world   *world
@@ -43,7 +44,7 @@ type auditor struct {
 	secrets []string
 }
 
-// expected is what is known of a request whose line is looked for.
+// expected describes a request that was sent, to compare its line with.
 type expected struct {
 	door   audit.Door
 	sample sample
@@ -51,7 +52,7 @@ type expected struct {
 	status int
 	target string
 	writes bool
-	// wrote is true when something changed by it: a write may find that all is as it is to be.
+	// wrote is true if the request changed something. A write may find that nothing needs to change.
 	wrote bool
 }
 
@@ -86,8 +87,8 @@ func (a *auditor) send(door audit.Door, s sample, c caller) {
 	}
 }
 
-// TestAudit_hasOneLineForEveryWriteAndNoneForReads drives every endpoint of the table, for callers who are let in and who are not.
-func TestAudit_hasOneLineForEveryWriteAndNoneForReads(t *testing.T) {
+// TestAudit_logsEveryWriteOnceAndNoReads calls every endpoint of the table, for callers who are admitted and callers who are refused.
+func TestAudit_logsEveryWriteOnceAndNoReads(t *testing.T) {
 	a := &auditor{t: t, world: newWorld(t, v1alpha1.VisibilityPrivate), lines: audittest.Open(t), sent: map[string]expected{}}
 	a.secrets = []string{"ann:secret", "secret@example.com"}
 	names := audited()
@@ -109,7 +110,7 @@ func TestAudit_hasOneLineForEveryWriteAndNoneForReads(t *testing.T) {
 	for _, e := range audittest.Parse(t, text) {
 		seen[e.Request]++
 		a.compare(e)
-		for i := range e.Objects { // those of the tests are called like their values
+		for i := range e.Objects { // the tokens of the tests are named after their values, which count as secrets
 			if e.Objects[i].Kind == "AccessToken" {
 				e.Objects[i].Name = ""
 			}
@@ -141,7 +142,7 @@ func TestAudit_hasOneLineForEveryWriteAndNoneForReads(t *testing.T) {
 	t.Logf("%d requests, %d writes that succeeded, %d lines, %d secrets", len(a.sent), succeeded, len(seen), len(a.secrets))
 }
 
-// compare holds a line against what was sent.
+// compare compares a line with the request that it describes.
 func (a *auditor) compare(got audit.Event) {
 	want, ok := a.sent[got.Request]
 	if !ok {
@@ -182,7 +183,7 @@ func (a *auditor) compare(got audit.Event) {
 	a.written(what, want, got)
 }
 
-// written checks that a write which succeeded names what it wrote.
+// written checks that the line of a successful write names the objects and refs that it wrote.
 func (a *auditor) written(what string, want expected, got audit.Event) {
 	if want.wrote != (len(got.Objects) > 0 || len(got.Refs) > 0) {
 		a.t.Errorf("%s: something was written: %v, and named: %+v %+v", what, want.wrote, got.Objects, got.Refs)
@@ -199,7 +200,7 @@ func (a *auditor) written(what string, want expected, got audit.Event) {
 	}
 }
 
-func TestAudit_namesWhatAWriteWasAbout(t *testing.T) {
+func TestAudit_namesSubjectAndObject(t *testing.T) {
 	w, lines := newWorld(t, v1alpha1.VisibilityPrivate), audittest.Open(t)
 	handler := lines.Handler(audit.At{Door: audit.REST, Address: func(*http.Request) string { return "" }}, w.handler)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/projects/above%2Fteam%2Fapp/labels/bug", strings.NewReader(`{"color":"blue"}`))
@@ -219,8 +220,8 @@ func TestAudit_namesWhatAWriteWasAbout(t *testing.T) {
 	}
 }
 
-// A server that learns late what others have written refuses at first what it then carries out.
-func TestAudit_saysOfAWriteThatIsLookedAtTwiceHowItEnded(t *testing.T) {
+// A server that has not yet seen the writes of other servers first refuses such a request, and then carries it out.
+func TestAudit_logsFinalResultOfRetriedWrite(t *testing.T) {
 	w, lines := newWorld(t, v1alpha1.VisibilityPrivate), audittest.Open(t)
 	handler := lines.Handler(audit.At{Door: audit.REST, Address: func(*http.Request) string { return "" }}, w.handler)
 	guard := &v1alpha1.ProtectedBranch{
@@ -247,7 +248,7 @@ func TestAudit_saysOfAWriteThatIsLookedAtTwiceHowItEnded(t *testing.T) {
 	}
 }
 
-func TestAudit_hasALineForWhatIsRefusedBeforeItIsRead(t *testing.T) {
+func TestAudit_logsWritesRefusedBeforeTheyAreRead(t *testing.T) {
 	w, lines := newWorld(t, v1alpha1.VisibilityPrivate), audittest.Open(t)
 	limiter := ratelimit.New(ratelimit.Options{Unauthenticated: 1, Clock: clocktesting.NewFakePassiveClock(noon)})
 	handler := lines.Handler(audit.At{Door: audit.REST, Address: func(r *http.Request) string { return limiter.Client(r).String() }}, limiter.Handler(w.handler))
@@ -268,7 +269,7 @@ func TestAudit_hasALineForWhatIsRefusedBeforeItIsRead(t *testing.T) {
 	}
 }
 
-// BenchmarkAudit is what a write costs that is refused for want of a token, with a line and without.
+// BenchmarkAudit measures a write that is refused because it has no token, with and without a line.
 func BenchmarkAudit(b *testing.B) {
 	external, err := url.Parse(familytest.WebURL)
 	if err != nil {
@@ -278,7 +279,7 @@ func BenchmarkAudit(b *testing.B) {
 	cat, clock := declared.Catalog(), clocktesting.NewFakePassiveClock(noon)
 	w := newREST(restOptions{
 		external: external, version: "test", catalog: cat, guard: auth.NewGuard(auth.NewAuthenticator(cat, clock, nil), cat, nil),
-		log: logr.Discard(), clock: clock, home: "home",
+		log: logr.Discard(), clock: clock, home: "home", maintain: func(types.NamespacedName) bool { return true },
 	})
 	lines := audittest.Open(b)
 	for name, log := range map[string]*audit.Log{"without": nil, "with": lines.Log} {

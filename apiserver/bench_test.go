@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -23,8 +24,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
 
-// BenchmarkREST serves the requests that make bench counts, without a network, and reports what each allocates. The rows
-// that end in "changing" are of a forge in which an object changes before every request, so that nothing is remembered.
+// BenchmarkREST serves the requests that "make bench" measures, without a network, and reports what each allocates. In the rows that end
+// in "changing", an object changes before every request, so that no answer comes from a cache.
 func BenchmarkREST(b *testing.B) {
 	const projects, rules, labels, first = 2500, 45, 200, 100_000
 	w := catalogtest.New(b, declared(v1alpha1.VisibilityPrivate)...)
@@ -55,7 +56,7 @@ func BenchmarkREST(b *testing.B) {
 	cat, clock, ids := w.Catalog(), clocktesting.NewFakePassiveClock(noon), &counter{last: 1 << 20}
 	handler := newREST(restOptions{
 		external: external, version: "test", catalog: cat, guard: auth.NewGuard(auth.NewAuthenticator(cat, clock, nil), cat, nil),
-		writer: store.NewWriter(declare.NewWriter(nil, nil, ids)), ids: ids, subscriptions: subscription.New(db, clock), uses: tokenuse.New(db), log: logr.Discard(), clock: clock, home: "home",
+		writer: store.NewBackend(declare.NewWriter(nil, nil, ids), cat, ""), ids: ids, subscriptions: subscription.New(db, clock), uses: tokenuse.New(db), log: logr.Discard(), clock: clock, home: "home", maintain: func(types.NamespacedName) bool { return true },
 		credentials: credential.NewStore(w.Reader(), familytest.Namespace),
 	})
 	for _, path := range []string{

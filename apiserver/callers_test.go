@@ -7,24 +7,25 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/bottoken"
 )
 
 // caller is a kind of caller, a column of the table.
 type caller struct {
-	// group and name head the column; a name takes two lines where it has a slash.
+	// group and name are the head of the column. A slash in a name is a line break.
 	group, name string
-	// sign makes a request one of the caller's. The subject is what it is about: "project", "group" or "instance".
+	// sign adds the caller's credentials to a request. The subject is what the request is about: "project", "group" or "instance".
 	sign func(r *http.Request, subject string) *http.Request
-	// user is the id of whom the caller acts as, for what somebody may do with himself alone; 0 for nobody.
+	// user is the id of the user whom the caller acts as, for requests that users may only make about themselves; 0 for no user.
 	user func(subject string) int64
 }
 
-// String is how a failure names the caller.
+// String returns the name of the caller in failures.
 func (c caller) String() string {
 	return strings.TrimPrefix(c.group+", "+strings.NewReplacer("-/", "", "/", " ").Replace(c.name), ", ")
 }
 
-// Whoever calls about the installation as a whole is somebody with a role in the project.
+// place returns the place in which callers have their roles. For requests about the whole instance it is the project.
 func place(subject string) string {
 	if subject == "group" {
 		return "group"
@@ -36,7 +37,7 @@ func nobody(string) int64 { return 0 }
 
 func is(id int64) func(string) int64 { return func(string) int64 { return id } }
 
-// withToken returns a caller who shows a token.
+// withToken returns a caller who presents a token.
 func withToken(group, name, value string, user func(string) int64) caller {
 	return caller{group, name, func(r *http.Request, _ string) *http.Request {
 		r.Header.Set("PRIVATE-TOKEN", value)
@@ -49,7 +50,7 @@ var short = map[v1alpha1.Role]string{
 	v1alpha1.RoleMaintainer: "Main/tain", v1alpha1.RoleOwner: "Own-/er",
 }
 
-// known returns a caller with a role who shows a token.
+// known returns a caller with a role who presents a token.
 func known(group string, r v1alpha1.Role, in func(subject string) string) caller {
 	return caller{group, short[r], func(req *http.Request, subject string) *http.Request {
 		req.Header.Set("PRIVATE-TOKEN", familytest.Value(member(in(subject), r)))
@@ -65,6 +66,16 @@ func identity(name string, of func(subject string) string, user func(string) int
 }
 
 func always(text string) func(string) string { return func(string) string { return text } }
+
+// bot returns a caller who presents the token of a bot of the project or group that requests are about, or always that of the other bot.
+func bot(name string, token func(subject string) int64) caller {
+	return caller{"bot of", name, func(r *http.Request, subject string) *http.Request {
+		r.Header.Set("PRIVATE-TOKEN", botValue(token(subject)))
+		return r
+	}, func(subject string) int64 {
+		return bottoken.UserID(&v1alpha1.BotToken{Spec: v1alpha1.BotTokenSpec{ID: token(subject)}})
+	}}
+}
 
 const directly, throughGroup = "direct member", "member of the group above"
 
@@ -90,7 +101,18 @@ func callers() []caller {
 	for _, r := range roles {
 		all = append(all, known(throughGroup, r, always("above")))
 	}
-	all = append(all, withToken("adm", "all", familytest.Value("admin"), is(1)))
+	all = append(all,
+		withToken("via", "sha-/re", familytest.Value("friend"), is(4)),
+		withToken("ext", "ern-/al", familytest.Value("external"), is(5)),
+		withToken("aud", "it-/or", familytest.Value("auditor"), is(6)),
+		bot(short[v1alpha1.RoleMaintainer], func(subject string) int64 {
+			if place(subject) == "group" {
+				return groupBotID
+			}
+			return projectBotID
+		}),
+		bot("oth-/er", is(otherBotID)),
+		withToken("adm", "all", familytest.Value("admin"), is(1)))
 	for _, s := range scopes {
 		all = append(all, withToken(byScope, inTwoLines[s], "scope-"+string(s), is(1)))
 	}
@@ -108,5 +130,5 @@ func callers() []caller {
 	)
 }
 
-// byScope heads the columns of tokens of one scope each, which are the administrator's: nothing else keeps them out.
+// byScope is the head of the columns of tokens with one scope each. They belong to the administrator, so only the scope limits them.
 const byScope = "administrator's token of scope"

@@ -63,7 +63,7 @@ func (g *gitAccess) known(c auth.Caller, err error) (githttp.Caller, error) {
 	for i, s := range c.Scopes {
 		scopes[i] = string(s)
 	}
-	return githttp.Caller{UserID: c.User.RESTID(), Scopes: scopes, Who: c}, nil
+	return githttp.Caller{UserID: c.User.RESTID(), Key: c.Key(), Scopes: scopes, Who: c}, nil
 }
 
 // Find returns a project as a caller sees it now.
@@ -131,6 +131,10 @@ func unusable(err error) error {
 
 // rules reads the protections as they are when the push is decided, not when it began.
 func (g *gitAccess) rules(ctx context.Context, p *v1alpha1.Project, branches []string) ([]protection.Rule, error) {
+	p, err := g.catalog.Current(ctx, p)
+	if err != nil {
+		return nil, err
+	}
 	scope, err := g.catalog.ProjectScope(ctx, p)
 	if err != nil {
 		return nil, err

@@ -26,20 +26,20 @@ import (
 )
 
 const (
-	// greedy is how many requests one client has at once whose answers it does not take, or whose bodies it does not finish. busy is how
-	// many it has with short answers.
+	// greedy is the number of simultaneous requests of one client that does not read their answers, or does not finish their bodies. busy is
+	// the number of such requests if the answers are short.
 	greedy, busy = 12, 192
-	// atOnce is how many are sent before one of them is answered.
+	// atOnce is the number of requests that are sent before one of them is answered.
 	atOnce = 32
-	// room is what the server may hold for all, share of it what for one client, and remembered what it remembers of repositories besides.
-	// besides is what all else takes that a request needs.
+	// room is the memory that the server may hold for all clients, share its part for one client, remembered the size of the cache of
+	// repositories, and besides the memory that requests need for everything else.
 	room, share, remembered, besides = 96 << 20, room / 4, 64 << 20, 16 << 20
 	// unfinished is the length of a body without its last byte.
 	unfinished = 4<<20 - 1
 )
 
-// hoard is a repository with much in it: greedy files of 12 MiB, which compress well, busy files of less than 1 MiB, and a branch with
-// 5 MiB of text that main does not have. Each byte of the text takes six in JSON.
+// hoard creates a repository with large contents: greedy files of 12 MiB, which compress well, busy files of less than 1 MiB, and a branch
+// with 5 MiB of text that main does not have. Each byte of the text takes six bytes in JSON.
 func hoard(t *testing.T) (c *gittest.Client, blobs, short []string) {
 	t.Helper()
 	c = history(t)
@@ -63,9 +63,9 @@ func hoard(t *testing.T) (c *gittest.Client, blobs, short []string) {
 	return c, blobs, short
 }
 
-// heap is how much of the heap is in use.
+// heap returns the number of bytes of the heap that are in use.
 func heap() int64 {
-	for range 3 { // what a sync.Pool has goes with the second
+	for range 3 { // a sync.Pool is empty only after the second collection
 		runtime.GC()
 	}
 	var m runtime.MemStats
@@ -73,8 +73,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// ask sends the head of a request and a part of its body, and returns the status when the answer begins; nothing more is read of it until
-// the test ends. It is 0 where the server has closed the connection, so that a client that goes on sending may miss the answer.
+// ask sends the head of a request and a part of its body, and returns the status when the answer begins. It does not read the rest of the
+// answer before the test ends. The status is 0 if the server closed the connection while the client was still sending.
 func ask(t *testing.T, address, head string, body []byte) (status int) {
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
 	if err != nil {
@@ -82,32 +82,32 @@ func ask(t *testing.T, address, head string, body []byte) (status int) {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.(*net.TCPConn).SetReadBuffer(16 << 10)
-	go func() { // it ends with the connection
+	go func() { // this ends when the connection is closed
 		_, _ = io.WriteString(conn, head)
 		_, _ = conn.Write(body)
 	}()
-	answer, err := http.ReadResponse(bufio.NewReaderSize(conn, 4<<10), nil) // that it is not read is the attack
+	answer, err := http.ReadResponse(bufio.NewReaderSize(conn, 4<<10), nil) // the attack is that the client does not read the rest
 	if err != nil {
 		return 0
 	}
 	return answer.StatusCode
 }
 
-// hoarding is a way to have the server hold something for one client.
+// hoarding is a way to make the server hold memory for one client.
 type hoarding struct {
 	name string
-	// request is the head of the nth of number that the client has, and open says how many of them are not answered in the end.
+	// request returns the head of the nth request. The client sends number requests, of which open are never answered.
 	request      func(n int) string
 	number, open int
-	// refused is the answer to those that are refused, sends says that they have bodies, and are sent on, and most how much more of the heap is in use.
+	// refused is the status of refused requests. sends is true if the requests have bodies. most is the growth of the heap that the test allows.
 	refused int
 	sends   bool
 	most    int64
-	// path is what another one asks for meanwhile.
+	// path is the path that another client requests at the same time.
 	path string
 }
 
-func TestMemory_isBoundedWhateverOneClientDoesNotTake(t *testing.T) {
+func TestMemory_isBoundedForClientThatStopsReading(t *testing.T) {
 	limits := fair.Of(room, 25, 25)
 	limits.Wait = 200 * time.Millisecond
 	engine := git.Options{Memory: fair.NewMemory("test", limits), Slots: git.DefaultSlots()}
@@ -127,7 +127,7 @@ func TestMemory_isBoundedWhateverOneClientDoesNotTake(t *testing.T) {
 		return fmt.Sprintf("%s HTTP/1.1\r\nHost: x\r\nPRIVATE-TOKEN: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", request,
 			familytest.Value(member("group", v1alpha1.RoleMaintainer)), unfinished+1)
 	}
-	const encoded = 18 << 20 // the comparison
+	const encoded = 18 << 20 // the size of the comparison in JSON
 	for _, tt := range []hoarding{
 		{"files", func(n int) string { return get(at(blobs[n]) + "/raw") }, greedy, 0, http.StatusOK, false, remembered + share, at(blobs[0]) + "/raw"},
 		{"short files", func(n int) string { return get(at(short[n]) + "/raw") }, busy, 0, http.StatusTooManyRequests, false, remembered + share, at(short[0])},
@@ -140,16 +140,16 @@ func TestMemory_isBoundedWhateverOneClientDoesNotTake(t *testing.T) {
 	}
 }
 
-// try has a client hoard, and another one ask for the same.
+// try sends the requests of the client that hoards memory, and then a request of another client.
 func (tt *hoarding) try(t *testing.T, handler http.Handler) {
 	server := httptest.NewUnstartedServer(handler)
 	server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		_ = c.(*net.TCPConn).SetWriteBuffer(16 << 10) // as little as it is far away
+		_ = c.(*net.TCPConn).SetWriteBuffer(16 << 10) // small, as if the client were far away
 		return ctx
 	}
 	server.Start()
 	t.Cleanup(server.CloseClientConnections)
-	var body []byte // one for all of them, which the client holds
+	var body []byte // shared by all requests, because the client is in the same process
 	if tt.sends {
 		body = bytes.Repeat([]byte(" "), unfinished)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
-// TestWhatCostsMuchIsHadFiveTimesAMinute counts archives of all forms together, and of files only the large ones.
-func TestWhatCostsMuchIsHadFiveTimesAMinute(t *testing.T) {
+// TestCostlyEndpoints_areServedFiveTimesAMinute counts archives of all formats together, and only large files.
+func TestCostlyEndpoints_areServedFiveTimesAMinute(t *testing.T) {
 	w := newWorld(t, v1alpha1.VisibilityPublic)
 	c := history(t)
 	c.Commit(t, "large", strings.Repeat("0123456789abcde\n", 10<<16+1))

@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-func TestAnswersAreCountedByRoute(t *testing.T) {
+func TestRequestMetrics_countAnswersByRoute(t *testing.T) {
 	g := NewWithT(t)
 	m := newRequestMetrics()
 	for e := range newWorld(t, v1alpha1.VisibilityPrivate).handler.Endpoints() {

@@ -14,13 +14,13 @@ import (
 // operation is an endpoint as the OpenAPI document describes it, with a request that succeeds.
 type operation struct {
 	sample sample
-	// path and query have the names of the parameters there; form those of a form, with brackets.
+	// path, query and form are the names of the parameters in the path, the query and a form. Names in a form have brackets.
 	path, query, form []string
-	// properties lead to those of a JSON body; an element of a list is "[]".
+	// properties are the ways to the properties of a JSON body. An element of a list is "[]".
 	properties [][]string
 }
 
-// described is the part of a description that is of use here.
+// described is the part of an operation in the document that these tests use.
 type described struct {
 	Parameters []struct {
 		Name, In string
@@ -30,7 +30,7 @@ type described struct {
 	}
 }
 
-// shape is a schema, as far as it leads to others.
+// shape is the part of a schema that contains other schemas.
 type shape struct {
 	Properties map[string]shape
 	Items      *shape
@@ -70,7 +70,7 @@ func operations(t *testing.T, h *endpoint.Handler) []operation {
 	return all
 }
 
-// leaves are the ways to each property, and to those within it.
+// leaves returns the ways to all properties, including nested ones.
 func (s shape) leaves(way []string) [][]string {
 	var all [][]string
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
@@ -87,7 +87,7 @@ func (s shape) leaves(way []string) [][]string {
 	return all
 }
 
-// with returns the sample's body with a property set to a text of JSON, which need not be any.
+// with returns the sample's body with other values of some properties. The values should be JSON, but can be malformed.
 func (op operation) with(values map[string]string) string {
 	properties := map[string]json.RawMessage{}
 	if op.sample.body != "" {
@@ -113,7 +113,7 @@ func (op operation) with(values map[string]string) string {
 	return b.String()
 }
 
-// at returns the property of the body that a way begins with, and a text of JSON for it that has the value at the end.
+// at returns the first property of a way, and a value for it in JSON in which the way leads to the given value.
 func at(way []string, value string) (name, text string) {
 	text = value
 	for _, step := range slices.Backward(way[1:]) {
@@ -127,7 +127,7 @@ func at(way []string, value string) (name, text string) {
 	return way[0], text
 }
 
-// asForm is the sample's body as a form.
+// asForm returns the sample's body as a form.
 func (op operation) asForm() url.Values {
 	form := url.Values{}
 	properties := map[string]any{}

@@ -27,16 +27,16 @@ import (
 	"github.com/forgeplane/forgeplane/internal/hook/hooktest"
 )
 
-// TestMain is the hook as well.
+// TestMain lets the test binary also run as the hook.
 func TestMain(m *testing.M) { hooktest.Main(m) }
 
-// pushing is what serves pushes, by what is declared.
+// pushing is a server of pushes to a project among declared objects.
 type pushing struct {
 	declared *catalogtest.World
 	clock    *clocktesting.FakePassiveClock
 	handler  http.Handler
 	repo     *git.Repository
-	client   *gittest.Client // has what the repository has
+	client   *gittest.Client // has the content of the repository
 }
 
 func newPushing(t *testing.T) *pushing {
@@ -63,7 +63,7 @@ func newPushing(t *testing.T) *pushing {
 	return p
 }
 
-// held is a body that stops half-way until it is let go on.
+// held is a body that pauses after some bytes until the test resumes it.
 type held struct {
 	io.ReadCloser
 	left   int
@@ -87,8 +87,8 @@ func (h *held) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A push that is sent half-way, when something changes, is decided by what holds when all of it is there.
-func TestPush_isDecidedByWhatHoldsWhenAllOfItHasArrived(t *testing.T) {
+// Changes while a push is sent must count when the server decides on the push.
+func TestPush_isAuthorizedWhenAllOfItHasArrived(t *testing.T) {
 	who := member("project", v1alpha1.RoleDeveloper)
 	for about, tt := range map[string]struct {
 		change func(p *pushing)
@@ -171,7 +171,7 @@ func TestPush_isDecidedByWhatHoldsWhenAllOfItHasArrived(t *testing.T) {
 	}
 }
 
-// try returns what git says, be it good or bad.
+// try returns the output of git, whether it succeeds or fails.
 func try(c *gittest.Client, args ...string) string {
 	out, err := c.Try(args...)
 	if err != nil {

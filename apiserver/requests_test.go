@@ -12,10 +12,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/feature"
 )
 
-// sample is a request that succeeds, if its caller is let in.
+// sample is a request that succeeds if its caller is admitted.
 type sample struct {
 	endpoint *endpoint.Endpoint
-	// note tells several samples of one endpoint from each other.
+	// note distinguishes several samples of one endpoint.
 	note string
 	// body is JSON; empty for none. In it, {user} stands for the id of the caller.
 	body string
@@ -23,9 +23,9 @@ type sample struct {
 	names map[string]string
 	// own are the parameters of the path that name the caller, or an object that belongs to the caller.
 	own map[string]func(user int64) int64
-	// in says in which place direct members have their roles, if the path does not say it: "group".
+	// in is the place in which direct members have their roles, if it does not follow from the path: "group".
 	in string
-	// refused says that the request succeeds for nobody.
+	// refused is true if the request does not succeed for any caller.
 	refused bool
 }
 
@@ -51,7 +51,7 @@ func (s sample) subject() string {
 	}
 }
 
-// text returns the body of the request of a user.
+// text returns the body of the request for a user.
 func (s sample) text(user int64) string {
 	if user == 0 {
 		user = targetID
@@ -59,7 +59,7 @@ func (s sample) text(user int64) string {
 	return strings.ReplaceAll(s.body, "{user}", strconv.FormatInt(user, 10))
 }
 
-// target returns the path of the request of a user.
+// target returns the path of the request for a user.
 func (s sample) target(user int64) string {
 	segments := strings.Split(s.endpoint.Path(), "/")
 	for i, segment := range segments {
@@ -71,12 +71,16 @@ func (s sample) target(user int64) string {
 			segments[i] = strconv.FormatInt(own(user), 10)
 			continue
 		}
+		if strings.HasPrefix(s.endpoint.Path(), "/groups/") {
+			segments[i] = cmp.Or(s.names[key], namedInGroup[key], named[key])
+			continue
+		}
 		segments[i] = cmp.Or(s.names[key], named[key])
 	}
 	return strings.Join(segments, "/")
 }
 
-// absent returns a sample that names, instead of the object that this one is about, an object that does not exist.
+// absent returns a sample that names an object that does not exist, instead of the object that this sample is about.
 func (s sample) absent() sample {
 	const id = "9999"
 	if len(s.names) > 0 {
@@ -86,8 +90,11 @@ func (s sample) absent() sample {
 		}
 		return s
 	}
-	for _, known := range []int{projectID, groupID} {
-		s.body = strings.ReplaceAll(s.body, fmt.Sprintf(`_id":%d}`, known), `_id":`+id+`}`)
+	for _, known := range []int{projectID, groupID, hiddenGroupID} {
+		if named := fmt.Sprintf(`_id":%d}`, known); strings.Contains(s.body, named) {
+			s.body = strings.ReplaceAll(s.body, named, `_id":`+id+`}`)
+			return s
+		}
 	}
 	if segments := strings.Split(s.endpoint.Path(), "/"); len(segments) > 2 {
 		s.names = map[string]string{segments[1] + "/" + segments[2]: id}
@@ -98,76 +105,121 @@ func (s sample) absent() sample {
 // named are the parameters of paths, by the segment before them. All callers get 404 from an endpoint whose parameters are not listed here,
 // which the test reports.
 var named = map[string]string{
-	"features/{name}":               feature.SSHCertificates,
-	"projects/{id}":                 strconv.Itoa(projectID),
-	"groups/{id}":                   strconv.Itoa(groupID),
-	"namespaces/{namespace}":        strconv.Itoa(groupID),
-	"users/{id}":                    strconv.Itoa(targetID),
-	"users/{user_id}":               strconv.Itoa(targetID),
-	"members/{user_id}":             strconv.Itoa(targetID),
-	"all/{user_id}":                 strconv.Itoa(targetID),
-	"deploy_keys/{key_id}":          strconv.Itoa(keyID),
-	"protected_branches/{name}":     "main",
-	"labels/{label_id}":             "bug",
-	"triggers/{trigger_id}":         strconv.Itoa(triggerID),
-	"badges/{badge_id}":             strconv.Itoa(badgeID),
-	"allowlist/{target_project_id}": strconv.Itoa(otherProjectID),
-	"remote_mirrors/{mirror_id}":    strconv.Itoa(mirrorID),
-	"personal_access_tokens/{id}":   strconv.Itoa(targetTokenID),
-	"blobs/{sha}":                   blobID,
-	"branches/{branch}":             "topic",
-	"tags/{tag_name}":               "v1.0.0",
-	"commits/{sha}":                 "main",
-	"files/{file_path}":             "README.md",
+	"features/{name}":                                  feature.SSHCertificates,
+	"projects/{id}":                                    strconv.Itoa(projectID),
+	"groups/{id}":                                      strconv.Itoa(groupID),
+	"namespaces/{namespace}":                           strconv.Itoa(groupID),
+	"users/{id}":                                       strconv.Itoa(targetID),
+	"users/{user_id}":                                  strconv.Itoa(targetID),
+	"members/{user_id}":                                strconv.Itoa(targetID),
+	"all/{user_id}":                                    strconv.Itoa(targetID),
+	"share/{group_id}":                                 strconv.Itoa(invitedID),
+	"deploy_keys/{key_id}":                             strconv.Itoa(keyID),
+	"protected_branches/{name}":                        "main",
+	"labels/{label_id}":                                "bug",
+	"triggers/{trigger_id}":                            strconv.Itoa(triggerID),
+	"access_tokens/{token_id}":                         strconv.Itoa(projectTokenID),
+	"badges/{badge_id}":                                strconv.Itoa(badgeID),
+	"allowlist/{target_project_id}":                    strconv.Itoa(otherProjectID),
+	"groups_allowlist/{target_group_id}":               strconv.Itoa(friendsID),
+	"fork/{forked_from_id}":                            strconv.Itoa(otherProjectID),
+	"repository_storage_moves/{repository_storage_id}": strconv.Itoa(moveID),
+	"project_repository_storage_moves/{repository_storage_id}": strconv.Itoa(moveID),
+	"repositories/{repository_id}":                             "1",
+	"repositories/{id}":                                        "1",
+	"remote_mirrors/{mirror_id}":                               strconv.Itoa(mirrorID),
+	"personal_access_tokens/{id}":                              strconv.Itoa(targetTokenID),
+	"blobs/{sha}":                                              blobID,
+	"branches/{branch}":                                        "topic",
+	"tags/{tag_name}":                                          "v1.0.0",
+	"commits/{sha}":                                            "signed",
+	"files/{file_path}":                                        "README.md",
 }
 
-// bodies are what the requests say that have to say something.
+// namedInGroup are those that differ below /groups.
+var namedInGroup = map[string]string{
+	"labels/{label_id}":         "urgent",
+	"access_tokens/{token_id}":  strconv.Itoa(groupTokenID),
+	"badges/{badge_id}":         strconv.Itoa(groupBadgeID),
+	"protected_branches/{name}": "stable",
+}
+
+// others are the parameters of paths that differ from those in named for one endpoint.
+var others = map[string]map[string]string{
+	"POST /users/{id}/unban": {"users/{id}": strconv.Itoa(bannedID)},
+}
+
+// bodies are the bodies of the requests that need one.
 var bodies = map[string]string{
-	"POST /features/{name}": `{"value":true}`,
-	"POST /users":           `{"email":"new@forge.example","name":"New","username":"new"}`,
-	"PUT /users/{id}":       `{"name":"Renamed"}`,
-	"POST /users/{user_id}/personal_access_tokens": `{"name":"new","scopes":["api"]}`,
-	"POST /groups":                                   `{"name":"New","path":"new"}`,
-	"PUT /groups/{id}":                               `{"description":"Changed"}`,
-	"POST /projects":                                 `{"name":"New"}`,
-	"PUT /projects/{id}":                             `{"description":"Changed"}`,
-	"POST /projects/{id}/members":                    fmt.Sprintf(`{"user_id":%d,"access_level":10}`, newcomerID),
-	"POST /groups/{id}/members":                      fmt.Sprintf(`{"user_id":%d,"access_level":10}`, newcomerID),
-	"PUT /projects/{id}/members/{user_id}":           `{"access_level":20}`,
-	"PUT /groups/{id}/members/{user_id}":             `{"access_level":20}`,
-	"POST /projects/{id}/deploy_keys":                fmt.Sprintf(`{"title":"New","key":%q}`, newPublicKey),
-	"PUT /projects/{id}/deploy_keys/{key_id}":        `{"title":"Renamed"}`,
-	"POST /projects/{id}/protected_branches":         `{"name":"release/*"}`,
-	"PATCH /projects/{id}/protected_branches/{name}": `{"allow_force_push":true}`,
-	"POST /projects/{id}/triggers":                   `{"description":"New"}`,
-	"PUT /projects/{id}/triggers/{trigger_id}":       `{"description":"Renamed"}`,
-	"GET /projects/{id}/badges/render":               `{"link_url":"https://ci.example","image_url":"https://ci.example/%{commit_sha}"}`,
-	"POST /projects/{id}/badges":                     `{"link_url":"https://ci.example/%{project_path}","image_url":"https://ci.example/a.svg"}`,
-	"PUT /projects/{id}/badges/{badge_id}":           `{"name":"Renamed"}`,
-	"PATCH /projects/{id}/job_token_scope":           `{"enabled":false}`,
-	"POST /projects/{id}/job_token_scope/allowlist":  fmt.Sprintf(`{"target_project_id":%d}`, thirdProjectID),
-	"POST /projects/{id}/remote_mirrors":             `{"url":"https://ann:secret@example.com/app.git","enabled":true}`,
-	"PUT /projects/{id}/remote_mirrors/{mirror_id}":  `{"keep_divergent_refs":true}`,
-	"POST /projects/{id}/labels":                     `{"name":"new","color":"red"}`,
-	"PUT /projects/{id}/labels/{label_id}":           `{"color":"red"}`,
-	"PUT /projects/{id}/labels":                      `{"name":"bug","color":"red"}`,
-	"DELETE /projects/{id}/labels":                   `{"name":"bug"}`,
-	"PUT /projects/{id}/labels/promote":              `{"name":"bug"}`,
-	"GET /projects/{id}/repository/compare":          `{"from":"main~1","to":"main"}`,
-	"GET /projects/{id}/repository/changelog":        `{"version":"1.1.0"}`,
-	"POST /projects/{id}/repository/changelog":       `{"version":"1.1.0","branch":"topic"}`,
-	"GET /projects/{id}/repository/merge_base":       `{"refs":["main","HEAD"]}`,
-	"POST /projects/{id}/repository/branches":        `{"branch":"new","ref":"main"}`,
-	"POST /projects/{id}/repository/tags":            `{"tag_name":"v1.1.0","ref":"main"}`,
+	"POST /features/{name}":                                            `{"value":true}`,
+	"PUT /application/settings":                                        `{"default_projects_limit":5}`,
+	"POST /users":                                                      `{"email":"new@forge.example","name":"New","username":"new"}`,
+	"PUT /users/{id}":                                                  `{"name":"Renamed"}`,
+	"POST /users/{user_id}/personal_access_tokens":                     `{"name":"new","scopes":["api"]}`,
+	"POST /groups":                                                     `{"name":"New","path":"new"}`,
+	"PUT /groups/{id}":                                                 `{"description":"Changed"}`,
+	"POST /projects":                                                   `{"name":"New"}`,
+	"PUT /projects/{id}":                                               `{"description":"Changed"}`,
+	"POST /projects/{id}/members":                                      fmt.Sprintf(`{"user_id":%d,"access_level":10}`, newcomerID),
+	"POST /groups/{id}/members":                                        fmt.Sprintf(`{"user_id":%d,"access_level":10}`, newcomerID),
+	"POST /projects/{id}/share":                                        fmt.Sprintf(`{"group_access":10,"group_id":%d}`, friendsID),
+	"POST /groups/{id}/share":                                          fmt.Sprintf(`{"group_access":10,"group_id":%d}`, friendsID),
+	"PUT /projects/{id}/members/{user_id}":                             `{"access_level":20}`,
+	"PUT /groups/{id}/members/{user_id}":                               `{"access_level":20}`,
+	"POST /projects/{id}/deploy_keys":                                  fmt.Sprintf(`{"title":"New","key":%q}`, newPublicKey),
+	"PUT /projects/{id}/deploy_keys/{key_id}":                          `{"title":"Renamed"}`,
+	"POST /projects/{id}/protected_branches":                           `{"name":"release/*"}`,
+	"PATCH /projects/{id}/protected_branches/{name}":                   `{"allow_force_push":true}`,
+	"POST /projects/{id}/triggers":                                     `{"description":"New"}`,
+	"PUT /projects/{id}/triggers/{trigger_id}":                         `{"description":"Renamed"}`,
+	"GET /projects/{id}/badges/render":                                 `{"link_url":"https://ci.example","image_url":"https://ci.example/%{commit_sha}"}`,
+	"POST /projects/{id}/badges":                                       `{"link_url":"https://ci.example/%{project_path}","image_url":"https://ci.example/a.svg"}`,
+	"PUT /projects/{id}/badges/{badge_id}":                             `{"name":"Renamed"}`,
+	"PATCH /projects/{id}/job_token_scope":                             `{"enabled":false}`,
+	"POST /projects/{id}/job_token_scope/groups_allowlist":             fmt.Sprintf(`{"target_group_id":%d}`, invitedID),
+	"POST /projects/{id}/job_token_scope/allowlist":                    fmt.Sprintf(`{"target_project_id":%d}`, thirdProjectID),
+	"POST /projects/{id}/remote_mirrors":                               `{"url":"https://ann:secret@example.com/app.git","enabled":true}`,
+	"PUT /projects/{id}/remote_mirrors/{mirror_id}":                    `{"keep_divergent_refs":true}`,
+	"POST /projects/{id}/labels":                                       `{"name":"new","color":"red"}`,
+	"PUT /projects/{id}/labels/{label_id}":                             `{"color":"red"}`,
+	"PUT /projects/{id}/labels":                                        `{"name":"bug","color":"red"}`,
+	"DELETE /projects/{id}/labels":                                     `{"name":"bug"}`,
+	"PUT /projects/{id}/labels/promote":                                `{"name":"bug"}`,
+	"POST /groups/{id}/labels":                                         `{"name":"new","color":"red"}`,
+	"PUT /groups/{id}/labels/{label_id}":                               `{"color":"red"}`,
+	"PUT /groups/{id}/labels":                                          `{"name":"urgent","color":"red"}`,
+	"DELETE /groups/{id}/labels":                                       `{"name":"urgent"}`,
+	"GET /groups/{id}/badges/render":                                   `{"link_url":"https://ci.example","image_url":"https://ci.example/%{project_path}"}`,
+	"POST /groups/{id}/badges":                                         `{"link_url":"https://ci.example/%{project_path}","image_url":"https://ci.example/a.svg"}`,
+	"PUT /groups/{id}/badges/{badge_id}":                               `{"name":"Renamed"}`,
+	"POST /groups/{id}/protected_branches":                             `{"name":"release/*"}`,
+	"PATCH /groups/{id}/protected_branches/{name}":                     `{"allow_force_push":true}`,
+	"GET /projects/{id}/repository/compare":                            `{"from":"main~1","to":"main"}`,
+	"GET /projects/{id}/repository/changelog":                          `{"version":"1.1.0"}`,
+	"POST /projects/{id}/repository/changelog":                         `{"version":"1.1.0","branch":"topic"}`,
+	"GET /projects/{id}/repository/merge_base":                         `{"refs":["main","HEAD"]}`,
+	"POST /projects/{id}/repository/branches":                          `{"branch":"new","ref":"main"}`,
+	"POST /projects/{id}/repository/tags":                              `{"tag_name":"v1.1.0","ref":"main"}`,
+	"POST /project_repository_storage_moves":                           `{"source_storage_name":"shard"}`,
+	"POST /projects/{id}/repository_storage_moves":                     `{"destination_storage_name":"shard"}`,
+	"DELETE /projects/{id}/registry/repositories/{repository_id}/tags": `{"name_regex_delete":"nothing"}`,
+	"PUT /user/avatar":                                                 `{"avatar":""}`,
+	"PUT /projects/{id}/transfer":                                      fmt.Sprintf(`{"namespace":%d}`, roomID),
+	"POST /projects/{id}/access_tokens":                                `{"name":"Robot","scopes":["api"],"access_level":30}`,
+	"POST /groups/{id}/access_tokens":                                  `{"name":"Robot","scopes":["api"],"access_level":30}`,
 
 	"GET /projects/{id}/repository/files/{file_path}":    `{"ref":"main"}`,
 	"POST /projects/{id}/repository/files/{file_path}":   `{"branch":"bare","commit_message":"New","content":"new"}`,
 	"PUT /projects/{id}/repository/files/{file_path}":    `{"branch":"topic","commit_message":"Change","content":"changed"}`,
 	"DELETE /projects/{id}/repository/files/{file_path}": `{"branch":"topic","commit_message":"Delete"}`,
-	"POST /projects/{id}/repository/commits":             `{"branch":"topic","commit_message":"New","actions":[]}`,
+	"POST /markdown":                         `{"text":"# Hello"}`,
+	"POST /projects/{id}/repository/commits": `{"branch":"topic","commit_message":"New","actions":[]}`,
 }
 
-// variants are further samples of endpoints whose answer depends on what exactly the request asks for.
+// idle are the endpoints whose request without a note has nothing to do for any caller.
+var idle = map[string]bool{"DELETE /projects/{id}/fork": true}
+
+// variants are further samples of endpoints whose answer depends on the parameters of the request.
 var variants = map[string][]sample{
 	"GET /users/{id}": {ownUser("users/{id}")},
 	"POST /users/{user_id}/personal_access_tokens": {{
@@ -185,9 +237,20 @@ var variants = map[string][]sample{
 		{note: "by its path", names: map[string]string{"groups/{id}": "above%2Fteam"}},
 		{note: "an id that is too large", names: map[string]string{"groups/{id}": "99999999999999999999"}, refused: true},
 	},
+	"POST /markdown": {{note: "about a project", in: "project", body: fmt.Sprintf(`{"text":"x","project":%q}`, strconv.Itoa(projectID))}},
+	"GET /users/{user_id}/projects": {{
+		note: "of a user without a public project", names: map[string]string{"users/{user_id}": strconv.Itoa(newcomerID)},
+	}},
+	"GET /namespaces/{namespace}/exists": {
+		{note: "below a group", body: fmt.Sprintf(`{"parent_id":%d}`, aboveID), names: map[string]string{"namespaces/{namespace}": "team"}},
+	},
 	"GET /namespaces/{namespace}": {{note: "by its path", names: map[string]string{"namespaces/{namespace}": "above%2Fteam"}}},
 	"POST /groups":                {{note: "below a group", in: "group", body: fmt.Sprintf(`{"name":"New","path":"new","parent_id":%d}`, groupID)}},
 	"POST /projects":              {{note: "in a group", in: "group", body: fmt.Sprintf(`{"name":"New","namespace_id":%d}`, groupID)}},
+	"DELETE /projects/{id}/fork":  {{note: "of a fork", in: "group", names: map[string]string{"projects/{id}": strconv.Itoa(thirdProjectID)}}},
+	"POST /projects/{id}/fork/{forked_from_id}": {
+		{note: "a hidden project", names: map[string]string{"fork/{forked_from_id}": strconv.Itoa(exposedProjectID)}},
+	},
 	"GET /projects/{id}": {
 		{note: "by its path", names: map[string]string{"projects/{id}": "above%2Fteam%2Fapp"}},
 		{note: "a public one in a private group", names: map[string]string{"projects/{id}": strconv.Itoa(exposedProjectID)}},
@@ -197,11 +260,22 @@ var variants = map[string][]sample{
 		{note: "as a Maintainer", body: fmt.Sprintf(`{"user_id":%d,"access_level":40}`, newcomerID)},
 		{note: "as an Owner", body: fmt.Sprintf(`{"user_id":%d,"access_level":50}`, newcomerID)},
 	},
+	"POST /projects/{id}/share": {
+		{note: "as an Owner", body: fmt.Sprintf(`{"group_access":50,"group_id":%d}`, friendsID)},
+		{note: "with a hidden group", body: fmt.Sprintf(`{"group_access":10,"group_id":%d}`, hiddenGroupID)},
+	},
+	"POST /groups/{id}/share":                 {{note: "with a hidden group", body: fmt.Sprintf(`{"group_access":10,"group_id":%d}`, hiddenGroupID)}},
 	"DELETE /projects/{id}/members/{user_id}": {ownUser("members/{user_id}")},
 	"DELETE /groups/{id}/members/{user_id}":   {ownUser("members/{user_id}")},
 
 	"POST /projects/{id}/deploy_keys/{key_id}/enable": {
 		{note: "a key of a hidden project", names: map[string]string{"deploy_keys/{key_id}": strconv.Itoa(exposedKeyID)}},
+	},
+	"POST /projects/{id}/access_tokens": {
+		{note: "of an Owner", body: `{"name":"Robot","scopes":["api"],"access_level":50}`},
+	},
+	"POST /projects/{id}/access_tokens/{token_id}/rotate": {
+		{note: "of an Owner", names: map[string]string{"access_tokens/{token_id}": strconv.Itoa(ownerTokenID)}},
 	},
 	"PUT /projects/{id}/triggers/{trigger_id}": {
 		{note: "their own", body: `{"description":"Renamed"}`, own: map[string]func(int64) int64{
@@ -217,6 +291,9 @@ var variants = map[string][]sample{
 	},
 	"POST /projects/{id}/job_token_scope/allowlist": {
 		{note: "a hidden project", body: fmt.Sprintf(`{"target_project_id":%d}`, exposedProjectID)},
+	},
+	"POST /projects/{id}/job_token_scope/groups_allowlist": {
+		{note: "a hidden group", body: fmt.Sprintf(`{"target_group_id":%d}`, hiddenGroupID)},
 	},
 	"DELETE /projects/{id}/job_token_scope/allowlist/{target_project_id}": {
 		{note: "a hidden project", names: map[string]string{"allowlist/{target_project_id}": strconv.Itoa(listedProjectID)}},
@@ -238,6 +315,9 @@ var variants = map[string][]sample{
 		{note: "one of the group", names: groupLabel},
 		{note: "one of the group above, by members of the group", in: "group", names: aboveLabel},
 	},
+	"PUT /groups/{id}/labels/{label_id}":       {{note: "one of the group above", body: `{"color":"red"}`, names: aboveLabel, refused: true}},
+	"DELETE /groups/{id}/labels/{label_id}":    {{note: "one of the group above", names: aboveLabel, refused: true}},
+	"GET /groups/{id}/labels/{label_id}":       {{note: "one of the group above", names: aboveLabel}},
 	"POST /projects/{id}/repository/changelog": {{note: "on a protected branch", body: `{"version":"1.1.0"}`}},
 }
 
@@ -260,11 +340,11 @@ func ownUser(parameter string) sample {
 	return sample{note: "themselves", own: map[string]func(int64) int64{parameter: func(user int64) int64 { return user }}}
 }
 
-// samples are those of every endpoint of a handler, in the order of its tables.
+// samples returns the samples of all endpoints of a handler, in the order of its tables.
 func samples(h *endpoint.Handler) []sample {
 	var all []sample
 	for e := range h.Endpoints() {
-		all = append(all, sample{endpoint: e, body: bodies[e.String()]})
+		all = append(all, sample{endpoint: e, body: bodies[e.String()], names: others[e.String()], refused: idle[e.String()]})
 		for _, v := range variants[e.String()] {
 			v.endpoint = e
 			all = append(all, v)

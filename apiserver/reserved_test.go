@@ -8,7 +8,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
 )
 
-func TestWhatTheListenerServesItselfIsReserved(t *testing.T) {
+func TestListener_reservesItsOwnPaths(t *testing.T) {
 	for _, path := range []string{restPrefix, retiredPrefix, docs.Path} {
 		first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 		if !namespace.Reserved(first) {

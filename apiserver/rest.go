@@ -12,27 +12,35 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/avatar"
 	"github.com/forgeplane/forgeplane/apiserver/docs"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
+	"github.com/forgeplane/forgeplane/apiserver/landing"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
-	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/apiserver/v4/accesstokens"
 	"github.com/forgeplane/forgeplane/apiserver/v4/badges"
+	"github.com/forgeplane/forgeplane/apiserver/v4/bottokens"
 	"github.com/forgeplane/forgeplane/apiserver/v4/branches"
 	"github.com/forgeplane/forgeplane/apiserver/v4/commits"
+	"github.com/forgeplane/forgeplane/apiserver/v4/containers"
 	"github.com/forgeplane/forgeplane/apiserver/v4/deploykeys"
 	"github.com/forgeplane/forgeplane/apiserver/v4/features"
 	"github.com/forgeplane/forgeplane/apiserver/v4/files"
 	"github.com/forgeplane/forgeplane/apiserver/v4/groups"
+	"github.com/forgeplane/forgeplane/apiserver/v4/housekeeping"
 	"github.com/forgeplane/forgeplane/apiserver/v4/instance"
 	"github.com/forgeplane/forgeplane/apiserver/v4/jobtokenscopes"
 	"github.com/forgeplane/forgeplane/apiserver/v4/labels"
+	"github.com/forgeplane/forgeplane/apiserver/v4/markdown"
 	"github.com/forgeplane/forgeplane/apiserver/v4/members"
 	"github.com/forgeplane/forgeplane/apiserver/v4/projects"
 	"github.com/forgeplane/forgeplane/apiserver/v4/protectedbranches"
 	"github.com/forgeplane/forgeplane/apiserver/v4/remotemirrors"
 	"github.com/forgeplane/forgeplane/apiserver/v4/repositories"
+	"github.com/forgeplane/forgeplane/apiserver/v4/settings"
+	"github.com/forgeplane/forgeplane/apiserver/v4/storagemoves"
 	"github.com/forgeplane/forgeplane/apiserver/v4/tags"
 	"github.com/forgeplane/forgeplane/apiserver/v4/triggertokens"
 	"github.com/forgeplane/forgeplane/apiserver/v4/users"
@@ -45,7 +53,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/quota"
+	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
 
 const (
@@ -55,7 +65,7 @@ const (
 	retiredPrefix = "/api/v3"
 )
 
-// retired is the answer to them.
+// retired returns the answer to requests below retiredPrefix.
 func retired() *endpoint.Error {
 	return &endpoint.Error{
 		Status: http.StatusGone, Body: map[string]string{"error": "API V3 is no longer supported. Use API V4 instead."},
@@ -68,22 +78,30 @@ type restOptions struct {
 	version  string
 	guard    *auth.Guard
 	catalog  *catalog.Catalog
-	writer   store.Writer
+	writer   store.Backend
 	ids      accesslevel.Allocator
-	// subscriptions and uses are in the activity database.
+	// subscriptions, uses and moves are in the activity database.
 	subscriptions labels.Subscriptions
-	uses          triggertokens.Uses
-	clock         clock.PassiveClock
-	repos         *repository.Repositories
+	uses          tokenuse.Reader
+	moves         storagemoves.History
+	// moveTasks has the work of moving all projects of a shard.
+	moveTasks storagemoves.Tasks
+	// images has the container registry, and deletions the work of deleting its repositories.
+	images    RegistryOptions
+	deletions registry.Tasks
+	clock     clock.PassiveClock
+	repos     *repository.Repositories
 	// pushed is told of each project whose refs have changed.
-	pushed  func(project types.NamespacedName)
-	log     logr.Logger
-	observe func(e *endpoint.Endpoint, status int, took time.Duration)
-	// quotas are how much users make.
+	pushed func(project types.NamespacedName)
+	// maintain schedules the maintenance of the repository of a project, and reports false if maintenance is turned off.
+	maintain func(project types.NamespacedName) bool
+	log      logr.Logger
+	observe  func(e *endpoint.Endpoint, status int, took time.Duration)
+	// quotas limit what users create.
 	quotas quota.Limits
-	// memory is what is held for callers, and disk what they upload; nil for any amount.
+	// memory limits what is held for callers, and disk what they upload; nil means no limit.
 	memory, disk *fair.Memory
-	// uploads is the directory for that.
+	// uploads is the directory of uploaded files.
 	uploads string
 	// stopping is closed when the server begins to stop.
 	stopping <-chan struct{}
@@ -95,52 +113,60 @@ type restOptions struct {
 	home string
 	// targets says which hosts outside users may name.
 	targets *egress.Policy
+	// avatars holds the pictures of projects, groups and users.
+	avatars *avatar.Avatars
 	// features are those that are on; nil for those that are on by default.
 	features *feature.Flags
 }
 
 // newREST returns the tree of the REST API, which both doors serve.
-func newREST(o restOptions) *endpoint.Handler { return newTree(o, families(o)) }
+func newREST(o restOptions) *endpoint.Handler { return newHandler(o, families(o)) }
 
-// newTree returns a tree of the tables.
-func newTree(o restOptions, tables []endpoint.Table) *endpoint.Handler {
+// newHandler returns a handler of the tables.
+func newHandler(o restOptions, tables []endpoint.Table) *endpoint.Handler {
 	return endpoint.NewHandler(endpoint.Options{
 		Guard: o.guard, Log: o.log, Observe: o.observe, Outdated: told(o.outdated), Routed: routed,
-		Refused: refusal.Anyway, Memory: o.memory, Exceeded: git.LimitReached,
+		Refused: store.AnswerLimit, Memory: o.memory, Exceeded: git.LimitReached,
 		Spool: o.uploads, Disk: o.disk, Stopping: o.stopping,
 		Info:    endpoint.Info{Title: "Forgeplane", Version: o.version},
-		BaseURL: o.external.JoinPath(restPrefix),
+		BaseURL: o.external.JoinPath(restPrefix), Reference: o.external.JoinPath(docs.Path).String(),
 	}, tables...)
 }
 
-// families are the tables of all families. It is here that one is added.
+// families returns the tables of all families. Add new families here.
 func families(o restOptions) []endpoint.Table {
 	webURL := strings.TrimSuffix(o.external.String(), "/")
-	refs := ref.NewWriter(o.guard, o.catalog, o.repos, o.pushed)
+	refs := ref.NewUpdater(o.guard, o.catalog, o.repos, o.pushed)
 	return []endpoint.Table{
 		instance.New(o.version).Table().Named("Instance"),
 		features.New(o.features, o.writer).Table().Named("Features"),
-		users.New(o.catalog, o.writer, webURL, o.home).Within(o.quotas).Table().Named("Users"),
-		accesstokens.New(o.catalog, o.writer, o.clock).Table().Named("Personal access tokens"),
-		groups.New(o.catalog, o.guard, o.writer, o.clock, webURL, o.home).Table().Named("Groups"),
-		projects.New(o.catalog, o.guard, o.writer, refs, o.clock, webURL, o.home).Table().Named("Projects"),
-		members.New(o.catalog, o.writer, o.clock, webURL).Table().Named("Members"),
+		settings.New(o.features, o.writer, o.quotas).Table().Named("Settings"),
+		users.New(o.catalog, o.guard, o.writer, webURL, o.home).Within(o.quotas).Defaulting(o.features).Picturing(o.avatars).Table().Named("Users"),
+		accesstokens.New(o.catalog, o.writer, o.uses, o.clock).Table().Named("Personal access tokens"),
+		groups.New(o.catalog, o.guard, o.writer, o.clock, webURL, o.home).Picturing(o.avatars).Table().Named("Groups"),
+		projects.New(o.catalog, o.guard, o.writer, refs, o.clock, webURL, o.home).Picturing(o.avatars).Counting(o.images.Registry).Table().Named("Projects"),
+		members.New(o.catalog, o.guard, o.writer, o.clock, webURL).Table().Named("Members"),
 		deploykeys.New(o.catalog, o.writer, o.guard).Table().Named("Deploy keys"),
 		protectedbranches.New(o.catalog, o.writer, o.ids, o.guard).Table().Named("Protected branches"),
 		triggertokens.New(o.catalog, o.writer, o.credentials, o.uses, webURL).Table().Named("Pipeline triggers"),
-		badges.New(o.catalog, o.writer, o.repos).Table().Named("Badges"),
+		bottokens.New(o.catalog, o.writer, o.uses, o.clock).Table().Named("Project and group access tokens"),
+		badges.New(o.catalog, o.guard, o.writer, o.repos).Table().Named("Badges"),
 		jobtokenscopes.New(o.catalog, o.writer, o.guard, webURL).Table().Named("Job token scope"),
 		remotemirrors.New(o.catalog, o.writer, o.credentials, o.clock, o.targets).Table().Named("Remote mirrors"),
-		labels.New(o.catalog, o.guard, o.writer, o.subscriptions, labels.Nothing{}).Table().Named("Labels"),
+		labels.New(o.catalog, o.guard, o.writer, o.subscriptions, labels.Nothing{}, o.clock).Table().Named("Labels"),
 		repositories.New(o.repos, o.catalog, o.guard, refs, repositories.NoMergeRequests{}, o.features, o.clock, webURL).Table().Named("Repository"),
 		branches.New(o.repos, o.catalog, o.guard, refs, webURL).Table().Named("Branches"),
 		tags.New(o.repos, refs, o.clock, webURL).Table().Named("Tags"),
-		commits.New(o.repos, refs, o.clock, webURL).Table().Named("Commits"),
+		commits.New(o.repos, o.catalog, o.guard, refs, o.clock, webURL).Table().Named("Commits"),
 		files.New(o.repos, refs, o.clock).Table().Named("Files"),
+		storagemoves.New(o.catalog, o.guard, o.writer, o.moves, o.moveTasks).Table().Named("Repository storage moves"),
+		containers.New(o.catalog, o.writer, o.images.Registry, o.images.host(), o.deletions, o.clock).Table().Named("Container registry"),
+		housekeeping.New(o.maintain).Table().Named("Housekeeping"),
+		markdown.New(o.guard).Table().Named("Markdown"),
 	}
 }
 
-// told is outdated, which tells the audit of a request that is served once more; nil for nil.
+// told wraps outdated, and records in the audit log that a request is served again. It returns nil for nil.
 func told(outdated func(ctx context.Context) bool) func(ctx context.Context) bool {
 	if outdated == nil {
 		return nil
@@ -161,9 +187,9 @@ func routed(r *http.Request, e *endpoint.Endpoint) {
 	}
 }
 
-// split sends what is below restPrefix to the REST API, the page about it to the reader, and all else to Git. The path goes on
-// as it was sent.
-func split(rest, retired, page, gitServer http.Handler) http.Handler {
+// split sends what is below restPrefix, and avatars, to the REST API, the reference of it and the pages of projects to the reader, and all
+// else to Git. The path goes on as it was sent.
+func split(rest, retired, reference, pages, gitServer http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		escaped := r.URL.EscapedPath()
 		if path, below := strings.CutPrefix(escaped, restPrefix+"/"); below {
@@ -172,12 +198,22 @@ func split(rest, retired, page, gitServer http.Handler) http.Handler {
 			rest.ServeHTTP(w, &inner)
 			return
 		}
+		if path, is := entity.AvatarEndpoint(escaped); is {
+			inner := *r
+			inner.URL = cloneWithPath(r.URL, path)
+			rest.ServeHTTP(w, &inner)
+			return
+		}
 		if strings.HasPrefix(escaped, retiredPrefix+"/") {
 			retired.ServeHTTP(w, r)
 			return
 		}
 		if escaped == docs.Path || strings.HasPrefix(escaped, docs.Path+"/") {
-			page.ServeHTTP(w, r)
+			reference.ServeHTTP(w, r)
+			return
+		}
+		if landing.Serves(r) {
+			pages.ServeHTTP(w, r)
 			return
 		}
 		gitServer.ServeHTTP(w, r)
@@ -195,4 +231,4 @@ func cloneWithPath(u *url.URL, escaped string) *url.URL {
 
 // Costly returns the names of the limits that single endpoints have, of five requests a minute for every caller. ratelimit.Options takes
 // them.
-func Costly() []string { return []string{"archive", "blob", "changelog", "file"} }
+func Costly() []string { return []string{"archive", "blob", "changelog", "file", "housekeeping"} }

@@ -6,13 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
-	"sync/atomic"
-	"time"
+	"sync"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,36 +18,35 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/avatar"
 	"github.com/forgeplane/forgeplane/apiserver/connection"
 	"github.com/forgeplane/forgeplane/apiserver/docs"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
+	"github.com/forgeplane/forgeplane/apiserver/landing"
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/apiserver/store"
+	"github.com/forgeplane/forgeplane/apiserver/v4/storagemoves"
 	"github.com/forgeplane/forgeplane/internal/audit"
+	stored "github.com/forgeplane/forgeplane/internal/avatar"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/ids"
+	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/quota"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/internal/storagemove"
 	"github.com/forgeplane/forgeplane/internal/subscription"
 	"github.com/forgeplane/forgeplane/internal/tokenuse"
 	"github.com/forgeplane/forgeplane/internal/watermark"
-)
-
-const (
-	// headerTimeout is what a client has for its request line and headers, so that slow ones do not pile up.
-	headerTimeout = 10 * time.Second
-	// idleTimeout is how long a connection is kept that has no request.
-	idleTimeout = 2 * time.Minute
-	// stopTimeout is what running requests have when the server stops.
-	stopTimeout = 20 * time.Second
 )
 
 // Options of a server.
@@ -69,6 +66,8 @@ type Options struct {
 	Namespace string
 	// Home is the namespace of personal projects, and of objects that are created over REST without a parent group.
 	Home string
+	// RESTWrites is spec.restWrites of root groups that do not declare it; empty for Allow.
+	RESTWrites v1alpha1.RESTWrites
 	// Targets says which hosts outside users may name.
 	Targets *egress.Policy
 	// Features are those that are on.
@@ -81,11 +80,17 @@ type Options struct {
 	// Live reads past the cache.
 	Live client.Reader
 	IDs  *ids.Allocator
-	// Subscriptions and Uses are in the activity database.
+	// Activity is the activity database. Subscriptions, Uses and Moves are in it.
+	Activity      *database.DB
 	Subscriptions *subscription.Store
 	Uses          *tokenuse.Store
-	Clock         clock.PassiveClock
-	Log           logr.Logger
+	Moves         *storagemove.History
+	// Avatars are in the blob store.
+	Avatars *stored.Store
+	// Registry is the container registry.
+	Registry RegistryOptions
+	Clock    clock.PassiveClock
+	Log      logr.Logger
 	// Administrators tells which Kubernetes identities administer the instance; nil where none calls.
 	Administrators auth.Administrators
 	// RateLimits of the REST API and of Git; the Clock is the server's.
@@ -111,28 +116,26 @@ type Options struct {
 	Others *watermark.Watermark
 	// Pushed is told of each project whose refs may have changed.
 	Pushed func(project types.NamespacedName)
+	// Maintain schedules the maintenance of the repository of a project, and reports false if maintenance is turned off.
+	Maintain func(project types.NamespacedName) bool
 }
 
 // Server serves clients. The manager of the process starts it.
 type Server struct {
-	address     string
-	connections connection.Limits
-	socket      string
-	hooks       *hook.Server
-	handler     http.Handler
-	rest        *endpoint.Handler
-	limiter     *ratelimit.Limiter
-	log         logr.Logger
-	serving     atomic.Bool
-	// stopping is closed when the server begins to stop.
-	stopping chan struct{}
+	*listener
+	socket string
+	hooks  *hook.Server
+	uses   *tokenuse.Recorder
+	tasks  []*job.Queue
+	images *images
+	rest   *endpoint.Handler
 }
 
-// New returns a server that is ready to be started. It prepares the directory of hooks.
-func New(o Options) (*Server, error) { return newServer(o, families) }
+// New returns a server that is ready to be started. It prepares the directory of hooks. The registry ends with ctx.
+func New(ctx context.Context, o Options) (*Server, error) { return newServer(ctx, o, families) }
 
 // newServer is New for other families.
-func newServer(o Options, families func(restOptions) []endpoint.Table) (*Server, error) {
+func newServer(ctx context.Context, o Options, families func(restOptions) []endpoint.Table) (*Server, error) {
 	directory, err := filepath.Abs(o.RuntimeDir)
 	if err != nil {
 		return nil, fmt.Errorf("finding the runtime directory: %w", err)
@@ -144,9 +147,10 @@ func newServer(o Options, families func(restOptions) []endpoint.Table) (*Server,
 	if err := hook.InstallDir(hooksDir, o.HookBinary); err != nil {
 		return nil, err
 	}
-	authenticator := auth.NewAuthenticator(o.Catalog, o.Clock, o.Administrators)
+	uses := tokenuse.NewRecorder(o.Uses, o.Log)
+	authenticator := auth.NewAuthenticator(o.Catalog, o.Clock, o.Administrators).Noting(uses)
 	access := &gitAccess{auth: authenticator, catalog: o.Catalog, repositories: o.Repositories, pushed: o.Pushed}
-	s := &Server{address: o.Address, connections: o.Connections, socket: filepath.Join(directory, "hook.sock"), hooks: &hook.Server{}, log: o.Log, stopping: make(chan struct{})}
+	s := &Server{listener: newListener(o), socket: filepath.Join(directory, "hook.sock"), hooks: &hook.Server{}, uses: uses}
 	gitServer, err := githttp.New(githttp.Options{
 		Authenticator: access, Projects: access, Hooks: s.hooks, HooksDir: hooksDir, HookSocket: s.socket,
 		Log: o.Log, Slots: o.GitSlots, Outdated: o.Others.Outdated,
@@ -158,35 +162,57 @@ func newServer(o Options, families func(restOptions) []endpoint.Table) (*Server,
 	if err := os.MkdirAll(uploads, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the directory for uploads: %w", err)
 	}
-	page, err := docs.New("Forgeplane", ".."+restPrefix+"/openapi.json")
+	reference, err := docs.New("Forgeplane", ".."+restPrefix+"/openapi.json")
 	if err != nil {
 		return nil, fmt.Errorf("setting up the page of the API: %w", err)
 	}
 	requests := newRequestMetrics()
-	o.RateLimits.Clock = o.Clock
-	s.limiter = ratelimit.New(o.RateLimits)
-	for _, registry := range o.Metrics {
-		for _, c := range []prometheus.Collector{requests.seconds, o.Memory, o.Disk, gitServer.Requests(), s.limiter} {
-			if err := registry.Register(c); err != nil {
-				return nil, fmt.Errorf("registering the metrics of the server: %w", err)
-			}
-		}
+	guard := auth.NewGuard(authenticator, o.Catalog, o.Repositories).Featuring(o.Features)
+	moves, deletions := moveTasks(o, guard), deletionTasks(o)
+	s.tasks = []*job.Queue{moves, deletions}
+	if err := register(o.Metrics, requests.seconds, o.Memory, o.Disk, gitServer.Requests(), s.limiter, moves.Slots(), deletions.Slots()); err != nil {
+		return nil, err
 	}
 	rest := restOptions{
 		observe: requests.observe, memory: o.Memory, disk: o.Disk, uploads: uploads, stopping: s.stopping,
-		external: o.ExternalURL, version: o.Version, guard: auth.NewGuard(authenticator, o.Catalog, o.Repositories).Featuring(o.Features), features: o.Features, catalog: o.Catalog,
+		external: o.ExternalURL, version: o.Version, guard: guard, features: o.Features, catalog: o.Catalog,
 		outdated: o.Others.Outdated,
-		writer:   store.NewWriter(declare.NewWriter(o.Client, o.Live, o.IDs).Tell(o.Others).Within(quota.New(o.Catalog, o.Clock, o.Quotas, o.Home))),
-		quotas:   o.Quotas, ids: o.IDs, subscriptions: o.Subscriptions, uses: o.Uses, log: o.Log,
-		clock: o.Clock, repos: o.Repositories, pushed: o.Pushed, credentials: credential.NewStore(o.Client, o.Namespace), home: o.Home, targets: o.Targets,
+		writer:   store.NewBackend(declare.NewWriter(o.Client, o.Live, o.IDs).Tell(o.Others).Within(quota.New(o.Catalog, o.Clock, o.Quotas, o.Home)), o.Catalog, o.RESTWrites),
+		quotas:   o.Quotas, ids: o.IDs, subscriptions: o.Subscriptions, uses: o.Uses, moves: o.Moves, moveTasks: moves, images: o.Registry, deletions: deletions, log: o.Log,
+		clock: o.Clock, repos: o.Repositories, pushed: o.Pushed, maintain: o.Maintain, credentials: credential.NewStore(o.Client, o.Namespace), home: o.Home, targets: o.Targets,
+		avatars: avatar.New(o.Avatars),
 	}
-	s.rest = newTree(rest, families(rest))
+	s.rest = newHandler(rest, families(rest))
+	pages := landing.New(landing.Options{Guard: rest.guard, External: o.ExternalURL, Outdated: o.Others.Outdated, Log: o.Log})
 	address := func(r *http.Request) string { return s.limiter.Client(r).String() }
-	s.handler = s.limiter.Handler(split(
-		o.Audit.Handler(audit.At{Door: audit.REST, Address: address}, s.rest), s.rest.Refuse(retired()), page,
+	if s.images, err = newImages(ctx, o, authenticator, address); err != nil {
+		return nil, err
+	}
+	s.handler = s.limiter.Handler(s.images.beside(split(
+		o.Audit.Handler(audit.At{Door: audit.REST, Address: address}, s.rest), s.rest.Refuse(retired()), reference, pages,
 		o.Audit.Handler(audit.At{Door: audit.Git, Address: address, Writes: githttp.Writes}, gitServer),
-	))
+	)))
 	return s, nil
+}
+
+// register registers metrics in each registry.
+func register(registries []prometheus.Registerer, all ...prometheus.Collector) error {
+	for _, registry := range registries {
+		for _, c := range all {
+			if err := registry.Register(c); err != nil {
+				return fmt.Errorf("registering the metrics of the server: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// moveTasks returns the queue of the work of moving all projects of a shard. No request is there to tell the audit log of it.
+func moveTasks(o Options, guard *auth.Guard) *job.Queue {
+	writer := store.NewBackend(declare.NewWriter(o.Audit.Client(o.Client), o.Live, o.IDs).Tell(o.Others), o.Catalog, o.RESTWrites)
+	return job.NewQueue(o.Activity, job.QueueOptions{
+		Name: "storage-move-requests", Log: o.Log, Run: storagemoves.New(o.Catalog, guard, writer, o.Moves, nil).Process,
+	})
 }
 
 // REST is the tree of the REST API.
@@ -195,53 +221,28 @@ func (s *Server) REST() *endpoint.Handler { return s.rest }
 // Aggregated serves the tree of the REST API to callers who come through kube-apiserver.
 func (s *Server) Aggregated() http.Handler { return s.limiter.Aggregated(s.rest) }
 
-// NeedLeaderElection is false: every replica serves.
-func (s *Server) NeedLeaderElection() bool { return false }
-
-// Ready is a readiness check: whether the server listens.
-func (s *Server) Ready(*http.Request) error {
-	if !s.serving.Load() {
-		return errors.New("the server is not listening yet")
-	}
-	return nil
-}
-
 // Start serves until ctx ends, and lets running requests end.
 func (s *Server) Start(ctx context.Context) error {
 	socket, err := hook.Listen(s.socket)
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.address)
+	clients, err := s.listen(ctx)
 	if err != nil {
-		return errors.Join(fmt.Errorf("listening on %s: %w", s.address, err), socket.Close())
+		return errors.Join(err, socket.Close())
 	}
 	// Pushes that run when the server is told to stop still need answers for their hooks.
 	hooks, stopHooks := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() { ended <- s.hooks.Serve(hooks, socket) }()
-	err = s.serve(ctx, s.connections.Listen(listener, true))
+	var background sync.WaitGroup
+	background.Go(func() { s.uses.Run(ctx) })
+	for _, q := range s.tasks {
+		background.Go(func() { _ = q.Start(ctx) })
+	}
+	background.Go(func() { s.images.run(ctx) })
+	err = s.serve(ctx, clients)
 	stopHooks()
-	return errors.Join(err, <-ended)
-}
-
-func (s *Server) serve(ctx context.Context, listener net.Listener) error {
-	server := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 64 << 10}
-	s.serving.Store(true)
-	defer s.serving.Store(false)
-	stopped := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() {
-		close(s.stopping)
-		deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-		defer cancel()
-		stopped <- errors.Join(server.Shutdown(deadline), server.Close())
-	})
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		stop()
-		return fmt.Errorf("serving %s: %w", s.address, err)
-	}
-	if err := <-stopped; err != nil {
-		s.log.Error(err, "Requests were cut off when the server stopped")
-	}
-	return nil
+	background.Wait()
+	return errors.Join(err, <-ended, s.images.close())
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
-// toyServer is a server of other endpoints than those of the forge.
+// toyServer is a server with test endpoints instead of the endpoints of the forge.
 type toyServer struct {
 	url   string
 	stop  func()
@@ -34,7 +34,7 @@ type toyServer struct {
 
 func serveToys(t *testing.T, o Options, table endpoint.Table) toyServer {
 	t.Helper()
-	program, err := os.Executable() // nobody pushes, so no hook is called
+	program, err := os.Executable() // a placeholder: without pushes, no hook is called
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func serveToys(t *testing.T, o Options, table endpoint.Table) toyServer {
 	cat := catalogtest.New(t).Catalog()
 	o.HookBinary, o.ExternalURL, o.Version, o.Log = program, external, "test", testr.New(t)
 	o.Catalog, o.Repositories, o.Clock = cat, familytest.Limited(t, cat, git.Options{}), clocktesting.NewFakePassiveClock(noon)
-	server, err := newServer(o, func(restOptions) []endpoint.Table { return []endpoint.Table{table} })
+	server, err := newServer(t.Context(), o, func(restOptions) []endpoint.Table { return []endpoint.Table{table} })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func (s toyServer) post(t *testing.T, path, body string) string {
 	return fmt.Sprintf("%d %s", answer.StatusCode, text)
 }
 
-func TestRequestsThatWaitEndWhenTheServerStops(t *testing.T) {
+func TestPoll_endsWhenServerStops(t *testing.T) {
 	waits := make(chan struct{})
 	toys := serveToys(t, Options{RuntimeDir: t.TempDir()}, endpoint.Table{
 		endpoint.Post("/jobs/request", func(ctx context.Context, _ auth.Instance, _ *endpoint.None) (string, error) {
@@ -105,7 +105,7 @@ type upload struct {
 	File endpoint.File `body:"application/octet-stream"`
 }
 
-// opened are the files of a directory that this process has open.
+// opened returns the files in a directory that this process has open.
 func opened(t *testing.T, directory string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -120,7 +120,7 @@ func opened(t *testing.T, directory string) (names []string) {
 	return names
 }
 
-func TestUploadsAreInTheirDirectoryAndCounted(t *testing.T) {
+func TestUploads_areStoredInTheirDirectoryAndCounted(t *testing.T) {
 	runtime, other := t.TempDir(), filepath.Join(t.TempDir(), "a", "b")
 	for chosen, directory := range map[string]string{"": filepath.Join(runtime, "uploads"), other: other} {
 		t.Run(directory, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestUploadsAreInTheirDirectoryAndCounted(t *testing.T) {
 					t.Errorf("got %s, want %s", got, want)
 				}
 			}
-			// A client may have the answer before the request is over.
+			// A client can receive the answer before the server has finished the request.
 			NewWithT(t).Eventually(func() []string { return opened(t, directory) }).WithTimeout(time.Minute).Should(BeEmpty())
 			if left, err := os.ReadDir(directory); err != nil || len(left) > 0 {
 				t.Errorf("left: %v, %v", left, err)

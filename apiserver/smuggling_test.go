@@ -13,22 +13,24 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/testr"
+	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 )
 
-// answerTimeout is for tests that fail.
+// answerTimeout ends tests that fail.
 const answerTimeout = 10 * time.Second
 
-// listen serves the REST API as the forge does, and returns the address.
+// listen serves the REST API in the same way as the forge, and returns the address.
 func listen(t *testing.T, w *world) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{handler: split(w.handler, http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler()), log: testr.New(t), stopping: make(chan struct{})}
+	s := newListener(Options{Log: testr.New(t), Clock: clock.RealClock{}})
+	s.handler = split(w.handler, http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler())
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.serve(ctx, listener) }()
@@ -41,7 +43,7 @@ func listen(t *testing.T, w *world) string {
 	return listener.Addr().String()
 }
 
-// say sends bytes as they are, and returns the statuses of all answers.
+// say sends raw bytes, and returns the statuses of all answers.
 func say(t *testing.T, address, raw string) []int {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
@@ -52,7 +54,8 @@ func say(t *testing.T, address, raw string) []int {
 	if err := conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		t.Fatal(err)
 	}
-	// The server may have closed the connection by now; it answers what there was. To end what is sent ends the connection.
+	// An error is possible, because the server can answer and close the connection before it has read everything. After CloseWrite, the server
+	// closes a connection that is still open.
 	_, _ = io.WriteString(conn, raw)
 	_ = conn.(*net.TCPConn).CloseWrite()
 	var statuses []int
@@ -78,7 +81,7 @@ func isReset(err error) bool {
 	return errors.As(err, &failed) && !failed.Timeout()
 }
 
-func TestRequestsAreNotSmuggled(t *testing.T) {
+func TestMalformedRequests_cannotSmuggleOthers(t *testing.T) {
 	const (
 		line    = "POST /api/v4/projects/10/protected_branches HTTP/1.1\r\nHost: a\r\n"
 		token   = "PRIVATE-TOKEN: $TOKEN\r\n"
@@ -86,8 +89,8 @@ func TestRequestsAreNotSmuggled(t *testing.T) {
 		body    = `{"name":"x"}` // 12 bytes
 		another = "DELETE /api/v4/projects/10/protected_branches/main HTTP/1.1\r\nHost: a\r\n\r\n"
 	)
-	// Of a request that is not read to its end there is one answer: what follows is no request. The texts of what does not
-	// reach the handler, 501 and 505 among them, are those of the HTTP server.
+	// A request that is not read to its end has exactly one answer, because the bytes that follow must not count as a request. The HTTP server
+	// answers requests that do not reach the handler, among them those with 501 and 505.
 	tests := []struct{ name, raw, want string }{
 		{"Content-Length and Transfer-Encoding", line + token + json + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + another, "400"},
 		{"Transfer-Encoding and a longer length", line + token + json + "Transfer-Encoding: chunked\r\nContent-Length: 500\r\n\r\n0\r\n\r\n" + another, "400"},
@@ -112,7 +115,7 @@ func TestRequestsAreNotSmuggled(t *testing.T) {
 		{"a chunk whose size ends in a bare LF", line + token + json + "Transfer-Encoding: chunked\r\n\r\nc\n" + body + "\n0\n\n", "400"},
 		{"bare LF", strings.ReplaceAll(line+json+"Content-Length: 12\r\n\r\n", "\r\n", "\n") + body, "404"},
 		{"bare CR", strings.ReplaceAll(line+json+"Content-Length: 12\r\n\r\n", "\r\n", "\r") + body, "400"},
-		// Whoever folds a header is heard, as HTTP lets a server choose.
+		// HTTP lets a server decide whether to accept folded headers. This one does.
 		{"a header that is folded", line + json + "PRIVATE-TOKEN:\r\n $TOKEN\r\nContent-Length: 12\r\n\r\n" + body, "201"},
 		{"a token that is folded in the middle", line + json + "PRIVATE-TOKEN: fpat-of-the\r\n -user\r\nContent-Length: 12\r\n\r\n" + body, "401"},
 		{"no host", "POST /api/v4/projects HTTP/1.1\r\n" + token + json + "\r\n", "400"},
@@ -123,7 +126,7 @@ func TestRequestsAreNotSmuggled(t *testing.T) {
 		{"a header that is too long", line + token + "A: " + strings.Repeat("a", 200_000) + "\r\n\r\n", "431"},
 		{"a line that is too long", "GET /api/v4/projects/" + strings.Repeat("a", 200_000) + " HTTP/1.1\r\nHost: a\r\n\r\n", "431"},
 		{"HTTP 0.9", "GET /api/v4/user\r\n", "400"},
-		{"a version that nobody knows", "GET /api/v4/user HTTP/9.9\r\nHost: a\r\n\r\n", "505"},
+		{"an unknown version", "GET /api/v4/user HTTP/9.9\r\nHost: a\r\n\r\n", "505"},
 		{"a path that is not escaped", "GET /api/v4/projects/%zz HTTP/1.1\r\nHost: a\r\n" + token + "\r\n", "400"},
 		{"a path with a NUL", "GET /api/v4/projects/a\x00b HTTP/1.1\r\nHost: a\r\n" + token + "\r\n", "400"},
 		{"a path with a space", "GET /api/v4/projects/a b HTTP/1.1\r\nHost: a\r\n" + token + "\r\n", "400"},
@@ -131,7 +134,7 @@ func TestRequestsAreNotSmuggled(t *testing.T) {
 		{"another address", "GET http://elsewhere.example/api/v4/user HTTP/1.1\r\nHost: a\r\n\r\n", "401"},
 		{"a star", "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", "200"},
 		{"CONNECT", "CONNECT elsewhere.example:80 HTTP/1.1\r\nHost: a\r\n\r\n", "404"},
-		{"a method that nobody knows", "FLY /api/v4/projects HTTP/1.1\r\nHost: a\r\n\r\n", "405"},
+		{"an unknown method", "FLY /api/v4/projects HTTP/1.1\r\nHost: a\r\n\r\n", "405"},
 		{"TRACE", "TRACE /api/v4/projects HTTP/1.1\r\nHost: a\r\n" + token + "\r\n", "405"},
 		{"HTTP 2 without asking", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "404"},
 		{"TLS", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "400"},

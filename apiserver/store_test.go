@@ -22,21 +22,21 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
 )
 
-// kubeAPI stands for kube-apiserver: it takes the writes of REST callers, refuses what the definitions of the kinds refuse, and
-// shows the rest in the cache that the catalog reads, which is the real one.
+// kubeAPI stands for kube-apiserver: it accepts the writes of REST callers, refuses objects that the definitions of the kinds refuse, and
+// puts the others in the cache that the catalog reads, which is the real one.
 type kubeAPI struct {
-	client.Client // what a writer does not use
+	client.Client // provides the methods that no writer uses
 
 	t       *testing.T
 	world   *catalogtest.World
 	schemas *familytest.Schemas
-	// start is what there was in the beginning, and touched what was written since; by kind and name.
+	// start has the initial objects, and touched the objects that were written since, by kind and name.
 	start, touched map[string]client.Object
-	// writes counts what was done since the store was as in the beginning.
+	// writes counts the writes since the last reset.
 	writes int
 }
 
-// definitions are the kinds as kube-apiserver knows them.
+// definitions are the schemas of the kinds, as kube-apiserver uses them.
 var definitions = sync.OnceValues(func() (*familytest.Schemas, error) { return familytest.LoadSchemas("../config/crd") })
 
 func newStore(t *testing.T, objects []client.Object) *kubeAPI {
@@ -51,12 +51,12 @@ func newStore(t *testing.T, objects []client.Object) *kubeAPI {
 			t.Fatal(err)
 		}
 	}
-	s.world.Put(objects...) // gives them what kube-apiserver would
+	s.world.Put(objects...) // sets the fields that kube-apiserver would set
 	s.start = s.everything()
 	return s
 }
 
-// reset brings everything back to what it was in the beginning.
+// reset restores the initial state.
 func (s *kubeAPI) reset() {
 	for key, o := range s.touched {
 		s.world.Remove(o)
@@ -92,7 +92,7 @@ func (s *kubeAPI) everything() map[string]client.Object {
 	return all
 }
 
-// changes says what is not as it was in the beginning.
+// changes returns the objects that differ from the initial state.
 func (s *kubeAPI) changes() []string {
 	s.t.Helper()
 	var found []string
@@ -106,7 +106,7 @@ func (s *kubeAPI) changes() []string {
 	return slices.AppendSeq(found, maps.Keys(is))
 }
 
-// describe is the kind and name of an object.
+// describe returns the kind and name of an object.
 func describe(o client.Object) string { return fmt.Sprintf("%T %s", o, client.ObjectKeyFromObject(o)) }
 
 func (s *kubeAPI) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -128,7 +128,7 @@ func (s *kubeAPI) Create(ctx context.Context, o client.Object, _ ...client.Creat
 	return s.keep(ctx, o, nil)
 }
 
-// Patch takes the object as what the patch makes of it, which it is for a single writer.
+// Patch takes the given object as the result of the patch, which is correct for a single writer.
 func (s *kubeAPI) Patch(ctx context.Context, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
 	was := o.DeepCopyObject().(client.Object)
 	if err := s.Get(ctx, client.ObjectKeyFromObject(o), was); err != nil {
@@ -165,7 +165,7 @@ func (s *kubeAPI) Status() client.SubResourceWriter { return statuses{store: s} 
 
 // statuses writes statuses.
 type statuses struct {
-	client.SubResourceWriter // what a writer does not use
+	client.SubResourceWriter // provides the methods that no writer uses
 
 	store *kubeAPI
 }
@@ -174,7 +174,7 @@ func (s statuses) Patch(ctx context.Context, o client.Object, p client.Patch, _ 
 	return s.store.Patch(ctx, o, p)
 }
 
-// counter hands out ids above all that are declared.
+// counter allocates ids that are larger than all declared ids.
 type counter struct{ last int64 }
 
 func (c *counter) Allocate(ctx context.Context, _ v1alpha1.Identified) (int64, error) {

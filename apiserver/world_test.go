@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/testr"
+	_ "gocloud.dev/blob/memblob" // the driver of mem:// URLs
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -24,9 +25,13 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/avatar"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	stored "github.com/forgeplane/forgeplane/internal/avatar"
+	"github.com/forgeplane/forgeplane/internal/blob"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
@@ -34,44 +39,52 @@ import (
 	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/internal/registry/record"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/internal/storagemove"
 	"github.com/forgeplane/forgeplane/internal/subscription"
 	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
 
-// The ids of what requests name. The project is in the team, and the team in the group above.
+// These are the ids that requests name. The project is in the group team, and team is in the group above.
 const (
 	projectID, groupID, aboveID, otherProjectID, thirdProjectID = 10, 20, 21, 11, 12
 	exposedProjectID, listedProjectID, hiddenGroupID            = 13, 14, 22
-	targetID, newcomerID                                        = 30, 31
+	friendsID, invitedID, roomID                                = 23, 24, 26
+	targetID, newcomerID, bannedID                              = 30, 31, 32
+	personalID, personalProjectID                               = 25, 15
 	keyID, otherKeyID, exposedKeyID                             = 40, 41, 42
 	triggerID, ownerlessTriggerID, ownTriggerID                 = 60, 61, 5000
-	badgeID                                                     = 70
+	badgeID, groupBadgeID                                       = 70, 71
+	moveID                                                      = 75
 	mirrorID, otherMirrorID                                     = 80, 81
 	labelID, groupLabelID, aboveLabelID                         = 90, 91, 92
 	targetTokenID, lostTokenID                                  = 1000 + targetID, 2020
+	projectBotID, groupBotID, otherBotID                        = 1, 2, 3
+	projectTokenID, groupTokenID, ownerTokenID                  = 4, 5, 6
 	team                                                        = "team"
 )
 
-// noon is when everything happens.
+// noon is the time of all tests.
 var noon = time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)
 
 var roles = []v1alpha1.Role{
 	v1alpha1.RoleGuest, v1alpha1.RoleReporter, v1alpha1.RoleDeveloper, v1alpha1.RoleMaintainer, v1alpha1.RoleOwner,
 }
 
-// member is the username of whoever has a role in a place: "project", "group" or "above".
+// member returns the username of the user with a role in a place: "project", "group" or "above".
 func member(place string, r v1alpha1.Role) string { return place + "-" + strings.ToLower(string(r)) }
 
-// memberID is the id of that user.
+// memberID returns the id of that user.
 func memberID(place string, r v1alpha1.Role) int64 {
 	return int64(100 + 10*slices.Index(places, place) + slices.Index(roles, r))
 }
 
-// places are where somebody may have a role.
+// places are the project and the groups in which users have roles.
 var places = []string{"project", "group", "above"}
 
-// Keys that nobody has the private half of.
+// These are public keys whose private keys no longer exist.
 const (
 	publicKey        = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE1PpB+KGusIoz8/UE8m1sWbgH6pSCGQjXdCWsyU0VQe"
 	otherPublicKey   = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILLLza1dQkcOs0Lg/7mYGJVK3IHJE+c7XL9l6a8hbeY6"
@@ -79,22 +92,38 @@ const (
 	newPublicKey     = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPeukGGsraqc6QKEKkrDubgcEiTxBaQUE/oDmykoWQzs"
 )
 
-// declared returns what is there: a project and its groups of one visibility, everybody who may call, and one object of each
-// kind that requests are about.
+// forkOf makes a project a fork of the one with an id, which has its repository.
+func forkOf(p *v1alpha1.Project, id int64) *v1alpha1.Project {
+	p.Spec.ForkOf = &v1alpha1.ForkOf{ProjectRef: v1alpha1.Reference{ID: id}}
+	p.Status.RefsChecksum = "checksum"
+	return p
+}
+
+// declared returns the declared objects: a project and its groups with a visibility, all callers, and an object of each kind that requests
+// are about.
 func declared(v v1alpha1.Visibility) []client.Object {
 	all := []client.Object{
 		familytest.User("admin", 1, familytest.Admin), familytest.User("outsider", 2),
 		familytest.User("blocked", 3, familytest.Blocked), familytest.User("target", targetID), familytest.User("newcomer", newcomerID),
+		familytest.User("banned", bannedID, familytest.Banned),
 		familytest.Group(team, "above", aboveID, "", v), familytest.Group(team, "team", groupID, "above", v),
 		familytest.Project(team, "app", projectID, "team", v), familytest.Project(team, "other", otherProjectID, "team", v),
-		familytest.Project(team, "third", thirdProjectID, "team", v),
+		forkOf(familytest.Project(team, "third", thirdProjectID, "team", v), otherProjectID),
 		familytest.InProject(team, "app", "target", v1alpha1.RoleGuest), familytest.InGroup(team, "team", "target", v1alpha1.RoleGuest),
 		deployKey(keyID, "app", publicKey), deployKey(otherKeyID, "other", otherPublicKey),
+		// Owners can create projects here.
+		familytest.Group(team, "room", roomID, "", v),
 		// The projects are public, and their group hides them from everyone except administrators.
 		familytest.Group(team, "hidden", hiddenGroupID, "", v1alpha1.VisibilityPrivate),
 		familytest.Project(team, "exposed", exposedProjectID, "hidden", v1alpha1.VisibilityPublic),
 		familytest.Project(team, "listed", listedProjectID, "hidden", v1alpha1.VisibilityPublic),
 		deployKey(exposedKeyID, "exposed", exposedPublicKey),
+		// The project and its group are shared with one of these groups.
+		familytest.Group("friends", "friends", friendsID, "", v1alpha1.VisibilityPublic),
+		familytest.Group("friends", "invited", invitedID, "", v1alpha1.VisibilityPublic),
+		familytest.User("friend", 4), familytest.InGroup("friends", "invited", "friend", v1alpha1.RoleMaintainer),
+		familytest.User("external", 5, func(s *v1alpha1.UserSpec) { s.External = true }),
+		familytest.User("auditor", 6, func(s *v1alpha1.UserSpec) { s.Auditor = true }),
 		remoteMirror(mirrorID, "app"), remoteMirror(otherMirrorID, "other"),
 		&v1alpha1.ProtectedBranch{
 			ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "main"},
@@ -102,11 +131,27 @@ func declared(v v1alpha1.Visibility) []client.Object {
 		},
 		triggerToken(triggerID, member("project", v1alpha1.RoleMaintainer)),
 		triggerToken(ownerlessTriggerID, ""),
+		botToken(projectBotID, v1alpha1.BotTokenSpec{ProjectRef: &v1alpha1.Reference{Name: "app"}, Role: v1alpha1.RoleMaintainer}),
+		botToken(groupBotID, v1alpha1.BotTokenSpec{GroupRef: &v1alpha1.Reference{Name: "team"}, Role: v1alpha1.RoleMaintainer}),
+		botToken(otherBotID, v1alpha1.BotTokenSpec{ProjectRef: &v1alpha1.Reference{Name: "other"}, Role: v1alpha1.RoleOwner}),
+		botToken(projectTokenID, v1alpha1.BotTokenSpec{ProjectRef: &v1alpha1.Reference{Name: "app"}, Role: v1alpha1.RoleDeveloper}),
+		botToken(groupTokenID, v1alpha1.BotTokenSpec{GroupRef: &v1alpha1.Reference{Name: "team"}, Role: v1alpha1.RoleDeveloper}),
+		botToken(ownerTokenID, v1alpha1.BotTokenSpec{ProjectRef: &v1alpha1.Reference{Name: "app"}, Role: v1alpha1.RoleOwner}),
 		&v1alpha1.Badge{
 			ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "build"},
 			Spec: v1alpha1.BadgeSpec{
 				ID: badgeID, ProjectRef: &v1alpha1.Reference{Name: "app"}, LinkURL: "https://ci.example", ImageURL: "https://ci.example/a.svg",
 			},
+		},
+		&v1alpha1.Badge{
+			ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "all"},
+			Spec: v1alpha1.BadgeSpec{
+				ID: groupBadgeID, GroupRef: &v1alpha1.Reference{Name: "team"}, LinkURL: "https://ci.example", ImageURL: "https://ci.example/a.svg",
+			},
+		},
+		&v1alpha1.ProtectedBranch{
+			ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "stable"},
+			Spec:       v1alpha1.ProtectedBranchSpec{ID: 51, GroupRef: &v1alpha1.Reference{Name: "team"}, Branch: "stable"},
 		},
 		&v1alpha1.JobTokenScope{
 			ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "app"},
@@ -115,6 +160,7 @@ func declared(v v1alpha1.Visibility) []client.Object {
 				Allowlist: []v1alpha1.AllowlistEntry{
 					{ProjectRef: v1alpha1.Reference{ID: otherProjectID}}, {ProjectRef: v1alpha1.Reference{ID: listedProjectID}},
 				},
+				GroupAllowlist: []v1alpha1.GroupAllowlistEntry{{GroupRef: v1alpha1.Reference{ID: friendsID}}},
 			},
 		},
 		label(labelID, "bug", v1alpha1.LabelSpec{ProjectRef: &v1alpha1.Reference{Name: "app"}}),
@@ -122,15 +168,26 @@ func declared(v v1alpha1.Visibility) []client.Object {
 		label(aboveLabelID, "legal", v1alpha1.LabelSpec{GroupRef: &v1alpha1.Reference{Name: "above"}}),
 		familytest.InProject(team, "app", "blocked", v1alpha1.RoleOwner), familytest.InGroup(team, "team", "blocked", v1alpha1.RoleOwner),
 	}
+	all = append(all, personal("target", targetID)...)
+	shared := []v1alpha1.Share{{GroupRef: v1alpha1.Reference{ID: invitedID}, Role: v1alpha1.RoleDeveloper}}
+	project(all, "app").Spec.SharedWith = shared
+	for _, o := range all {
+		if g, ok := o.(*v1alpha1.Group); ok && g.Name == "team" {
+			g.Spec.SharedWith = shared
+		}
+	}
 	for _, r := range roles {
 		for _, place := range places {
 			name := member(place, r)
 			all = append(all, familytest.User(name, memberID(place, r), func(s *v1alpha1.UserSpec) {
 				s.Kubernetes = &v1alpha1.KubernetesIdentity{Username: "system:serviceaccount:ci:" + name}
 			}))
+			if r == v1alpha1.RoleOwner {
+				all = append(all, familytest.InGroup(team, "room", name, v1alpha1.RoleMaintainer))
+			}
 			switch place {
 			case "project":
-				// Of the other project a deploy key may be taken over, and the third may be let in.
+				// Requests enable a deploy key of the other project, and allow job tokens of the third project.
 				all = append(all, familytest.InProject(team, "app", name, r), familytest.InProject(team, "other", name, r),
 					familytest.InProject(team, "third", name, r))
 			case "group":
@@ -146,6 +203,18 @@ func declared(v v1alpha1.Visibility) []client.Object {
 		}
 	}
 	return append(all, tokens()...)
+}
+
+// personal returns the group of the personal projects of a user, with a public project.
+func personal(name string, id int64) []client.Object {
+	u := familytest.User(name, id)
+	g := namespace.PersonalOf(u, "home")
+	g.Spec.ID = personalID
+	delete(g.Annotations, v1alpha1.AnnotationPersonal)
+	return []client.Object{
+		g, familytest.InGroup("home", g.Name, name, v1alpha1.RoleOwner),
+		familytest.Project("home", "notes", personalProjectID, g.Name, v1alpha1.VisibilityPublic),
+	}
 }
 
 func deployKey(id int64, project, key string) *v1alpha1.DeployKey {
@@ -171,6 +240,15 @@ func triggerToken(id int64, user string) *v1alpha1.TriggerToken {
 	return t
 }
 
+// botValue returns the value of the bot token with an id.
+func botValue(id int64) string { return fmt.Sprintf("the-value-of-bot-token-%d", id) }
+
+// botToken returns a bot token with the scope api.
+func botToken(id int64, spec v1alpha1.BotTokenSpec) *v1alpha1.BotToken {
+	spec.ID, spec.Name, spec.Scopes, spec.Digest = id, "Robot", []v1alpha1.TokenScope{v1alpha1.ScopeAPI}, credential.Digest(botValue(id))
+	return &v1alpha1.BotToken{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: fmt.Sprintf("bot-%d", id)}, Spec: spec}
+}
+
 func remoteMirror(id int64, project string) *v1alpha1.RemoteMirror {
 	return &v1alpha1.RemoteMirror{
 		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "mirror-of-" + project},
@@ -185,13 +263,13 @@ func label(id int64, title string, of v1alpha1.LabelSpec) *v1alpha1.Label {
 	return &v1alpha1.Label{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: title}, Spec: of}
 }
 
-// scopes are all that a token may have.
+// scopes are all scopes that a token can have.
 var scopes = []v1alpha1.TokenScope{
 	v1alpha1.ScopeAPI, v1alpha1.ScopeReadAPI, v1alpha1.ScopeReadUser, v1alpha1.ScopeReadRepository,
 	v1alpha1.ScopeWriteRepository, v1alpha1.ScopeReadRegistry, v1alpha1.ScopeWriteRegistry, v1alpha1.ScopeSudo,
 }
 
-// tokens are the administrator's: one of each scope, and some that are not good any more.
+// tokens returns tokens of the administrator, one for each scope, and some tokens that are no longer valid.
 func tokens() []client.Object {
 	expired := token(2001, "admin", "expired", v1alpha1.ScopeAPI)
 	expired.Spec.ExpiresAt = &metav1.Time{Time: noon}
@@ -207,7 +285,7 @@ func tokens() []client.Object {
 	return all
 }
 
-// token returns a token of a user by its value.
+// token returns a token of a user with a value.
 func token(id int64, user, value string, scopes ...v1alpha1.TokenScope) *v1alpha1.AccessToken {
 	return &v1alpha1.AccessToken{
 		ObjectMeta: metav1.ObjectMeta{Name: strings.ReplaceAll(value, "_", "-")},
@@ -226,30 +304,35 @@ type world struct {
 	repos   *repository.Repositories
 	handler *endpoint.Handler
 
-	// repository is that of the project, refs are its refs in the beginning, by their files, and pushes are how often they were
-	// changed since.
+	// repository belongs to the project. refs has the contents of its initial refs, by file, and pushes counts their changes since the last
+	// reset.
 	repository *git.Repository
 	refs       map[string][]byte
 	pushes     atomic.Int32
-	// subscribed is how often somebody's subscription was changed.
+	// subscribed counts the changes of subscriptions.
 	subscribed atomic.Int32
-	// outdated reports whether a request must be served once more; nil for never.
+	// gallery has the images of the project.
+	gallery *gallery
+	// outdated reports whether a request must be retried; nil for never.
 	outdated func() bool
 }
 
-// writes counts what was changed since everything was as in the beginning.
-func (w *world) writes() int { return w.store.writes + int(w.pushes.Load()+w.subscribed.Load()) }
+// writes returns the number of changes since the last reset.
+func (w *world) writes() int {
+	return w.store.writes + int(w.pushes.Load()+w.subscribed.Load()) + w.gallery.writes()
+}
 
-// reset makes everything be as in the beginning.
+// reset restores the initial state.
 func (w *world) reset() {
 	w.store.reset()
 	w.subscribed.Store(0)
+	w.gallery.reset()
 	if w.pushes.Swap(0) > 0 {
 		w.restore()
 	}
 }
 
-// restore writes the files of the refs as they were: with a process of git, that would take most of the time of the tests.
+// restore restores the files of the initial refs. With a git process, this would take most of the time of the tests.
 func (w *world) restore() {
 	dir := filepath.Join(w.repository.Dir(), "refs")
 	if err := os.RemoveAll(dir); err != nil {
@@ -266,7 +349,7 @@ func (w *world) restore() {
 	}
 }
 
-// refFiles are the files of all refs in a repository that has packed none.
+// refFiles returns the files of all refs in a repository without packed refs.
 func refFiles(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(dir, "packed-refs")); !errors.Is(err, fs.ErrNotExist) {
@@ -287,13 +370,13 @@ func refFiles(t *testing.T, dir string) map[string][]byte {
 	return files
 }
 
-// newWorld returns one in which the project and its groups have a visibility.
+// newWorld returns a world in which the project and its groups have a visibility.
 func newWorld(t *testing.T, v v1alpha1.Visibility) *world {
 	t.Helper()
 	return newWorldWith(t, v, git.Options{})
 }
 
-// newWorldWith is newWorld with an engine that has limits, and the memory for callers that it has.
+// newWorldWith is newWorld with an engine that has limits, which also set the memory for answers.
 func newWorldWith(t *testing.T, v v1alpha1.Visibility, engine git.Options) *world {
 	t.Helper()
 	external, err := url.Parse(familytest.WebURL)
@@ -302,6 +385,8 @@ func newWorldWith(t *testing.T, v v1alpha1.Visibility, engine git.Options) *worl
 	}
 	objects := declared(v)
 	app := project(objects, "app")
+	app.Status.RefsChecksum = "0" // it has a repository
+	avatars := pictured(t, objects)
 	w := &world{t: t, store: newStore(t, append(objects, familytest.Shard(t, app)))}
 	cat := w.store.world.Catalog()
 	w.repos = familytest.Limited(t, cat, engine)
@@ -309,20 +394,48 @@ func newWorldWith(t *testing.T, v v1alpha1.Visibility, engine git.Options) *worl
 	w.refs = refFiles(t, w.repository.Dir())
 	clock := clocktesting.NewFakePassiveClock(noon)
 	ids := &counter{last: 1 << 20}
-	db := databasetest.Open(t, databasetest.SQLite(t), subscription.Migrations(), tokenuse.Migrations())
+	db := databasetest.Open(t, databasetest.SQLite(t), subscription.Migrations(), tokenuse.Migrations(), storagemove.Migrations(), job.Migrations(), record.Migrations())
+	moves := storagemove.NewHistory(db)
+	if err := moves.Record(t.Context(), storagemove.Move{ID: moveID, State: v1alpha1.StorageMoveFinished, Project: storagemove.Project{UID: app.UID, ID: projectID}}); err != nil {
+		t.Fatal(err)
+	}
+	w.gallery = newGallery(t, cat, db, app, clock)
 	features := feature.New(w.store, familytest.Namespace, nil)
 	w.handler = newREST(restOptions{
 		memory: engine.Memory, external: external, version: "test", catalog: cat,
 		guard: auth.NewGuard(auth.NewAuthenticator(cat, clock, clusterAdministrators{}), cat, w.repos).Featuring(features), features: features,
-		writer: store.NewWriter(declare.NewWriter(w.store, w.store, ids)), ids: ids, subscriptions: forgetful{subscription.New(db, clock), &w.subscribed}, uses: tokenuse.New(db), log: testr.New(t), clock: clock,
-		repos: w.repos, pushed: func(types.NamespacedName) { w.pushes.Add(1) }, home: "home",
+		writer: store.NewBackend(declare.NewWriter(w.store, w.store, ids), cat, ""), ids: ids, subscriptions: forgetful{subscription.New(db, clock), &w.subscribed}, uses: tokenuse.New(db), log: testr.New(t), clock: clock,
+		moves: moves, moveTasks: job.NewQueue(db, job.QueueOptions{Name: "moves"}), images: RegistryOptions{Registry: w.gallery.registry, URL: external}, deletions: w.gallery,
+		repos: w.repos, pushed: func(types.NamespacedName) { w.pushes.Add(1) }, home: "home", maintain: func(types.NamespacedName) bool { return true }, avatars: avatars,
 		credentials: credential.NewStore(w.store, familytest.Namespace),
 		outdated:    func(context.Context) bool { return w.outdated != nil && w.outdated() },
 	})
 	return w
 }
 
-// forgetful are subscriptions of a store to which every subscription is new, and every end of one.
+// pictured gives an avatar to each project, group and user, before they are stored.
+func pictured(t *testing.T, objects []client.Object) *avatar.Avatars {
+	t.Helper()
+	blobs, err := blob.Open(t.Context(), "mem://")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = blobs.Close() })
+	avatars := stored.NewStore(blobs)
+	for _, o := range objects {
+		of, is := o.(v1alpha1.Pictured)
+		if !is {
+			continue
+		}
+		o.SetUID(types.UID(fmt.Sprintf("%T-%s", o, o.GetName())))
+		if *of.Avatar(), err = avatars.Add(t.Context(), of, []byte("picture")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return avatar.New(avatars)
+}
+
+// forgetful is a store of subscriptions that reports every subscription as new, and every cancellation as successful.
 type forgetful struct {
 	*subscription.Store
 	changes *atomic.Int32
@@ -340,7 +453,7 @@ func (f forgetful) Unsubscribe(context.Context, database.User, database.Subject)
 	return true, nil
 }
 
-// project is the one of a name among objects.
+// project returns the project with a name among objects.
 func project(objects []client.Object, name string) *v1alpha1.Project {
 	for _, o := range objects {
 		if p, ok := o.(*v1alpha1.Project); ok && p.Name == name {
@@ -350,16 +463,18 @@ func project(objects []client.Object, name string) *v1alpha1.Project {
 	return nil
 }
 
-// blobID is the id of the file that the repository of the project has.
+// blobID is the id of a file in the repository of the project.
 const blobID = "ce013625030ba8dba906f756967f9e9ca394464a"
 
-// history is what is in the repository of the project.
+// history returns the contents of the project's repository.
 func history(t testing.TB) *gittest.Client {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "README.md", "hello\n")
 	c.Git(t, "branch", "topic")
 	c.Git(t, "tag", "v1.0.0")
 	c.Commit(t, "LICENSE", "Take it.\n")
+	c.Git(t, "branch", "signed", c.Write(t, "commit", "tree "+c.Git(t, "rev-parse", "HEAD^{tree}")+"\nparent "+c.Git(t, "rev-parse", "HEAD")+
+		"\nauthor A <a@b> 0 +0000\ncommitter A <a@b> 0 +0000\ngpgsig -----BEGIN SSH SIGNATURE-----\n \n\nSigned\n"))
 	c.Git(t, "branch", "bare", c.Git(t, "commit-tree", "-m", "Begin", c.Git(t, "mktree")))
 	return c
 }
@@ -367,7 +482,7 @@ func history(t testing.TB) *gittest.Client {
 // clusterAdministrator is a Kubernetes identity that administers the instance; no User is declared for it.
 const clusterAdministrator = "system:admin"
 
-// clusterAdministrators stands for the question that door A asks kube-apiserver.
+// clusterAdministrators stands for kube-apiserver, which door A asks for administrators.
 type clusterAdministrators struct{}
 
 func (clusterAdministrators) Include(ctx context.Context) (bool, error) {
@@ -375,7 +490,7 @@ func (clusterAdministrators) Include(ctx context.Context) (bool, error) {
 	return identity == clusterAdministrator, nil
 }
 
-// send serves a request; body is JSON, or none where it is empty.
+// send serves a request. The body is JSON; empty for none.
 func (w *world) send(c caller, subject, method, target, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(w.t.Context(), method, target, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")

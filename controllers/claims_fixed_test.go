@@ -25,7 +25,7 @@ import (
 // platform is the namespace of the Secrets of access tokens.
 const platform = "platform"
 
-// secrets are the Secrets that access tokens name, and values their values, some of which are equal.
+// secrets are the Secrets that access tokens name, and values are their values, some of which are equal.
 var (
 	secrets = []string{"s", "t", "u"}
 	values  = []string{"the-first-value-of-a-token", "the-second-value-of-a-token", "the-third-value-of-a-token"}
@@ -40,9 +40,11 @@ func (f *forge) createSecrets() {
 	}
 }
 
-func (f *forge) secret(name string) *corev1.Secret {
+func (f *forge) secret(name string) *corev1.Secret { return f.secretIn(platform, name) }
+
+func (f *forge) secretIn(namespace, name string) *corev1.Secret {
 	s := &corev1.Secret{}
-	f.Expect(f.cluster.Get(f.t.Context(), client.ObjectKey{Namespace: platform, Name: name}, s)).To(Succeed())
+	f.Expect(f.cluster.Get(f.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, s)).To(Succeed())
 	return s
 }
 
@@ -74,7 +76,7 @@ func (f *forge) accessTokens() []*v1alpha1.AccessToken {
 	return all(f, &l, func() []v1alpha1.AccessToken { return l.Items })
 }
 
-// publicKey is one of two.
+// publicKey returns one of two keys.
 func (f *forge) publicKey() ssh.PublicKey {
 	seed := make([]byte, ed25519.SeedSize)
 	seed[0] = byte(f.random.IntN(2))
@@ -83,7 +85,7 @@ func (f *forge) publicKey() ssh.PublicKey {
 	return key
 }
 
-// specOfFixed makes an object whose spec is mostly immutable claim something. It does not change the immutable fields of an existing spec.
+// specOfFixed makes an object with a mostly immutable spec claim something. It does not change the immutable fields of an existing spec.
 func (f *forge) specOfFixed(o v1alpha1.Object, project, user func() v1alpha1.Reference) {
 	isNew := o.GetResourceVersion() == ""
 	place := func() v1alpha1.Reference {
@@ -139,7 +141,7 @@ func fingerprint(f *forge, k *v1alpha1.DeployKey) string {
 	return ssh.FingerprintSHA256(key)
 }
 
-// foundByFixed returns the holder of a claim of such an object, as other components look it up; nil if they do not look it up.
+// foundByFixed returns the holder of a claim of such an object as other components look it up. It returns nil if they do not look it up.
 func (f *forge) foundByFixed(c *catalog.Catalog, o v1alpha1.Object, k claim.Claim) (client.Object, error) {
 	ctx := f.t.Context()
 	switch o := o.(type) {
@@ -178,7 +180,7 @@ func (f *forge) foundByFixed(c *catalog.Catalog, o v1alpha1.Object, k claim.Clai
 	}
 }
 
-// pin sets an arbitrary id on an object, as users with the verb may do, or drops its id, as a replace does.
+// pin sets an arbitrary id on an object, as users with the verb pin can do, or drops its id, as a replace does.
 func (f *forge) pin(o v1alpha1.Object) {
 	identified, ok := o.(v1alpha1.Identified)
 	if !ok {
@@ -208,7 +210,7 @@ func idInForce(o v1alpha1.Object) []string {
 	return nil
 }
 
-// declaredID returns the claim to the id in the spec, or to the id that the object keeps while a replace has dropped it from the spec.
+// declaredID returns the claim to the id in the spec, or to the id that the object keeps after a replace has dropped it from the spec.
 func declaredID(o v1alpha1.Object) []string {
 	if identified, ok := o.(v1alpha1.Identified); ok {
 		if spec, status := identified.IDs(); cmp.Or(*spec, *status) != 0 {
@@ -239,6 +241,8 @@ func (f *forge) agreesOnID(c *catalog.Catalog, o v1alpha1.Object, holders map[st
 		found, err = catalog.ByID[*v1alpha1.AccessToken](ctx, c, id)
 	case *v1alpha1.DeployKey:
 		found, err = catalog.ByID[*v1alpha1.DeployKey](ctx, c, id)
+	case *v1alpha1.BotToken:
+		found, err = catalog.ByID[*v1alpha1.BotToken](ctx, c, id)
 	}
 	if found != nil || err != nil {
 		f.Expect(err).NotTo(HaveOccurred())

@@ -94,7 +94,7 @@ type noEvents struct{}
 
 func (noEvents) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
 
-// forge is the world on which random tenants work.
+// forge is a forge in which random tenants work.
 type forge struct {
 	*WithT
 	t           *testing.T
@@ -103,13 +103,15 @@ type forge struct {
 	catalog     *catalog.Catalog
 	controllers map[string]reconcile.Reconciler
 	made        int
-	// done are the UIDs of the objects that were changed by a tenant since the last look.
+	// done are the UIDs of the objects that a tenant has changed since the last look.
 	done map[types.UID]bool
 	// held are the holders at the last look, by the canonical form of the claim.
 	held map[string]types.UID
-	// above are the parents to which paths led when groups were last changed by a tenant.
+	// above are the parents that paths led to when a tenant last changed a group.
 	above map[types.UID]types.UID
 	log   []string
+	// volumes is the directory with the directories of shards.
+	volumes string
 }
 
 var namespaces = []string{"red", "green", "blue"}
@@ -118,7 +120,7 @@ func newForge(t *testing.T, seed uint64) *forge {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	f := &forge{
-		WithT: NewWithT(t), t: t, random: rand.New(rand.NewPCG(seed, 0)), done: map[types.UID]bool{}, held: map[string]types.UID{}, //nolint:gosec // it is to be repeatable
+		WithT: NewWithT(t), t: t, random: rand.New(rand.NewPCG(seed, 0)), done: map[types.UID]bool{}, held: map[string]types.UID{}, //nolint:gosec // the run must be repeatable
 		above: map[types.UID]types.UID{},
 	}
 	f.Expect(corev1.AddToScheme(scheme)).To(Succeed())
@@ -128,7 +130,9 @@ func newForge(t *testing.T, seed uint64) *forge {
 		of = append(of, o)
 	}
 	f.cluster = &cluster{
-		fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(of...).Build(), catalogtest.New(t),
+		fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(of...).
+			WithIndex(&v1alpha1.RetainedRepository{}, "spec.storage", func(client.Object) []string { return nil }).Build(),
+		catalogtest.New(t),
 	}
 	f.catalog = f.cluster.cache.Catalog()
 	counted := ids.New(f.cluster, f.cluster.Client, f.cluster.Client, platform, ids.Range{})
@@ -143,6 +147,8 @@ func newForge(t *testing.T, seed uint64) *forge {
 		f.controllers[one.Kind] = one.Reconciler
 	}
 	f.createSecrets()
+	f.createForBots()
+	f.createDirectories()
 	return f
 }
 
@@ -150,7 +156,7 @@ func newForge(t *testing.T, seed uint64) *forge {
 func claimants() []v1alpha1.Object {
 	return []v1alpha1.Object{
 		&v1alpha1.Group{}, &v1alpha1.Project{}, &v1alpha1.User{}, &v1alpha1.Membership{}, &v1alpha1.Label{}, &v1alpha1.ProtectedBranch{},
-		&v1alpha1.DeployKey{}, &v1alpha1.JobTokenScope{}, &v1alpha1.AccessToken{},
+		&v1alpha1.DeployKey{}, &v1alpha1.JobTokenScope{}, &v1alpha1.AccessToken{}, &v1alpha1.BotToken{}, &v1alpha1.RepositoryStorage{},
 	}
 }
 
@@ -164,7 +170,7 @@ func all[T any](f *forge, l client.ObjectList, items func() []T) []*T {
 	for i := range found {
 		pointers[i] = &found[i]
 	}
-	// The cache returns them in no order, but a run must be repeatable from its seed.
+	// The cache returns them in any order, but a run must be repeatable from its seed.
 	slices.SortFunc(pointers, func(a, b *T) int {
 		return strings.Compare(any(a).(client.Object).GetName(), any(b).(client.Object).GetName())
 	})
@@ -173,7 +179,9 @@ func all[T any](f *forge, l client.ObjectList, items func() []T) []*T {
 
 func (f *forge) groups() []*v1alpha1.Group {
 	var l v1alpha1.GroupList
-	return all(f, &l, func() []v1alpha1.Group { return l.Items })
+	return all(f, &l, func() []v1alpha1.Group {
+		return slices.DeleteFunc(l.Items, func(g v1alpha1.Group) bool { return g.Name == homeOfBots })
+	})
 }
 
 func (f *forge) projects() []*v1alpha1.Project {
@@ -230,6 +238,12 @@ func (f *forge) objects() (found []v1alpha1.Object) {
 	for _, o := range f.accessTokens() {
 		found = append(found, o)
 	}
+	for _, o := range f.botTokens() {
+		found = append(found, o)
+	}
+	for _, o := range f.storages() {
+		found = append(found, o)
+	}
 	return found
 }
 
@@ -237,7 +251,7 @@ func one[T any](f *forge, from []T) T { return from[f.random.IntN(len(from))] }
 
 func (f *forge) word() string { return one(f, []string{"a", "b", "c", "B"}) }
 
-// meaning adds to some references the UID of the object that they mean, whether or not it exists.
+// meaning adds to some references the UID of the object that they refer to, whether or not it exists.
 func (f *forge) meaning(ref v1alpha1.Reference, uid types.UID) v1alpha1.Reference {
 	switch f.random.IntN(5) {
 	case 0:
@@ -312,6 +326,10 @@ func (f *forge) spec(o v1alpha1.Object) {
 	case *v1alpha1.ProtectedBranch:
 		o.Spec.Branch = f.word()
 		target(&o.Spec.ProjectRef, &o.Spec.GroupRef)
+	case *v1alpha1.BotToken:
+		f.specOfBot(o, target)
+	case *v1alpha1.RepositoryStorage:
+		f.specOfStorage(o)
 	default:
 		f.specOfFixed(o, func() v1alpha1.Reference { return named(inProjects) }, func() v1alpha1.Reference { return named(all) })
 	}
@@ -334,7 +352,7 @@ func (f *forge) act() {
 		// Some objects are created in the same second.
 		o.SetCreationTimestamp(metav1.Time{Time: time.Date(2026, 1, 1, 0, f.made/60, f.made%60/2, 0, time.UTC)})
 		switch o.(type) {
-		case *v1alpha1.User, *v1alpha1.AccessToken:
+		case *v1alpha1.User, *v1alpha1.AccessToken, *v1alpha1.RepositoryStorage:
 		default:
 			o.SetNamespace(one(f, namespaces))
 		}
@@ -344,7 +362,11 @@ func (f *forge) act() {
 		return
 	}
 	if f.random.IntN(20) == 0 {
-		f.fillSecret()
+		if f.random.IntN(2) == 0 {
+			f.fillSecret()
+		} else {
+			f.fillBotSecret()
+		}
 		return
 	}
 	o := one(f, objects)
@@ -402,11 +424,12 @@ func (f *forge) holders() map[string]v1alpha1.Object {
 			holders[key] = o
 		}
 	}
+	f.apart()
 	return holders
 }
 
-// look checks, while the controllers are idle, that no object lost a claim except by a change of its tenant or of the owner of its
-// container, and that all readers agree.
+// look checks, while the controllers are idle, that an object lost a claim only if its tenant or the owner of its container changed something, and
+// that all readers agree.
 func (f *forge) look() {
 	holders := f.holders()
 	there := map[types.UID]v1alpha1.Object{}
@@ -428,8 +451,8 @@ func (f *forge) look() {
 	f.readersAgree(holders)
 }
 
-// followsPath reports whether an object depends on another one by path, which can temporarily lead elsewhere because of a change by the
-// holder of the path.
+// followsPath reports whether an object depends on another one by path. Such a path can temporarily lead elsewhere when the holder of the path
+// changes.
 func followsPath(o v1alpha1.Object) bool {
 	switch o := o.(type) {
 	case *v1alpha1.Group:
@@ -443,7 +466,7 @@ func followsPath(o v1alpha1.Object) bool {
 	}
 }
 
-// lookAbove checks that no group came below a group of another namespace by a path, unless the group itself was changed.
+// lookAbove checks that a path brought no group below a group of another namespace, unless the group itself was changed.
 func (f *forge) lookAbove() {
 	for uid := range f.done {
 		delete(f.above, uid)
@@ -492,6 +515,10 @@ func (f *forge) declared(o v1alpha1.Object) ([]claim.Claim, error) {
 		return label.Claims(ctx, f.catalog, o)
 	case *v1alpha1.ProtectedBranch:
 		return protection.Claims(ctx, f.catalog, o)
+	case *v1alpha1.BotToken:
+		return f.declaredByBot(ctx, o)
+	case *v1alpha1.RepositoryStorage:
+		return []claim.Claim{repository.DirectoryClaim(o)}, nil
 	default:
 		return f.declaredByFixed(o)
 	}
@@ -502,7 +529,7 @@ func (f *forge) readersAgree(holders map[string]v1alpha1.Object) {
 	ctx := f.t.Context()
 	for _, c := range []*catalog.Catalog{f.catalog, catalog.New(f.cluster.cache.Reader())} {
 		seen := map[types.UID]bool{}
-		tree := c.Tree(nil, time.Now())
+		tree := c.View(nil, time.Now())
 		inGroups, err := tree.Groups(ctx)
 		f.Expect(err).NotTo(HaveOccurred())
 		inProjects, err := tree.Projects(ctx)
@@ -548,7 +575,7 @@ func (f *forge) inPlace(s catalog.Scope) {
 	}
 }
 
-// free checks that no other object blocks a group or project at a place to which that object does not refer.
+// free checks that a group or project is not kept from its place by an object that refers to a different place.
 func (f *forge) free(o v1alpha1.Object) {
 	ctx := f.t.Context()
 	var s catalog.Scope
@@ -615,7 +642,11 @@ func (f *forge) agrees(c *catalog.Catalog, o v1alpha1.Object, holders map[string
 			}
 			found, err = label.Holder(ctx, c, s, o.Spec.Title)
 		case *v1alpha1.Group, *v1alpha1.Project:
-			continue // the tree was checked
+			continue // lookups in the tree are already checked
+		case *v1alpha1.BotToken:
+			found, err = f.foundByBot(ctx, c, o, k)
+		case *v1alpha1.RepositoryStorage:
+			found, err = repository.DirectoryHolder(ctx, c, o)
 		default:
 			if found, err = f.foundByFixed(c, o, k); found == nil && err == nil {
 				continue
@@ -626,7 +657,7 @@ func (f *forge) agrees(c *catalog.Catalog, o v1alpha1.Object, holders map[string
 	}
 }
 
-func TestAClaimChangesHandsByItsHoldersOwnActOnly(t *testing.T) {
+func TestClaim_changesHandsOnlyThroughItsHolder(t *testing.T) {
 	first, err := strconv.ParseUint(os.Getenv("FORGEPLANE_TEST_SEED"), 10, 64)
 	if err != nil {
 		first = 8 // from this seed on, objects with UIDs in their references collide
@@ -637,7 +668,7 @@ func TestAClaimChangesHandsByItsHoldersOwnActOnly(t *testing.T) {
 			for range 150 {
 				for range 1 + f.random.IntN(3) {
 					f.act()
-					// Controllers may reconcile some of it in between.
+					// Controllers can reconcile in between.
 					for range f.random.IntN(4) {
 						f.reconcile(one(f, append(f.objects(), &v1alpha1.Group{})))
 						f.holders()

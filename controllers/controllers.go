@@ -17,6 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/controllers/accesstoken"
 	"github.com/forgeplane/forgeplane/controllers/badge"
+	"github.com/forgeplane/forgeplane/controllers/bottoken"
 	credentials "github.com/forgeplane/forgeplane/controllers/credential"
 	"github.com/forgeplane/forgeplane/controllers/deploykey"
 	"github.com/forgeplane/forgeplane/controllers/group"
@@ -25,9 +26,11 @@ import (
 	"github.com/forgeplane/forgeplane/controllers/membership"
 	"github.com/forgeplane/forgeplane/controllers/project"
 	"github.com/forgeplane/forgeplane/controllers/protectedbranch"
+	"github.com/forgeplane/forgeplane/controllers/registrycleanup"
 	"github.com/forgeplane/forgeplane/controllers/remotemirror"
 	"github.com/forgeplane/forgeplane/controllers/repositorystorage"
 	"github.com/forgeplane/forgeplane/controllers/retainedrepository"
+	"github.com/forgeplane/forgeplane/controllers/storagemove"
 	"github.com/forgeplane/forgeplane/controllers/triggertoken"
 	"github.com/forgeplane/forgeplane/controllers/user"
 	"github.com/forgeplane/forgeplane/internal/audit"
@@ -38,7 +41,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/internal/orphan"
 	"github.com/forgeplane/forgeplane/internal/quota"
+	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	moves "github.com/forgeplane/forgeplane/internal/storagemove"
 )
 
 // Parts are the dependencies of the controllers.
@@ -59,11 +64,21 @@ type Parts struct {
 	Egress *egress.Proxy
 	// Mirrors limit the pushes of mirrors.
 	Mirrors remotemirror.Limits
+	// Moves limit the moves of repositories between shards.
+	Moves storagemove.Limits
+	// History records moves for ever; it may be nil.
+	History *moves.History
+	// Registry has the images of projects; nil if the container registry is off.
+	Registry *registry.Registry
+	// Cleanups is how many cleanups of container repositories run at once; 0 stands for registrycleanup.DefaultConcurrency.
+	Cleanups int
 	// Retention limits what the deleted projects of a namespace may leave.
 	Retention quota.Retention
 	// CountLater is the delay from the creation or deletion of a project until the projects of its shard are counted, so that many changes
 	// are counted at once.
 	CountLater time.Duration
+	// Images are the container repositories of projects; it may be nil.
+	Images project.Images
 	// Audit records the writes of controllers; it may be nil.
 	Audit *audit.Log
 	// Metrics is the registry for the slots of imports and mirrors; it may be nil.
@@ -91,20 +106,27 @@ func (p Parts) All() []Controller {
 		})),
 		of(c, group.New(base, p.Clock)),
 		of(c, project.New(base, p.IDs, repositories, project.Options{
-			Secrets: p.Secrets, Live: p.Secrets, Clock: p.Clock, AllowFileImport: p.AllowFileImport, Egress: p.Egress,
-			Retention: p.Retention, Metrics: p.Metrics,
+			Secrets: p.Secrets, Live: p.Secrets, Namespace: p.Namespace, Clock: p.Clock, AllowFileImport: p.AllowFileImport, Egress: p.Egress,
+			Retention: p.Retention, Images: p.Images, Metrics: p.Metrics,
 		})),
 		of(c, retainedrepository.New(base, repositories)),
+		of(c, storagemove.New(base, repositories, storagemove.Options{
+			Live: p.Secrets, History: p.History, Clock: p.Clock, Limits: p.Moves, Metrics: p.Metrics,
+		})),
 		of(c, membership.New(base, orphans, p.Clock)),
 		of(c, deploykey.New(base)),
 		of(c, protectedbranch.New(base, p.IDs, p.Repositories)),
 		of(c, triggertoken.New(base, p.Secrets, store, orphans, p.Clock)),
+		of(c, bottoken.New(base, orphans, p.Clock)),
 		of(c, badge.New(base)),
 		of(c, jobtokenscope.New(base)),
 		of(c, remotemirror.New(base, repositories, remotemirror.Options{
 			Secrets: p.Secrets, Store: store, Clock: p.Clock, Egress: p.Egress, Limits: p.Mirrors, Metrics: p.Metrics,
 		})),
 		of(c, label.New(base)),
+		of(c, registrycleanup.New(base, registrycleanup.Options{
+			Registry: p.Registry, Concurrency: p.Cleanups, Audit: p.Audit, Clock: p.Clock, Metrics: p.Metrics,
+		})),
 	}
 }
 

@@ -17,11 +17,12 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/controllers"
 	"github.com/forgeplane/forgeplane/controllers/remotemirror"
+	"github.com/forgeplane/forgeplane/controllers/storagemove"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-func TestTheSlotsOfBackgroundWorkAreInTheMetrics(t *testing.T) {
+func TestMetrics_includeTheSlotsOfBackgroundWork(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -36,7 +37,8 @@ func TestTheSlotsOfBackgroundWorkAreInTheMetrics(t *testing.T) {
 	registry, cat := prometheus.NewRegistry(), catalog.New(mgr.GetCache())
 	p := controllers.Parts{
 		Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("forgeplane"), Catalog: cat,
-		Repositories: repository.New(nil, cat), Clock: clock.RealClock{}, Mirrors: remotemirror.DefaultLimits(), Metrics: registry,
+		Repositories: repository.New(nil, cat), Clock: clock.RealClock{}, Mirrors: remotemirror.DefaultLimits(),
+		Moves: storagemove.DefaultLimits(), Metrics: registry,
 	}
 	if err := p.AddTo(mgr, controller.Options{SkipNameValidation: ptr.To(true)}); err != nil {
 		t.Fatal(err)
@@ -53,7 +55,7 @@ func TestTheSlotsOfBackgroundWorkAreInTheMetrics(t *testing.T) {
 			}
 		}
 	}
-	if !slices.Equal(slots, []string{"imports", "mirrors"}) {
+	if !slices.Equal(slots, []string{"forks", "imports", "mirrors", "registry-cleanups", "storage-move-removals", "storage-moves"}) {
 		t.Errorf("got %v", slots)
 	}
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs every fuzz target of the module, each for the given time. Targets are found by their names in the test files; the tests of
-# a package are built once for all that it has.
+# Runs every fuzz target of the module, each for the given time. Targets are found by their names in the test files. The tests of
+# a package are built once for all of its targets.
 set -eu
 
 fuzztime=${1:?usage: hack/fuzz.sh <time for each target>}
@@ -8,13 +8,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cache=$(go env GOCACHE)/fuzz/$(go list -m)
 
-# fuzz runs one target of a directory, and shows what it did when that is worth seeing.
+# fuzz runs one target of a directory, and shows its output if the output is of interest.
 fuzz() {
 	if (cd "$1" && "$work/tests" -test.run='^$' -test.fuzz="^$2\$" -test.fuzztime="$fuzztime" -test.fuzzcachedir="$cache/$1") >"$work/log" 2>&1; then
 		echo "fuzz: $1 $2: $(grep '^fuzz: elapsed' "$work/log" | tail -n 1 | sed 's/^fuzz: elapsed: //')"
 		return 0
 	fi
-	# Go's fuzzer may take the end of its time for a failure; an input that does fail is written to a file.
+	# Go's fuzzer can report the end of its time as a failure. A real failure leaves a file with the input.
 	if grep -q '^ *context deadline exceeded$' "$work/log" && ! grep -q 'Failing input written' "$work/log"; then
 		echo "fuzz: $1 $2: $fuzztime passed"
 		return 0

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs a command, as in "sh hack/postgres.sh make suites", beside a PostgreSQL server of its own, which
-# FORGEPLANE_TEST_POSTGRES names. The server and its data end with the command.
+# Runs a command, as in "sh hack/postgres.sh make suites", with its own PostgreSQL server, which
+# FORGEPLANE_TEST_POSTGRES names. The server and its data are removed after the command.
 set -eu
 
 [ $# -gt 0 ] || {
@@ -13,14 +13,14 @@ fail() {
 	exit 1
 }
 
-# Distributions keep the server's programs off PATH, a directory for each version.
+# Distributions install the programs of the server outside PATH, in a directory for each version.
 initdb=$(find /usr/lib/postgresql /usr/pgsql-* -path '*/bin/initdb' 2>/dev/null | sort -V | tail -n 1)
 initdb=${initdb:-$(command -v initdb)} || fail "there is no initdb; install your distribution's package, which is postgresql on Debian"
 programs=$(dirname "$(readlink -f "$initdb")")
 
 server=
 directory=$(mktemp -d)
-# stop is the quickest that PostgreSQL has: nobody needs the data.
+# stop uses the fastest way to stop PostgreSQL, because nobody needs the data.
 stop() {
 	[ -z "$server" ] || {
 		kill -QUIT "$server" 2>/dev/null || true
@@ -33,7 +33,7 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# PostgreSQL does not run as root; and should this script be killed, the kernel tells the server.
+# PostgreSQL does not run as root. If this script is killed, the kernel signals the server.
 as=
 ! command -v setpriv >/dev/null || as="setpriv --pdeathsig=QUIT"
 if [ "$(id -u)" = 0 ]; then
@@ -44,7 +44,7 @@ if [ "$(id -u)" = 0 ]; then
 	chown "$user" "$directory"
 fi
 
-# Whoever it runs as may have no right to be in the directory of the caller.
+# The user of the server may not be allowed to enter the directory of the caller.
 (cd / && $as "$programs/initdb" --pgdata="$directory/data" --username=forgeplane --auth=trust \
 	--encoding=UTF8 --locale=C --no-sync) >"$directory/log" 2>&1 || {
 	cat "$directory/log" >&2

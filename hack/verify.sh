@@ -1,7 +1,7 @@
 #!/bin/sh
-# Fails when go.mod or go.sum of one of the given modules is not tidy, when Forgeplane and the control plane use different
-# versions of a module, when Go code is not formatted, or when the working tree differs from the last commit, which after
-# generating means that something was not generated.
+# Fails if go.mod or go.sum of one of the given modules is not tidy, if Forgeplane and the control plane use different
+# versions of a module, if Go code is not formatted, or if the working tree differs from the last commit. After
+# generating, such a difference means that a generated file is not up to date.
 set -eu
 
 failed=0

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Looks for known vulnerabilities in what the modules in the given directories use. The database is the public one, or the one that
-# VULNDB names, such as file:///srv/vulndb. Where the public one cannot be reached, the check is skipped and says so.
+# Looks for known vulnerabilities in the code that the modules in the given directories use. The database is the public one, or the one
+# that VULNDB names, such as file:///srv/vulndb. If the public one cannot be reached, the check is skipped and says so.
 set -eu
 
 limit=${VULNCHECK_TIMEOUT:-600}

@@ -90,23 +90,33 @@ type AccessTokenStatus struct {
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
+	// username is the username of the user that the token authenticates.
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Username string `json:"username,omitempty"`
+
 	// digest is the SHA-256, in lower-case hexadecimal, of the value that Forgeplane accepts: spec.digest, or the digest of the value in
 	// the Secret.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Digest string `json:"digest,omitempty"`
+
+	// endedAt is the time at which Forgeplane saw that the token is revoked or has expired. It is empty while the token is accepted.
+	// +optional
+	EndedAt *metav1.Time `json:"endedAt,omitempty"`
 }
 
 // AccessToken is a personal access token.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,shortName=pat,categories=forge
+// +kubebuilder:resource:scope=Cluster,shortName=pat
 // +kubebuilder:selectablefield:JSONPath=.spec.id
+// +kubebuilder:printcolumn:name="User",type=string,JSONPath=.status.username
 // +kubebuilder:printcolumn:name="Description",type=string,JSONPath=.spec.description
 // +kubebuilder:printcolumn:name="Scopes",type=string,JSONPath=.spec.scopes
-// +kubebuilder:printcolumn:name="Expires",type=date,JSONPath=.spec.expiresAt
+// +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=.spec.expiresAt
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].reason
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="spec.id cannot change once set"
 type AccessToken struct {

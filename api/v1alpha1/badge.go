@@ -9,8 +9,7 @@ import (
 // BadgeSpec declares an image with a link, which is shown for one project or for every project below a group.
 // +kubebuilder:validation:ExactlyOneOf=projectRef;groupRef
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
-// +kubebuilder:validation:XValidation:rule="has(self.projectRef) == has(oldSelf.projectRef) && (!has(self.projectRef) || (has(self.projectRef.name) ? has(oldSelf.projectRef.name) && self.projectRef.name == oldSelf.projectRef.name : has(self.projectRef.path) ? has(oldSelf.projectRef.path) && self.projectRef.path == oldSelf.projectRef.path : has(oldSelf.projectRef.id) && self.projectRef.id == oldSelf.projectRef.id))",message="projectRef cannot change",fieldPath=".projectRef"
-// +kubebuilder:validation:XValidation:rule="has(self.groupRef) == has(oldSelf.groupRef) && (!has(self.groupRef) || (has(self.groupRef.name) ? has(oldSelf.groupRef.name) && self.groupRef.name == oldSelf.groupRef.name : has(self.groupRef.path) ? has(oldSelf.groupRef.path) && self.groupRef.path == oldSelf.groupRef.path : has(oldSelf.groupRef.id) && self.groupRef.id == oldSelf.groupRef.id))",message="groupRef cannot change",fieldPath=".groupRef"
+// +kubebuilder:validation:XValidation:rule="has(self.projectRef) == has(oldSelf.projectRef)",message="projectRef and groupRef cannot replace each other: make a new object"
 type BadgeSpec struct {
 	// id is the integer id that the REST API shows. It is unique within the kind. Forgeplane allocates it if omitted; setting it requires
 	// the verb pin. It cannot change once set.
@@ -19,11 +18,11 @@ type BadgeSpec struct {
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// projectRef refers to a project in the same namespace. It cannot change.
+	// projectRef refers to a project in the same namespace. It cannot be changed to refer to another project.
 	// +optional
 	ProjectRef *Reference `json:"projectRef,omitempty"`
 
-	// groupRef refers to a group in the same namespace. Every project below it shows the badge. It cannot change.
+	// groupRef refers to a group in the same namespace. Every project below it shows the badge. It cannot be changed to refer to another group.
 	// +optional
 	GroupRef *Reference `json:"groupRef,omitempty"`
 
@@ -57,15 +56,11 @@ type BadgeSpec struct {
 // BadgeStatus is the observed state of a badge.
 type BadgeStatus struct {
 	CommonStatus `json:",inline"`
+	TargetStatus `json:",inline"`
 
 	// id is the integer id that is in force.
 	// +optional
 	ID int64 `json:"id,omitempty"`
-
-	// targetPath is the full path of the project or group that the object belongs to.
-	// +kubebuilder:validation:MaxLength=4096
-	// +optional
-	TargetPath string `json:"targetPath,omitempty"`
 
 	// renderedLinkURL is linkURL with the values of its placeholders. A placeholder without a value stays as it is.
 	// +kubebuilder:validation:MaxLength=8192
@@ -89,7 +84,7 @@ type BadgeStatus struct {
 // +kubebuilder:printcolumn:name="Image",type=string,priority=1,JSONPath=.status.renderedImageURL
 // +kubebuilder:printcolumn:name="Link",type=string,priority=1,JSONPath=.status.renderedLinkURL
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].reason
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="spec.id cannot change once set"
 type Badge struct {
@@ -117,6 +112,9 @@ func (b *Badge) IDs() (spec, status *int64) { return &b.Spec.ID, &b.Status.ID }
 
 // RESTID returns the id that the REST API shows.
 func (b *Badge) RESTID() int64 { return cmp.Or(b.Spec.ID, b.Status.ID) }
+
+// GetTargetStatus returns the part of the status about the project or group that the object is declared for.
+func (b *Badge) GetTargetStatus() *TargetStatus { return &b.Status.TargetStatus }
 
 // TargetRefs returns the references to the project and to the group that the object is declared for. One of them is nil.
 func (b *Badge) TargetRefs() (project, group *Reference) { return b.Spec.ProjectRef, b.Spec.GroupRef }

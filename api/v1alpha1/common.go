@@ -54,7 +54,7 @@ type SecretKeyReference struct {
 	// key is the key in the data of the Secret. Defaults to token.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[-._a-zA-Z0-9]+$')`,message="key must consist of letters, digits, hyphens, underscores and dots"
 	// +kubebuilder:default=token
 	// +optional
 	Key string `json:"key,omitempty"`
@@ -68,10 +68,25 @@ type Visibility string
 const (
 	// VisibilityPrivate shows the group or project to its members only.
 	VisibilityPrivate Visibility = "Private"
-	// VisibilityInternal shows the group or project to every user who is signed in.
+	// VisibilityInternal shows the group or project to every user who is signed in and not external.
 	VisibilityInternal Visibility = "Internal"
 	// VisibilityPublic shows the group or project to everybody.
 	VisibilityPublic Visibility = "Public"
+)
+
+// RESTWrites specifies what REST callers can change of a group or project, of its settings, and of everything below.
+// +kubebuilder:validation:Enum=Allow;RefuseDeclared;Refuse
+type RESTWrites string
+
+// Values of RESTWrites, from the loosest to the strictest.
+const (
+	// RESTWritesAllow lets REST callers change everything.
+	RESTWritesAllow RESTWrites = "Allow"
+	// RESTWritesRefuseDeclared lets REST callers change everything except objects that somebody, such as a GitOps tool, declares through
+	// Kubernetes.
+	RESTWritesRefuseDeclared RESTWrites = "RefuseDeclared"
+	// RESTWritesRefuse lets REST callers change nothing.
+	RESTWritesRefuse RESTWrites = "Refuse"
 )
 
 // Role is the role of a member. Each role includes the permissions of the lower ones.

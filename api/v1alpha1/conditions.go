@@ -5,7 +5,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // Condition types of every kind. They follow kstatus: Ready is present once Forgeplane has seen the object. Reconciling and Stalled are
 // present only while they are true.
 const (
-	// ConditionReady is true if the declaration is in force.
+	// ConditionReady is true if the declaration is in force. It is also true, with a reason other than ReasonReady, if the declaration itself
+	// says that the object has no effect now. kstatus waits for an object that is not ready for as long as it lives.
 	ConditionReady = "Ready"
 	// ConditionReconciling is true while Forgeplane works on the object, or waits for something that it watches.
 	ConditionReconciling = "Reconciling"
@@ -27,7 +28,7 @@ const (
 	ReasonReferenceNotFound = "ReferenceNotFound"
 	// ReasonReferenceNotReady says that the object that a reference leads to is not ready itself.
 	ReasonReferenceNotReady = "ReferenceNotReady"
-	// ReasonReferenceNotAllowed says that a parent group does not admit groups of this namespace.
+	// ReasonReferenceNotAllowed says that a parent group does not admit groups of this namespace, or that a shard does not admit its projects.
 	ReasonReferenceNotAllowed = "ReferenceNotAllowed"
 	// ReasonReferenceCycle says that a group is its own parent, directly or through other groups.
 	ReasonReferenceCycle = "ReferenceCycle"
@@ -38,11 +39,13 @@ const (
 	ReasonNamespaceNotAllowed = "NamespaceNotAllowed"
 	// ReasonInvalid says that the declaration is wrong although it matches the schema. The message says what to change.
 	ReasonInvalid = "Invalid"
-	// ReasonExpired says that the expiry time has passed.
+	// ReasonSuspended says that spec.suspend stops what Forgeplane would do outside of Kubernetes for the object. Ready is true.
+	ReasonSuspended = "Suspended"
+	// ReasonExpired says that the expiry time has passed. Ready is true.
 	ReasonExpired = "Expired"
-	// ReasonRevoked says that the token was revoked.
+	// ReasonRevoked says that the token was revoked. Ready is true.
 	ReasonRevoked = "Revoked"
-	// ReasonBlocked says that the user is blocked.
+	// ReasonBlocked says that the user is not active: blocked, deactivated or banned.
 	ReasonBlocked = "Blocked"
 	// ReasonOwnerNotAllowed says that the user cannot be the owner: they do not have the role, or have not created the object themselves.
 	ReasonOwnerNotAllowed = "OwnerNotAllowed"
@@ -61,6 +64,14 @@ const (
 	ReasonPushFailed = "PushFailed"
 	// ReasonPushIncomplete says that the target keeps or refuses some refs. The message names them.
 	ReasonPushIncomplete = "PushIncomplete"
+	// ReasonMoveFailed says that the move has failed. The project still uses the source.
+	ReasonMoveFailed = "MoveFailed"
+	// ReasonCleanupFailed says that the former copy of a repository could not be removed from the source of a move.
+	ReasonCleanupFailed = "CleanupFailed"
+	// ReasonRegistryUnavailable says that images cannot be read or changed at the moment, or that the installation has no container registry.
+	ReasonRegistryUnavailable = "RegistryUnavailable"
+	// ReasonCleanupIncomplete says that some tags could not be deleted.
+	ReasonCleanupIncomplete = "CleanupIncomplete"
 )
 
 // CommonStatus is the part of the status that every kind has.
@@ -85,4 +96,17 @@ type CommonStatus struct {
 	// observedGeneration is the metadata.generation that the status describes. It is -1 until Forgeplane has seen the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+}
+
+// TargetStatus is the part of the status of every kind that is declared for a project or group.
+type TargetStatus struct {
+	// targetPath is the full path of the project or group that the object belongs to.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	TargetPath string `json:"targetPath,omitempty"`
+
+	// targetRef is spec.projectRef or spec.groupRef when it last resolved, with the uid of the project or group. The object belongs to it
+	// from then on: if the spec refers to it in another way later, and that leads to another project or group, the object stays where it is.
+	// +optional
+	TargetRef *Reference `json:"targetRef,omitempty"`
 }

@@ -28,8 +28,7 @@ type DeployKeySpec struct {
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// projectRef refers to a project in the same namespace. It cannot change.
-	// +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : has(self.path) ? has(oldSelf.path) && self.path == oldSelf.path : has(oldSelf.id) && self.id == oldSelf.id",message="projectRef cannot change"
+	// projectRef refers to a project in the same namespace. It cannot be changed to refer to another project.
 	// +required
 	ProjectRef Reference `json:"projectRef"`
 
@@ -56,6 +55,7 @@ type DeployKeySpec struct {
 // DeployKeyStatus is the observed state of a deploy key.
 type DeployKeyStatus struct {
 	CommonStatus `json:",inline"`
+	TargetStatus `json:",inline"`
 
 	// id is the integer id that is in force.
 	// +optional
@@ -78,12 +78,12 @@ type DeployKeyStatus struct {
 // +kubebuilder:resource:shortName=dkey,categories=forge
 // +kubebuilder:selectablefield:JSONPath=.spec.id
 // +kubebuilder:selectablefield:JSONPath=.spec.projectRef.name
-// +kubebuilder:printcolumn:name="Project",type=string,JSONPath=.spec.projectRef.name
+// +kubebuilder:printcolumn:name="Project",type=string,JSONPath=.status.targetPath
 // +kubebuilder:printcolumn:name="Title",type=string,JSONPath=.spec.title
 // +kubebuilder:printcolumn:name="Access",type=string,JSONPath=.spec.access
 // +kubebuilder:printcolumn:name="Fingerprint",type=string,priority=1,JSONPath=.status.fingerprintSHA256
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].reason
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="spec.id cannot change once set"
 type DeployKey struct {
@@ -111,6 +111,9 @@ func (k *DeployKey) IDs() (spec, status *int64) { return &k.Spec.ID, &k.Status.I
 
 // RESTID returns the id that the REST API shows.
 func (k *DeployKey) RESTID() int64 { return cmp.Or(k.Spec.ID, k.Status.ID) }
+
+// GetTargetStatus returns the part of the status about the project or group that the object is declared for.
+func (k *DeployKey) GetTargetStatus() *TargetStatus { return &k.Status.TargetStatus }
 
 // TargetRefs returns the references to the project and to the group that the object is declared for. One of them is nil.
 func (k *DeployKey) TargetRefs() (project, group *Reference) { return &k.Spec.ProjectRef, nil }

@@ -6,13 +6,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NamespacesFrom specifies which namespaces can have groups below a group.
+// NamespacesFrom specifies which namespaces can refer to an object of another namespace or of the cluster.
 // +kubebuilder:validation:Enum=Same;Selector;All
 type NamespacesFrom string
 
 // Values of NamespacesFrom.
 const (
-	// NamespacesFromSame admits only the namespace of the group itself.
+	// NamespacesFromSame admits only the namespace of the object itself, or of Forgeplane for an object of the cluster.
 	NamespacesFromSame NamespacesFrom = "Same"
 	// NamespacesFromSelector admits namespaces by their labels.
 	NamespacesFromSelector NamespacesFrom = "Selector"
@@ -20,11 +20,12 @@ const (
 	NamespacesFromAll NamespacesFrom = "All"
 )
 
-// AllowedNamespaces selects the namespaces whose groups can name this group as their parent.
+// AllowedNamespaces selects the namespaces whose objects can refer to this object: groups to a group as their parent, and projects to a
+// shard.
 // +kubebuilder:validation:XValidation:rule="has(self.selector) == (self.from == 'Selector')",message="selector goes with from: Selector, and only with it"
 type AllowedNamespaces struct {
-	// from specifies which namespaces are admitted: Same is only the namespace of the group, Selector is the namespaces that match
-	// selector, and All is every namespace. Defaults to Same.
+	// from specifies which namespaces are admitted: Same is only the namespace of the group, or that of Forgeplane for a RepositoryStorage,
+	// Selector is the namespaces that match selector as well, and All is every namespace. Defaults to Same.
 	// +kubebuilder:default=Same
 	// +optional
 	From NamespacesFrom `json:"from,omitempty"`
@@ -75,7 +76,7 @@ type GroupSpec struct {
 	// path is the group's own segment of its full path. It must not end in .git or .atom.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9_]([a-zA-Z0-9_.-]*[a-zA-Z0-9_])?$`
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[a-zA-Z0-9_]([a-zA-Z0-9_.-]*[a-zA-Z0-9_])?$')`,message="path must consist of letters, digits, underscores, hyphens and dots, and must begin and end with a letter, digit or underscore"
 	// +kubebuilder:validation:XValidation:rule="!self.endsWith('.git') && !self.endsWith('.atom')",message="path must not end in .git or .atom"
 	// +required
 	Path string `json:"path"`
@@ -101,11 +102,25 @@ type GroupSpec struct {
 	// +optional
 	AllowedNamespaces *AllowedNamespaces `json:"allowedNamespaces,omitempty"`
 
-	// visibility specifies who can see the group: Private is its members, Internal is every user who is signed in, and Public is
-	// everybody. The groups and projects below are never visible to more people than the group. Defaults to Private.
+	// visibility specifies who can see the group: Private is its members, Internal is every user who is signed in and not
+	// external, and Public is everybody. The groups and projects below are never visible to more people than the group. Defaults to Private.
 	// +kubebuilder:default=Private
 	// +optional
 	Visibility Visibility `json:"visibility,omitempty"`
+
+	// restWrites specifies what REST callers can change of the group, its settings, and everything below it: Allow is everything,
+	// RefuseDeclared is everything except objects that somebody, such as a GitOps tool, declares through Kubernetes, and Refuse is nothing.
+	// The strictest value of the group and the groups above it is in force. Defaults to that of the groups above, and for a root group to
+	// the default of the installation.
+	// +optional
+	RESTWrites RESTWrites `json:"restWrites,omitempty"`
+
+	// sharedWith lists groups whose members get a role in the group and in everything below it. Members of the groups above such a group
+	// count as its members, and members of groups that it is shared with do not.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	// +optional
+	SharedWith []Share `json:"sharedWith,omitempty"`
 }
 
 // GroupStatus is the observed state of a group.
@@ -126,6 +141,23 @@ type GroupStatus struct {
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	FullPath string `json:"fullPath,omitempty"`
+
+	// visibility is the visibility that is in force: the narrowest one of the group and the groups above it. It is empty while the group does
+	// not hold its full path.
+	// +optional
+	Visibility Visibility `json:"visibility,omitempty"`
+
+	// recordedShares lists the references of spec.sharedWith that name a group by path or id alone, each with the uid of the group that it
+	// led to. If a group of another namespace gets the path or id later, the group is not shared with it.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	// +optional
+	RecordedShares []Reference `json:"recordedShares,omitempty"`
+
+	// avatar names the avatar that was uploaded over REST. It is empty without one.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Avatar string `json:"avatar,omitempty"`
 }
 
 // Group contains projects and other groups, which inherit its members and settings.
@@ -135,9 +167,9 @@ type GroupStatus struct {
 // +kubebuilder:selectablefield:JSONPath=.spec.id
 // +kubebuilder:selectablefield:JSONPath=.spec.parentRef.name
 // +kubebuilder:printcolumn:name="Full path",type=string,JSONPath=.status.fullPath
-// +kubebuilder:printcolumn:name="Visibility",type=string,JSONPath=.spec.visibility
+// +kubebuilder:printcolumn:name="Visibility",type=string,JSONPath=.status.visibility
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].reason
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="spec.id cannot change once set"
 type Group struct {
@@ -165,6 +197,9 @@ func (g *Group) IDs() (spec, status *int64) { return &g.Spec.ID, &g.Status.ID }
 
 // RESTID returns the id that the REST API shows.
 func (g *Group) RESTID() int64 { return cmp.Or(g.Spec.ID, g.Status.ID) }
+
+// Avatar returns the address of the name of the avatar.
+func (g *Group) Avatar() *string { return &g.Status.Avatar }
 
 // GroupList is a list of groups.
 // +kubebuilder:object:root=true

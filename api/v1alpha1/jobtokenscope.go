@@ -9,15 +9,22 @@ type AllowlistEntry struct {
 	ProjectRef Reference `json:"projectRef"`
 }
 
+// GroupAllowlistEntry is a group whose projects' job tokens are let in.
+type GroupAllowlistEntry struct {
+	// groupRef refers to a group: by name in the same namespace, by path or id in any namespace.
+	// +required
+	GroupRef Reference `json:"groupRef"`
+}
+
 // JobTokenScopeSpec declares the projects whose job tokens can be used in a project.
 type JobTokenScopeSpec struct {
-	// projectRef refers to a project in the same namespace. It cannot change.
-	// +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : has(self.path) ? has(oldSelf.path) && self.path == oldSelf.path : has(oldSelf.id) && self.id == oldSelf.id",message="projectRef cannot change"
+	// projectRef refers to a project in the same namespace. It cannot be changed to refer to another project.
 	// +required
 	ProjectRef Reference `json:"projectRef"`
 
-	// inboundEnabled specifies whether the allowlist is in force. If true, only the job tokens of the project itself and of the projects
-	// in allowlist are let in. If false, the job tokens of every project can do what their users can do. Defaults to true.
+	// inboundEnabled specifies whether the allowlists are in force. If true, only the job tokens of the project itself, of the projects
+	// in allowlist and of the projects of the groups in groupAllowlist are let in. If false, the job tokens of every project can do what
+	// their users can do. Defaults to true.
 	// +kubebuilder:default=true
 	// +optional
 	InboundEnabled *bool `json:"inboundEnabled,omitempty"`
@@ -27,36 +34,38 @@ type JobTokenScopeSpec struct {
 	// +listType=atomic
 	// +optional
 	Allowlist []AllowlistEntry `json:"allowlist,omitempty"`
+
+	// groupAllowlist lists the groups whose job tokens are let in: those of all projects in the group and in the groups below it.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	// +optional
+	GroupAllowlist []GroupAllowlistEntry `json:"groupAllowlist,omitempty"`
 }
 
-// Restricted reports whether only the job tokens of the project itself and of the projects in the allowlist are let in.
+// Restricted reports whether only the job tokens of the project itself and of the projects in the allowlists are let in.
 func (s *JobTokenScopeSpec) Restricted() bool { return s.InboundEnabled == nil || *s.InboundEnabled }
 
-// ObservedAllowlistEntry is the project that an entry of an allowlist leads to.
+// ObservedAllowlistEntry is the project or group that an entry of an allowlist leads to.
 type ObservedAllowlistEntry struct {
-	// id is the integer id of the project. For a project in another namespace that is not public, it is shown only if the entry declares
+	// id is the integer id of the project or group. For one in another namespace that is not public, it is shown only if the entry declares
 	// it.
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// path is the full path of the project. For a project in another namespace that is not public, it is shown only if the entry declares
+	// path is the full path of the project or group. For one in another namespace that is not public, it is shown only if the entry declares
 	// it.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Path string `json:"path,omitempty"`
 
-	// resolved is true if the entry leads to a project. The job tokens of this project are let in.
+	// resolved is true if the entry leads to a project or group, whose job tokens are let in.
 	Resolved bool `json:"resolved"`
 }
 
 // JobTokenScopeStatus is the observed state of a job token scope.
 type JobTokenScopeStatus struct {
 	CommonStatus `json:",inline"`
-
-	// targetPath is the full path of the project that the object belongs to.
-	// +kubebuilder:validation:MaxLength=4096
-	// +optional
-	TargetPath string `json:"targetPath,omitempty"`
+	TargetStatus `json:",inline"`
 
 	// allowlist lists the projects that the entries of spec.allowlist lead to, in the same order.
 	// +kubebuilder:validation:MaxItems=100
@@ -64,12 +73,31 @@ type JobTokenScopeStatus struct {
 	// +optional
 	Allowlist []ObservedAllowlistEntry `json:"allowlist,omitempty"`
 
+	// groupAllowlist lists the groups that the entries of spec.groupAllowlist lead to, in the same order.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	// +optional
+	GroupAllowlist []ObservedAllowlistEntry `json:"groupAllowlist,omitempty"`
+
+	// allowedProjects joins the paths of the other projects whose job tokens are let in, and those of groups with "/*" at the end, for
+	// display. Where the path is not shown, the id appears.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	AllowedProjects string `json:"allowedProjects,omitempty"`
+
 	// recordedAllowlist lists the entries of spec.allowlist that name a project by path or id alone, each with the uid of the project that
 	// it led to. If a project of another namespace gets the path or id later, it is not let in.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=atomic
 	// +optional
 	RecordedAllowlist []AllowlistEntry `json:"recordedAllowlist,omitempty"`
+
+	// recordedGroups lists the references of spec.groupAllowlist that name a group by path or id alone, each with the uid of the group that
+	// it led to. If a group of another namespace gets the path or id later, it is not let in.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	// +optional
+	RecordedGroups []Reference `json:"recordedGroups,omitempty"`
 }
 
 // JobTokenScope specifies the projects whose job tokens can be used in a project.
@@ -79,9 +107,9 @@ type JobTokenScopeStatus struct {
 // +kubebuilder:selectablefield:JSONPath=.spec.projectRef.name
 // +kubebuilder:printcolumn:name="Of",type=string,JSONPath=.status.targetPath
 // +kubebuilder:printcolumn:name="Inbound",type=boolean,JSONPath=.spec.inboundEnabled
-// +kubebuilder:printcolumn:name="Allowed",type=string,priority=1,JSONPath=.status.allowlist[*].path
+// +kubebuilder:printcolumn:name="Allowed",type=string,priority=1,JSONPath=.status.allowedProjects
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].reason
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
 type JobTokenScope struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -102,6 +130,9 @@ func (s *JobTokenScope) GetCommonStatus() *CommonStatus { return &s.Status.Commo
 
 // NewList returns an empty list of the kind.
 func (s *JobTokenScope) NewList() ObjectList { return &JobTokenScopeList{} }
+
+// GetTargetStatus returns the part of the status about the project or group that the object is declared for.
+func (s *JobTokenScope) GetTargetStatus() *TargetStatus { return &s.Status.TargetStatus }
 
 // TargetRefs returns the references to the project and to the group that the object is declared for. One of them is nil.
 func (s *JobTokenScope) TargetRefs() (project, group *Reference) { return &s.Spec.ProjectRef, nil }

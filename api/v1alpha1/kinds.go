@@ -10,6 +10,7 @@ func Kinds() []Object {
 	return []Object{
 		&AccessToken{},
 		&Badge{},
+		&BotToken{},
 		&DeployKey{},
 		&Group{},
 		&JobTokenScope{},
@@ -17,9 +18,11 @@ func Kinds() []Object {
 		&Membership{},
 		&Project{},
 		&ProtectedBranch{},
+		&RegistryCleanup{},
 		&RemoteMirror{},
 		&RepositoryStorage{},
 		&RetainedRepository{},
+		&StorageMove{},
 		&TriggerToken{},
 		&User{},
 	}
@@ -54,6 +57,14 @@ type Identified interface {
 	RESTID() int64
 }
 
+// Pictured is an object of a kind that can have an avatar.
+// +kubebuilder:object:generate=false
+type Pictured interface {
+	Identified
+	// Avatar returns the address of the name of the avatar in the status. The name is empty without an avatar.
+	Avatar() *string
+}
+
 // Observing is an object of a kind whose status shows the content of a repository, and therefore changes with every push.
 // +kubebuilder:object:generate=false
 type Observing interface {
@@ -69,4 +80,6 @@ type Targeted interface {
 	Object
 	// TargetRefs returns the references to the project and to the group that the object is declared for. One of them is nil.
 	TargetRefs() (project, group *Reference)
+	// GetTargetStatus returns the part of the status about the project or group.
+	GetTargetStatus() *TargetStatus
 }

@@ -9,8 +9,7 @@ import (
 // LabelSpec declares a label for the issues and merge requests of one project, or of all projects below a group.
 // +kubebuilder:validation:ExactlyOneOf=projectRef;groupRef
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
-// +kubebuilder:validation:XValidation:rule="has(self.projectRef) == has(oldSelf.projectRef) && (!has(self.projectRef) || (has(self.projectRef.name) ? has(oldSelf.projectRef.name) && self.projectRef.name == oldSelf.projectRef.name : has(self.projectRef.path) ? has(oldSelf.projectRef.path) && self.projectRef.path == oldSelf.projectRef.path : has(oldSelf.projectRef.id) && self.projectRef.id == oldSelf.projectRef.id))",message="projectRef cannot change",fieldPath=".projectRef"
-// +kubebuilder:validation:XValidation:rule="has(self.groupRef) == has(oldSelf.groupRef) && (!has(self.groupRef) || (has(self.groupRef.name) ? has(oldSelf.groupRef.name) && self.groupRef.name == oldSelf.groupRef.name : has(self.groupRef.path) ? has(oldSelf.groupRef.path) && self.groupRef.path == oldSelf.groupRef.path : has(oldSelf.groupRef.id) && self.groupRef.id == oldSelf.groupRef.id))",message="groupRef cannot change",fieldPath=".groupRef"
+// +kubebuilder:validation:XValidation:rule="has(self.projectRef) == has(oldSelf.projectRef)",message="projectRef and groupRef cannot replace each other: make a new object"
 // +kubebuilder:validation:XValidation:rule="!has(self.priority) || has(self.projectRef)",message="priority can be set only for a project's label: set the priority of a group's label in labelPriorities of each project",fieldPath=".priority"
 type LabelSpec struct {
 	// id is the integer id that the REST API shows. It is unique within the kind. Forgeplane allocates it if omitted; setting it requires
@@ -20,11 +19,11 @@ type LabelSpec struct {
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// projectRef refers to a project in the same namespace. It cannot change.
+	// projectRef refers to a project in the same namespace. It cannot be changed to refer to another project.
 	// +optional
 	ProjectRef *Reference `json:"projectRef,omitempty"`
 
-	// groupRef refers to a group in the same namespace. Every project below it inherits the label. It cannot change.
+	// groupRef refers to a group in the same namespace. Every project below it inherits the label. It cannot be changed to refer to another group.
 	// +optional
 	GroupRef *Reference `json:"groupRef,omitempty"`
 
@@ -32,14 +31,14 @@ type LabelSpec struct {
 	// including the labels of its groups.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:Pattern=`^[^\x00-\x20,\x7f]([^\x00-\x1f,\x7f]*[^\x00-\x20,\x7f])?$`
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^\x00-\x20,\x7f]([^\x00-\x1f,\x7f]*[^\x00-\x20,\x7f])?$')`,message="title must not contain commas or control characters, and must not begin or end with a space"
 	// +required
 	Title string `json:"title"`
 
 	// color is the background color: #RGB, #RRGGBB or the name of a CSS color, such as orange.
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=20
-	// +kubebuilder:validation:Pattern=`^(#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})|[A-Za-z]{3,20})$`
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^(#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})|[A-Za-z]{3,20})$')`,message="color must be #RGB, #RRGGBB or a CSS color name"
 	// +required
 	Color string `json:"color"`
 
@@ -58,15 +57,11 @@ type LabelSpec struct {
 // LabelStatus is the observed state of a label.
 type LabelStatus struct {
 	CommonStatus `json:",inline"`
+	TargetStatus `json:",inline"`
 
 	// id is the integer id that is in force.
 	// +optional
 	ID int64 `json:"id,omitempty"`
-
-	// targetPath is the full path of the project or group that the object belongs to.
-	// +kubebuilder:validation:MaxLength=4096
-	// +optional
-	TargetPath string `json:"targetPath,omitempty"`
 
 	// color is the background color as #RGB or #RRGGBB.
 	// +kubebuilder:validation:MaxLength=7
@@ -89,10 +84,10 @@ type LabelStatus struct {
 // +kubebuilder:selectablefield:JSONPath=.spec.groupRef.name
 // +kubebuilder:printcolumn:name="Of",type=string,JSONPath=.status.targetPath
 // +kubebuilder:printcolumn:name="Title",type=string,JSONPath=.spec.title
-// +kubebuilder:printcolumn:name="Color",type=string,JSONPath=.spec.color
+// +kubebuilder:printcolumn:name="Color",type=string,JSONPath=.status.color
 // +kubebuilder:printcolumn:name="Priority",type=integer,priority=1,JSONPath=.spec.priority
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].reason
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="spec.id cannot change once set"
 type Label struct {
@@ -120,6 +115,9 @@ func (l *Label) IDs() (spec, status *int64) { return &l.Spec.ID, &l.Status.ID }
 
 // RESTID returns the id that the REST API shows.
 func (l *Label) RESTID() int64 { return cmp.Or(l.Spec.ID, l.Status.ID) }
+
+// GetTargetStatus returns the part of the status about the project or group that the object is declared for.
+func (l *Label) GetTargetStatus() *TargetStatus { return &l.Status.TargetStatus }
 
 // TargetRefs returns the references to the project and to the group that the object is declared for. One of them is nil.
 func (l *Label) TargetRefs() (project, group *Reference) { return l.Spec.ProjectRef, l.Spec.GroupRef }

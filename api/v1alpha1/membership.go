@@ -4,19 +4,18 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // MembershipSpec declares that a user has a role in a group or project, and in everything below it.
 // +kubebuilder:validation:ExactlyOneOf=projectRef;groupRef
-// +kubebuilder:validation:XValidation:rule="has(self.projectRef) == has(oldSelf.projectRef) && (!has(self.projectRef) || (has(self.projectRef.name) ? has(oldSelf.projectRef.name) && self.projectRef.name == oldSelf.projectRef.name : has(self.projectRef.path) ? has(oldSelf.projectRef.path) && self.projectRef.path == oldSelf.projectRef.path : has(oldSelf.projectRef.id) && self.projectRef.id == oldSelf.projectRef.id))",message="projectRef cannot change",fieldPath=".projectRef"
-// +kubebuilder:validation:XValidation:rule="has(self.groupRef) == has(oldSelf.groupRef) && (!has(self.groupRef) || (has(self.groupRef.name) ? has(oldSelf.groupRef.name) && self.groupRef.name == oldSelf.groupRef.name : has(self.groupRef.path) ? has(oldSelf.groupRef.path) && self.groupRef.path == oldSelf.groupRef.path : has(oldSelf.groupRef.id) && self.groupRef.id == oldSelf.groupRef.id))",message="groupRef cannot change",fieldPath=".groupRef"
+// +kubebuilder:validation:XValidation:rule="has(self.projectRef) == has(oldSelf.projectRef)",message="projectRef and groupRef cannot replace each other: make a new object"
 type MembershipSpec struct {
 	// userRef refers to the user. It cannot change.
 	// +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : has(self.path) ? has(oldSelf.path) && self.path == oldSelf.path : has(oldSelf.id) && self.id == oldSelf.id",message="userRef cannot change"
 	// +required
 	UserRef Reference `json:"userRef"`
 
-	// projectRef refers to a project in the same namespace. It cannot change.
+	// projectRef refers to a project in the same namespace. It cannot be changed to refer to another project.
 	// +optional
 	ProjectRef *Reference `json:"projectRef,omitempty"`
 
-	// groupRef refers to a group in the same namespace. It cannot change.
+	// groupRef refers to a group in the same namespace. It cannot be changed to refer to another group.
 	// +optional
 	GroupRef *Reference `json:"groupRef,omitempty"`
 
@@ -32,17 +31,19 @@ type MembershipSpec struct {
 // MembershipStatus is the observed state of a membership.
 type MembershipStatus struct {
 	CommonStatus `json:",inline"`
+	TargetStatus `json:",inline"`
 
 	// userID is the integer id of the user.
 	// +optional
 	UserID int64 `json:"userID,omitempty"`
 
-	// targetPath is the full path of the project or group that the object belongs to.
-	// +kubebuilder:validation:MaxLength=4096
+	// username is the username of the user.
+	// +kubebuilder:validation:MaxLength=255
 	// +optional
-	TargetPath string `json:"targetPath,omitempty"`
+	Username string `json:"username,omitempty"`
 
-	// effectiveRole is the highest role that the user has in the group or project, from this membership or from one of a group above.
+	// effectiveRole is the highest role that the user has in the group or project, from this membership or from one of a group above. It
+	// does not include roles from other groups that these are shared with.
 	// +optional
 	EffectiveRole Role `json:"effectiveRole,omitempty"`
 }
@@ -54,11 +55,11 @@ type MembershipStatus struct {
 // +kubebuilder:selectablefield:JSONPath=.spec.projectRef.name
 // +kubebuilder:selectablefield:JSONPath=.spec.groupRef.name
 // +kubebuilder:printcolumn:name="Of",type=string,JSONPath=.status.targetPath
-// +kubebuilder:printcolumn:name="User",type=string,JSONPath=.spec.userRef.path
+// +kubebuilder:printcolumn:name="User",type=string,JSONPath=.status.username
 // +kubebuilder:printcolumn:name="Role",type=string,JSONPath=.spec.role
 // +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=.status.effectiveRole
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].reason
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
 type Membership struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -79,6 +80,9 @@ func (m *Membership) GetCommonStatus() *CommonStatus { return &m.Status.CommonSt
 
 // NewList returns an empty list of the kind.
 func (m *Membership) NewList() ObjectList { return &MembershipList{} }
+
+// GetTargetStatus returns the part of the status about the project or group that the object is declared for.
+func (m *Membership) GetTargetStatus() *TargetStatus { return &m.Status.TargetStatus }
 
 // TargetRefs returns the references to the project and to the group that the object is declared for. One of them is nil.
 func (m *Membership) TargetRefs() (project, group *Reference) {

@@ -45,34 +45,19 @@ type Features struct {
 	// +optional
 	Repository FeatureAccess `json:"repository,omitempty"`
 
-	// containerRegistry specifies who can access the images of the project, with the same values. The REST API shows it; it has no other
-	// effect in this version. Defaults to Enabled.
+	// containerRegistry specifies who can pull the images of the project, with the same values. Pushing also takes the role Developer.
+	// Defaults to Enabled.
 	// +kubebuilder:default=Enabled
 	// +optional
 	ContainerRegistry FeatureAccess `json:"containerRegistry,omitempty"`
 }
-
-// RESTWrites specifies what REST callers can change of a project and its settings.
-// +kubebuilder:validation:Enum=Allow;RefuseDeclared;Refuse
-type RESTWrites string
-
-// Values of RESTWrites.
-const (
-	// RESTWritesAllow lets REST callers change everything.
-	RESTWritesAllow RESTWrites = "Allow"
-	// RESTWritesRefuseDeclared lets REST callers change everything except objects that somebody, such as a GitOps tool, declares through
-	// Kubernetes.
-	RESTWritesRefuseDeclared RESTWrites = "RefuseDeclared"
-	// RESTWritesRefuse lets REST callers change nothing.
-	RESTWritesRefuse RESTWrites = "Refuse"
-)
 
 // LabelPriority is the priority of a label in one project.
 type LabelPriority struct {
 	// title is the title of the label.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:Pattern=`^[^\x00-\x20,\x7f]([^\x00-\x1f,\x7f]*[^\x00-\x20,\x7f])?$`
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^\x00-\x20,\x7f]([^\x00-\x1f,\x7f]*[^\x00-\x20,\x7f])?$')`,message="title must not contain commas or control characters, and must not begin or end with a space"
 	// +required
 	Title string `json:"title"`
 
@@ -82,10 +67,39 @@ type LabelPriority struct {
 	Priority int32 `json:"priority"`
 }
 
+// ForkOf declares the origin of a fork, and the branches that the fork begins with.
+type ForkOf struct {
+	// projectRef refers to the project. Without its uid, the project must be in the same namespace, or public with a repository that
+	// everybody can read. To set the uid requires the verb pin; the REST API sets it for users who can read the repository.
+	// +required
+	ProjectRef Reference `json:"projectRef"`
+
+	// branches are the branches that the repository begins with; it then begins without tags. They count only until the project has a
+	// repository. If omitted, the repository begins with all branches and tags.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=244
+	// +optional
+	Branches []string `json:"branches,omitempty"`
+}
+
+// ForkedFrom records the origin of a fork.
+type ForkedFrom struct {
+	// projectRef is the declared reference, with the uid of the project that it referred to.
+	// +required
+	ProjectRef Reference `json:"projectRef"`
+
+	// id is the id of the project.
+	// +required
+	ID int64 `json:"id"`
+}
+
 // AdoptNone is the value of adoptRepository for a project that begins with a new repository.
 const AdoptNone = "None"
 
 // ProjectSpec declares a project.
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.forkOf) || !has(self.forkOf) || self.forkOf.projectRef == oldSelf.forkOf.projectRef",message="forkOf cannot name another project: remove it first",fieldPath=".forkOf"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
 // +kubebuilder:validation:XValidation:rule="!has(self.importURL) || (has(oldSelf.importURL) && self.importURL == oldSelf.importURL)",message="importURL is read once, when the project is created: it can be removed, not set or changed",fieldPath=".importURL"
 // +kubebuilder:validation:XValidation:rule="!has(self.importSecretRef) || has(self.importURL)",message="importSecretRef goes with importURL",fieldPath=".importSecretRef"
@@ -102,7 +116,7 @@ type ProjectSpec struct {
 	// path is the project's own segment of its full path. It must not end in .git or .atom.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9_]([a-zA-Z0-9_.-]*[a-zA-Z0-9_])?$`
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[a-zA-Z0-9_]([a-zA-Z0-9_.-]*[a-zA-Z0-9_])?$')`,message="path must consist of letters, digits, underscores, hyphens and dots, and must begin and end with a letter, digit or underscore"
 	// +kubebuilder:validation:XValidation:rule="!self.endsWith('.git') && !self.endsWith('.atom')",message="path must not end in .git or .atom"
 	// +required
 	Path string `json:"path"`
@@ -118,12 +132,21 @@ type ProjectSpec struct {
 	// +optional
 	Description string `json:"description,omitempty"`
 
+	// topics are words by which people find the project. They are case-insensitive, and keep their order.
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=255
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[^\\\\x00-\\\\x20,\\\\x7f]([^\\\\x00-\\\\x1f,\\\\x7f]*[^\\\\x00-\\\\x20,\\\\x7f])?$')",message="a topic must not contain commas or control characters, or begin or end with a space"
+	// +listType=atomic
+	// +optional
+	Topics []string `json:"topics,omitempty"`
+
 	// groupRef refers to the group that contains the project. The group must be in the same namespace.
 	// +required
 	GroupRef Reference `json:"groupRef"`
 
-	// visibility specifies who can see the project: Private is its members, Internal is every user who is signed in, and Public is
-	// everybody. A project is never visible to more people than the groups above it. Defaults to Private.
+	// visibility specifies who can see the project: Private is its members, Internal is every user who is signed in and not
+	// external, and Public is everybody. A project is never visible to more people than the groups above it. Defaults to Private.
 	// +kubebuilder:default=Private
 	// +optional
 	Visibility Visibility `json:"visibility,omitempty"`
@@ -132,12 +155,12 @@ type ProjectSpec struct {
 	// repository.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=244
-	// +kubebuilder:validation:Pattern=`^[^\x00-\x20\x7f~^:?*\[\\-][^\x00-\x20\x7f~^:?*\[\\]*$`
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^\x00-\x20\x7f~^:?*\[\\-][^\x00-\x20\x7f~^:?*\[\\]*$')`,message="defaultBranch must be the name of a branch: it must not begin with a hyphen, and must not contain spaces, control characters, backslashes or any of ~ ^ : ? * ["
 	// +optional
 	DefaultBranch string `json:"defaultBranch,omitempty"`
 
-	// storage is the name of the RepositoryStorage for the repository. If omitted, Forgeplane chooses one by weight. It cannot change once
-	// set.
+	// storage is the name of the RepositoryStorage for the repository, which must admit this namespace in its allowedNamespaces. If omitted,
+	// Forgeplane chooses one by weight. It cannot change once set.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -158,7 +181,7 @@ type ProjectSpec struct {
 	// and write %40 for an @ in the path. It can be removed, but not set later or changed.
 	// +kubebuilder:validation:MinLength=8
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:Pattern=`^(https?|file)://[^\x00-\x20\x7f]+$`
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(https?|file)://[^\x00-\x20\x7f]+$')`,message="importURL must begin with http:// or https://, and must not contain spaces or control characters"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^(https?://.*|file://[^/]*)[@?#]')",message="importURL must not contain credentials, a query or a fragment: put credentials into a Secret and name it in importSecretRef, and write %40 for an @ in the path"
 	// +optional
 	ImportURL string `json:"importURL,omitempty"`
@@ -167,6 +190,15 @@ type ProjectSpec struct {
 	// label forgeplane.dev/secret=import, and its annotation forgeplane.dev/host must name the host of importURL.
 	// +optional
 	ImportSecretRef *LocalSecretReference `json:"importSecretRef,omitempty"`
+
+	// suspend stops the import or fork of the repository: a running one ends, and none begins. It has no effect on a project that has its
+	// repository. Defaults to false.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+	// forkOf declares that the project is a fork of another project. A new project begins with the branches and tags of that project, unless importURL is
+	// set. If the project has a repository already, only the relation is recorded. It can be removed, but not changed.
+	// +optional
+	ForkOf *ForkOf `json:"forkOf,omitempty"`
 
 	// archived specifies whether the project is archived. An archived project refuses every push and stays readable. Defaults to false.
 	// +optional
@@ -186,8 +218,8 @@ type ProjectSpec struct {
 
 	// restWrites specifies what REST callers can change of the project and its settings: Allow is everything, RefuseDeclared is everything
 	// except objects that somebody, such as a GitOps tool, declares through Kubernetes, and Refuse is nothing. With RefuseDeclared, the
-	// answer to a refused write names who declares the object. Defaults to Allow.
-	// +kubebuilder:default=Allow
+	// answer to a refused write names who declares the object. The strictest value of the project and the groups above it is in force.
+	// Defaults to that of the groups.
 	// +optional
 	RESTWrites RESTWrites `json:"restWrites,omitempty"`
 
@@ -205,6 +237,13 @@ type ProjectSpec struct {
 	// +kubebuilder:default=Retain
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// sharedWith lists groups whose members get a role in the project. Members of the groups above such a group count as its members,
+	// and members of groups that it is shared with do not.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	// +optional
+	SharedWith []Share `json:"sharedWith,omitempty"`
 }
 
 // ProjectStatus is the observed state of a project.
@@ -230,11 +269,23 @@ type ProjectStatus struct {
 	// +optional
 	Storage string `json:"storage,omitempty"`
 
+	// move is the StorageMove that is scheduled or copies the repositories of the project. No other one can begin meanwhile.
+	// +optional
+	Move *ProjectMove `json:"move,omitempty"`
+
+	// lastMove is the attempt of a StorageMove by which the project came to its shard.
+	// +optional
+	LastMove *ProjectMove `json:"lastMove,omitempty"`
+
 	// adoptedRepository is the name of the RetainedRepository that the project has taken over. The RetainedRepository is gone once the
 	// project is ready.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	AdoptedRepository string `json:"adoptedRepository,omitempty"`
+
+	// forkedFrom is the project that this project is a fork of. It stays recorded if that project is renamed, hidden or deleted.
+	// +optional
+	ForkedFrom *ForkedFrom `json:"forkedFrom,omitempty"`
 
 	// repositoryPath is the path of the repository, relative to the path of its shard.
 	// +kubebuilder:validation:MaxLength=255
@@ -256,6 +307,10 @@ type ProjectStatus struct {
 	// +optional
 	RefsChecksum string `json:"refsChecksum,omitempty"`
 
+	// lastActivityTime is when Forgeplane last saw a change of a branch or tag. It is empty before the first one.
+	// +optional
+	LastActivityTime *metav1.Time `json:"lastActivityTime,omitempty"`
+
 	// sizeBytes is the size of the repository on disk, in bytes.
 	// +optional
 	SizeBytes int64 `json:"sizeBytes,omitempty"`
@@ -264,11 +319,61 @@ type ProjectStatus struct {
 	// +optional
 	ReadOnly bool `json:"readOnly,omitempty"`
 
-	// protectedDefaultBranch is the branch for which Forgeplane created a ProtectedBranch when the project was created. Forgeplane does so
-	// only once, so the ProtectedBranch can be deleted for good.
+	// protectedDefaultBranch is the branch for which Forgeplane created a ProtectedBranch when the default branch got its first commit.
+	// Forgeplane does so only once, so the ProtectedBranch can be deleted for good. Until then, only maintainers can push to the default
+	// branch.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	ProtectedDefaultBranch string `json:"protectedDefaultBranch,omitempty"`
+
+	// protectedDefaultBranchVersion is the resourceVersion of the ProtectedBranch that protectedDefaultBranch is about. A server whose cache
+	// is older than that still protects the branch by itself.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	ProtectedDefaultBranchVersion string `json:"protectedDefaultBranchVersion,omitempty"`
+
+	// recordedShares lists the references of spec.sharedWith that name a group by path or id alone, each with the uid of the group that it
+	// led to. If a group of another namespace gets the path or id later, the project is not shared with it.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	// +optional
+	RecordedShares []Reference `json:"recordedShares,omitempty"`
+
+	// avatar names the avatar that was uploaded over REST. It is empty without one.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Avatar string `json:"avatar,omitempty"`
+}
+
+// ProjectMove is an attempt of a StorageMove to move the repositories of a project.
+// +structType=atomic
+type ProjectMove struct {
+	// name is the metadata.name of the StorageMove, which is in the namespace of the project.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+
+	// uid is the metadata.uid of the StorageMove.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	UID string `json:"uid"`
+
+	// attempt is the number of the attempt. Only the attempt with this number can change the shard of the project, so a process that was
+	// replaced cannot.
+	// +optional
+	Attempt int64 `json:"attempt"`
+
+	// source is the name of the RepositoryStorage that the repositories leave.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Source string `json:"source,omitempty"`
+
+	// destination is the name of the RepositoryStorage that the repositories move to.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Destination string `json:"destination,omitempty"`
 }
 
 // Project is a Git repository with its settings.
@@ -282,7 +387,7 @@ type ProjectStatus struct {
 // +kubebuilder:printcolumn:name="Head",type=string,priority=1,JSONPath=.status.headCommit
 // +kubebuilder:printcolumn:name="Storage",type=string,priority=1,JSONPath=.status.storage
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].reason
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="spec.id cannot change once set"
 type Project struct {
@@ -327,10 +432,43 @@ func (p *Project) PlannedStorage() string {
 // RESTID returns the id that the REST API shows.
 func (p *Project) RESTID() int64 { return cmp.Or(p.Spec.ID, p.Status.ID) }
 
+// Origin returns a reference, by id and uid, to the origin of a fork. It reports false if the origin is not known, or if the project is not a
+// fork.
+func (p *Project) Origin() (Reference, bool) {
+	if p.Spec.ForkOf == nil {
+		return Reference{}, false
+	}
+	declared := p.Spec.ForkOf.ProjectRef
+	if declared.ID != 0 && declared.UID != "" {
+		return declared, true
+	}
+	from := p.Status.ForkedFrom
+	if from == nil {
+		return Reference{}, false
+	}
+	if recorded := from.ProjectRef; declared != recorded {
+		if recorded.UID = ""; declared != recorded {
+			return Reference{}, false
+		}
+	}
+	return Reference{ID: from.ID, UID: from.ProjectRef.UID}, true
+}
+
+// Avatar returns the address of the name of the avatar.
+func (p *Project) Avatar() *string { return &p.Status.Avatar }
+
+// LastActivity returns when the project was created, or when its branches or tags last changed after that.
+func (p *Project) LastActivity() metav1.Time {
+	if last := p.Status.LastActivityTime; last != nil && last.After(p.CreationTimestamp.Time) {
+		return *last
+	}
+	return p.CreationTimestamp
+}
+
 // DropObserved clears the fields of the status that show the content of the repository.
 func (p *Project) DropObserved() {
 	s := &p.Status
-	s.DefaultBranch, s.HeadCommit, s.RefsChecksum, s.SizeBytes = "", "", "", 0
+	s.DefaultBranch, s.HeadCommit, s.RefsChecksum, s.LastActivityTime, s.SizeBytes = "", "", "", nil, 0
 }
 
 // ProjectList is a list of projects.

@@ -42,8 +42,8 @@ type AccessLevel struct {
 	// +optional
 	UserRef *Reference `json:"userRef,omitempty"`
 
-	// groupRef lets through the members of a group who are at least Developers in the project. The group must be in the same namespace, or
-	// contain the project.
+	// groupRef lets through the members of a group who are at least Developers in the project. The group must be in the same namespace,
+	// contain the project, or be one with which the project, or a group above it, is shared.
 	// +optional
 	GroupRef *Reference `json:"groupRef,omitempty"`
 
@@ -56,8 +56,7 @@ type AccessLevel struct {
 // ProtectedBranchSpec declares who can do what with a branch, or with all branches that match a wildcard.
 // +kubebuilder:validation:ExactlyOneOf=projectRef;groupRef
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
-// +kubebuilder:validation:XValidation:rule="has(self.projectRef) == has(oldSelf.projectRef) && (!has(self.projectRef) || (has(self.projectRef.name) ? has(oldSelf.projectRef.name) && self.projectRef.name == oldSelf.projectRef.name : has(self.projectRef.path) ? has(oldSelf.projectRef.path) && self.projectRef.path == oldSelf.projectRef.path : has(oldSelf.projectRef.id) && self.projectRef.id == oldSelf.projectRef.id))",message="projectRef cannot change",fieldPath=".projectRef"
-// +kubebuilder:validation:XValidation:rule="has(self.groupRef) == has(oldSelf.groupRef) && (!has(self.groupRef) || (has(self.groupRef.name) ? has(oldSelf.groupRef.name) && self.groupRef.name == oldSelf.groupRef.name : has(self.groupRef.path) ? has(oldSelf.groupRef.path) && self.groupRef.path == oldSelf.groupRef.path : has(oldSelf.groupRef.id) && self.groupRef.id == oldSelf.groupRef.id))",message="groupRef cannot change",fieldPath=".groupRef"
+// +kubebuilder:validation:XValidation:rule="has(self.projectRef) == has(oldSelf.projectRef)",message="projectRef and groupRef cannot replace each other: make a new object"
 type ProtectedBranchSpec struct {
 	// id is the integer id that the REST API shows. It is unique within the kind. Forgeplane allocates it if omitted; setting it requires
 	// the verb pin. It cannot change once set.
@@ -66,11 +65,11 @@ type ProtectedBranchSpec struct {
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// projectRef refers to a project in the same namespace. It cannot change.
+	// projectRef refers to a project in the same namespace. It cannot be changed to refer to another project.
 	// +optional
 	ProjectRef *Reference `json:"projectRef,omitempty"`
 
-	// groupRef refers to a group in the same namespace. Every project below it inherits the protection. It cannot change.
+	// groupRef refers to a group in the same namespace. Every project below it inherits the protection. It cannot be changed to refer to another group.
 	// +optional
 	GroupRef *Reference `json:"groupRef,omitempty"`
 
@@ -78,23 +77,25 @@ type ProtectedBranchSpec struct {
 	// slashes. The branch need not exist. It cannot change.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:Pattern=`^[^\x00-\x20\x7f~^:?\[\\-][^\x00-\x20\x7f~^:?\[\\]*$`
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^\x00-\x20\x7f~^:?\[\\-][^\x00-\x20\x7f~^:?\[\\]*$')`,message="branch must be the name of a branch or a wildcard such as release/*: it must not begin with a hyphen, and must not contain spaces, control characters, backslashes or any of ~ ^ : ? ["
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="branch cannot change: declare another ProtectedBranch"
 	// +required
 	Branch string `json:"branch"`
 
-	// push lists the access levels that can push. Defaults to the role Maintainer.
+	// push lists the access levels that can push. The role NoOne must be alone. Defaults to the role Maintainer.
 	// +kubebuilder:default={{role:Maintainer}}
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:XValidation:rule="self.size() == 1 || !self.exists(l, has(l.role) && l.role == 'NoOne')",message="push cannot have NoOne beside other access levels: leave out NoOne, or the others"
 	// +listType=atomic
 	// +optional
 	Push []AccessLevel `json:"push,omitempty"`
 
-	// merge lists the access levels that can merge. Defaults to the role Maintainer.
+	// merge lists the access levels that can merge. The role NoOne must be alone. Defaults to the role Maintainer.
 	// +kubebuilder:default={{role:Maintainer}}
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:XValidation:rule="self.size() == 1 || !self.exists(l, has(l.role) && l.role == 'NoOne')",message="merge cannot have NoOne beside other access levels: leave out NoOne, or the others"
 	// +listType=atomic
 	// +optional
 	Merge []AccessLevel `json:"merge,omitempty"`
@@ -150,21 +151,22 @@ type ResolvedAccessLevel struct {
 // ProtectedBranchStatus is the observed state of a protection.
 type ProtectedBranchStatus struct {
 	CommonStatus `json:",inline"`
+	TargetStatus `json:",inline"`
 
 	// id is the integer id that is in force.
 	// +optional
 	ID int64 `json:"id,omitempty"`
-
-	// targetPath is the full path of the project or group that the object belongs to.
-	// +kubebuilder:validation:MaxLength=4096
-	// +optional
-	TargetPath string `json:"targetPath,omitempty"`
 
 	// push lists the access levels of spec.push, with their references resolved.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=atomic
 	// +optional
 	Push []ResolvedAccessLevel `json:"push,omitempty"`
+
+	// pushDescription joins the descriptions of the access levels that can push, for display.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	PushDescription string `json:"pushDescription,omitempty"`
 
 	// merge lists the access levels of spec.merge, with their references resolved.
 	// +kubebuilder:validation:MaxItems=50
@@ -199,10 +201,10 @@ type ProtectedBranchStatus struct {
 // +kubebuilder:selectablefield:JSONPath=.spec.projectRef.name
 // +kubebuilder:printcolumn:name="Of",type=string,JSONPath=.status.targetPath
 // +kubebuilder:printcolumn:name="Branch",type=string,JSONPath=.spec.branch
-// +kubebuilder:printcolumn:name="Push",type=string,JSONPath=.status.push[*].description
+// +kubebuilder:printcolumn:name="Push",type=string,JSONPath=.status.pushDescription
 // +kubebuilder:printcolumn:name="Matched",type=integer,priority=1,JSONPath=.status.matchedBranchCount
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].reason
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="spec.id cannot change once set"
 type ProtectedBranch struct {
@@ -230,6 +232,9 @@ func (b *ProtectedBranch) IDs() (spec, status *int64) { return &b.Spec.ID, &b.St
 
 // RESTID returns the id that the REST API shows.
 func (b *ProtectedBranch) RESTID() int64 { return cmp.Or(b.Spec.ID, b.Status.ID) }
+
+// GetTargetStatus returns the part of the status about the project or group that the object is declared for.
+func (b *ProtectedBranch) GetTargetStatus() *TargetStatus { return &b.Status.TargetStatus }
 
 // TargetRefs returns the references to the project and to the group that the object is declared for. One of them is nil.
 func (b *ProtectedBranch) TargetRefs() (project, group *Reference) {

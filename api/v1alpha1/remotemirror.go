@@ -9,12 +9,18 @@ import (
 // AnnotationSync requests a push that does not wait for a change or a retry. Each new value, of at most 64 characters, causes one push.
 const AnnotationSync = "forgeplane.dev/sync"
 
-// AnnotationCredentials says what the REST API shows of the credentials of a RemoteMirror: "username" shows only a user name. Without the
-// annotation, the REST API shows both a user name and a password, masked, if there are credentials.
+// AnnotationCredentials says what the REST API shows of the credentials of a RemoteMirror: "username" shows only a masked user name, "git"
+// the user name git, and "none" nothing. Without the annotation, the REST API shows both a user name and a password, masked, if there are credentials.
 const AnnotationCredentials = "forgeplane.dev/credentials"
 
 // CredentialsUsername is the value of AnnotationCredentials for a user name without a password.
 const CredentialsUsername = "username"
+
+// CredentialsGit is the value of AnnotationCredentials for the user name git, which is not masked.
+const CredentialsGit = "git"
+
+// CredentialsNone is the value of AnnotationCredentials for a Secret that has only host keys.
+const CredentialsNone = "none"
 
 // MirrorUpdate is the state of the last push of a mirror.
 // +kubebuilder:validation:Enum=None;Started;Finished;Failed;ToRetry
@@ -46,23 +52,23 @@ type RemoteMirrorSpec struct {
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// projectRef refers to the project whose repository is pushed. The project must be in the same namespace. It cannot change.
-	// +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : has(self.path) ? has(oldSelf.path) && self.path == oldSelf.path : has(oldSelf.id) && self.id == oldSelf.id",message="projectRef cannot change"
+	// projectRef refers to the project whose repository is pushed. The project must be in the same namespace. It cannot be changed to refer to another project.
 	// +required
 	ProjectRef Reference `json:"projectRef"`
 
-	// url is the http or https URL of the repository to push to. The repository must exist. The URL must not contain credentials, a query
-	// or a fragment: use secretRef for credentials, and write %40 for an @ in the path. It cannot change.
+	// url is the http, https, ssh or git URL of the repository to push to. The repository must exist. The URL must not contain credentials, a
+	// query or a fragment: use secretRef for credentials, and write %40 for an @ in the path. It cannot change.
 	// +kubebuilder:validation:MinLength=8
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:Pattern=`^https?://[^\x00-\x20\x7f]+$`
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(https?|ssh|git)://[^\x00-\x20\x7f]+$')`,message="url must begin with http://, https://, ssh:// or git://, and must not contain spaces or control characters"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[@?#]')",message="url must not contain credentials, a query or a fragment: put credentials into a Secret and name it in secretRef, and write %40 for an @ in the path"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="url cannot change: make a new mirror"
 	// +required
 	URL string `json:"url"`
 
-	// secretRef refers to a Secret in the same namespace with the keys username and password for the target; at least one of them must be
-	// present. The Secret must have the label forgeplane.dev/secret=remote-mirror, and its annotation forgeplane.dev/host must name the
+	// secretRef refers to a Secret in the same namespace with credentials for the target. For http and https, it has the keys username and
+	// password, or one of them. For ssh, it has the key ssh-privatekey or password, and the key known_hosts with the host keys of the target;
+	// username is "git" if omitted. A git URL needs no Secret. The Secret must have the label forgeplane.dev/secret=remote-mirror, and its annotation forgeplane.dev/host must name the
 	// host of the url. Forgeplane reads it when a push starts.
 	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
@@ -71,6 +77,11 @@ type RemoteMirrorSpec struct {
 	// +kubebuilder:default=true
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
+
+	// suspend stops all pushes to the mirror, as enabled: false does, but does not appear in the REST API. A running push ends. Defaults to
+	// false.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
 
 	// onlyProtectedBranches specifies whether to leave out branches that are not protected. Branches of the target with their names are
 	// neither pushed nor removed. It cannot be combined with branchRegex. Defaults to false.
@@ -96,6 +107,7 @@ func (s *RemoteMirrorSpec) IsEnabled() bool { return s.Enabled == nil || *s.Enab
 // RemoteMirrorStatus is the observed state of a mirror.
 type RemoteMirrorStatus struct {
 	CommonStatus `json:",inline"`
+	TargetStatus `json:",inline"`
 
 	// id is the integer id that is in force.
 	// +optional
@@ -162,12 +174,12 @@ type RemoteMirrorStatus struct {
 // +kubebuilder:resource:shortName=mirror,categories=forge
 // +kubebuilder:selectablefield:JSONPath=.spec.id
 // +kubebuilder:selectablefield:JSONPath=.spec.projectRef.name
-// +kubebuilder:printcolumn:name="Project",type=string,JSONPath=.spec.projectRef.name
+// +kubebuilder:printcolumn:name="Project",type=string,JSONPath=.status.targetPath
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=.spec.url
 // +kubebuilder:printcolumn:name="Update",type=string,JSONPath=.status.updateStatus
 // +kubebuilder:printcolumn:name="Updated",type=date,JSONPath=.status.lastSuccessfulUpdateAt
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].reason
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="spec.id cannot change once set"
 type RemoteMirror struct {
@@ -195,6 +207,9 @@ func (m *RemoteMirror) IDs() (spec, status *int64) { return &m.Spec.ID, &m.Statu
 
 // RESTID returns the id that the REST API shows.
 func (m *RemoteMirror) RESTID() int64 { return cmp.Or(m.Spec.ID, m.Status.ID) }
+
+// GetTargetStatus returns the part of the status about the project or group that the object is declared for.
+func (m *RemoteMirror) GetTargetStatus() *TargetStatus { return &m.Status.TargetStatus }
 
 // TargetRefs returns the references to the project and to the group that the object is declared for. One of them is nil.
 func (m *RemoteMirror) TargetRefs() (project, group *Reference) { return &m.Spec.ProjectRef, nil }

@@ -8,7 +8,7 @@ type RepositoryStorageSpec struct {
 	// a segment. It cannot change.
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:Pattern=`^/.*[^/]$`
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^/.*[^/]$')`,message="path must be absolute, and must not end with a slash"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="path cannot change: declare another RepositoryStorage and move the projects"
 	// +kubebuilder:validation:XValidation:rule="!self.split('/').exists(s, s == '..' || s == '.')",message="path must not contain . or .. as a segment"
 	// +required
@@ -21,6 +21,11 @@ type RepositoryStorageSpec struct {
 	// +kubebuilder:default=100
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
+
+	// allowedNamespaces selects the namespaces whose projects can name this shard in spec.storage. The choice by weight does not depend on
+	// it, and a project whose repository is on the shard stays there. Defaults to the namespace of Forgeplane.
+	// +optional
+	AllowedNamespaces *AllowedNamespaces `json:"allowedNamespaces,omitempty"`
 }
 
 // RepositoryStorageStatus is the observed state of a shard.
@@ -53,7 +58,7 @@ type RepositoryStorageStatus struct {
 // +kubebuilder:printcolumn:name="Weight",type=integer,JSONPath=.spec.weight
 // +kubebuilder:printcolumn:name="Repositories",type=integer,JSONPath=.status.repositories
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].reason
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
 type RepositoryStorage struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -151,7 +151,7 @@ type RetainedRepositoryStatus struct {
 // +kubebuilder:printcolumn:name="Storage",type=string,JSONPath=.spec.storage
 // +kubebuilder:printcolumn:name="Bytes",type=integer,priority=1,JSONPath=.spec.sizeBytes
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].reason
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
 type RetainedRepository struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -43,8 +43,7 @@ type TriggerTokenSpec struct {
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// projectRef refers to a project in the same namespace. It cannot change.
-	// +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : has(self.path) ? has(oldSelf.path) && self.path == oldSelf.path : has(oldSelf.id) && self.id == oldSelf.id",message="projectRef cannot change"
+	// projectRef refers to a project in the same namespace. It cannot be changed to refer to another project.
 	// +required
 	ProjectRef Reference `json:"projectRef"`
 
@@ -70,6 +69,7 @@ type TriggerTokenSpec struct {
 // TriggerTokenStatus is the observed state of a trigger token.
 type TriggerTokenStatus struct {
 	CommonStatus `json:",inline"`
+	TargetStatus `json:",inline"`
 
 	// id is the integer id that is in force.
 	// +optional
@@ -102,10 +102,10 @@ type TriggerTokenStatus struct {
 // +kubebuilder:resource:shortName=trig,categories=forge
 // +kubebuilder:selectablefield:JSONPath=.spec.id
 // +kubebuilder:selectablefield:JSONPath=.spec.projectRef.name
-// +kubebuilder:printcolumn:name="Project",type=string,JSONPath=.spec.projectRef.name
+// +kubebuilder:printcolumn:name="Project",type=string,JSONPath=.status.targetPath
 // +kubebuilder:printcolumn:name="Description",type=string,JSONPath=.spec.description
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].reason
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="spec.id cannot change once set"
 type TriggerToken struct {
@@ -133,6 +133,9 @@ func (t *TriggerToken) IDs() (spec, status *int64) { return &t.Spec.ID, &t.Statu
 
 // RESTID returns the id that the REST API shows.
 func (t *TriggerToken) RESTID() int64 { return cmp.Or(t.Spec.ID, t.Status.ID) }
+
+// GetTargetStatus returns the part of the status about the project or group that the object is declared for.
+func (t *TriggerToken) GetTargetStatus() *TargetStatus { return &t.Status.TargetStatus }
 
 // TargetRefs returns the references to the project and to the group that the object is declared for. One of them is nil.
 func (t *TriggerToken) TargetRefs() (project, group *Reference) { return &t.Spec.ProjectRef, nil }

@@ -7,7 +7,7 @@ import (
 )
 
 // UserState specifies whether a user can use the forge.
-// +kubebuilder:validation:Enum=Active;Blocked
+// +kubebuilder:validation:Enum=Active;Blocked;Deactivated;Banned
 type UserState string
 
 // States of a user.
@@ -16,6 +16,10 @@ const (
 	UserActive UserState = "Active"
 	// UserBlocked refuses the user everywhere, with every token.
 	UserBlocked UserState = "Blocked"
+	// UserDeactivated refuses the user like UserBlocked. It says that they no longer use the forge, and not that they must not.
+	UserDeactivated UserState = "Deactivated"
+	// UserBanned refuses the user like UserBlocked, for misuse.
+	UserBanned UserState = "Banned"
 )
 
 // UserType specifies whether a user is a person or a program.
@@ -43,7 +47,7 @@ type UserSpec struct {
 	// username is the unique short name of the user, used in paths, in references and to sign in. It is case-insensitive.
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9_]([a-zA-Z0-9_.-]*[a-zA-Z0-9_])?$`
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[a-zA-Z0-9_]([a-zA-Z0-9_.-]*[a-zA-Z0-9_])?$')`,message="username must consist of letters, digits, underscores, hyphens and dots, and must begin and end with a letter, digit or underscore"
 	// +required
 	Username string `json:"username"`
 
@@ -56,7 +60,7 @@ type UserSpec struct {
 	// email is the email address of the user. It is unique among users, and case-insensitive.
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=254
-	// +kubebuilder:validation:Pattern=`^[^@\s]+@[^@\s]+$`
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^@\s]+@[^@\s]+$')`,message="email must be an address such as dana@example.com"
 	// +optional
 	Email string `json:"email,omitempty"`
 
@@ -69,7 +73,18 @@ type UserSpec struct {
 	// +optional
 	Admin bool `json:"admin,omitempty"`
 
-	// state specifies whether the user can use the forge. A Blocked user is refused everywhere, with every token. Defaults to Active.
+	// external specifies whether the user sees internal groups and projects only as a member, like private ones, and creates neither root
+	// groups nor personal projects over REST. Defaults to false.
+	// +optional
+	External bool `json:"external,omitempty"`
+
+	// auditor specifies whether the user can read every group and project, with everything that belongs to it. An auditor can change only
+	// what their roles allow. Defaults to false.
+	// +optional
+	Auditor bool `json:"auditor,omitempty"`
+
+	// state specifies whether the user can use the forge. A user who is Blocked, Deactivated or Banned is refused everywhere, with every
+	// token. Defaults to Active.
 	// +kubebuilder:default=Active
 	// +optional
 	State UserState `json:"state,omitempty"`
@@ -102,6 +117,11 @@ type UserStatus struct {
 	// id is the integer id that is in force.
 	// +optional
 	ID int64 `json:"id,omitempty"`
+
+	// avatar names the avatar that was uploaded over REST. It is empty without one.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Avatar string `json:"avatar,omitempty"`
 }
 
 // User is a person or program that uses the forge.
@@ -113,7 +133,7 @@ type UserStatus struct {
 // +kubebuilder:printcolumn:name="Username",type=string,JSONPath=.spec.username
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=.spec.state
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].reason
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="spec.id cannot change once set"
 type User struct {
@@ -130,6 +150,12 @@ type User struct {
 	Status UserStatus `json:"status,omitempty"`
 }
 
+// Active reports whether the user can use the forge.
+func (u *User) Active() bool { return u.InState() == UserActive }
+
+// InState returns the state of the user, which is active by default.
+func (u *User) InState() UserState { return cmp.Or(u.Spec.State, UserActive) }
+
 // GetCommonStatus returns the part of the status that every kind has.
 func (u *User) GetCommonStatus() *CommonStatus { return &u.Status.CommonStatus }
 
@@ -141,6 +167,9 @@ func (u *User) IDs() (spec, status *int64) { return &u.Spec.ID, &u.Status.ID }
 
 // RESTID returns the id that the REST API shows.
 func (u *User) RESTID() int64 { return cmp.Or(u.Spec.ID, u.Status.ID) }
+
+// Avatar returns the address of the name of the avatar.
+func (u *User) Avatar() *string { return &u.Status.Avatar }
 
 // UserList is a list of users.
 // +kubebuilder:object:root=true

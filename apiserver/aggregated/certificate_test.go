@@ -35,7 +35,7 @@ var _ = Describe("The certificate", func() {
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("is the same for replicas that start and renew it at once", func(ctx SpecContext) {
+	It("is the same for replicas that create and renew it at the same time", func(ctx SpecContext) {
 		clock := clocktesting.NewFakeClock(time.Now())
 		replicas := make([]*certificate.Source, 6)
 		for i := range replicas {
@@ -67,7 +67,7 @@ var _ = Describe("The certificate", func() {
 		Expect(err).NotTo(HaveOccurred())
 		administrators, err := aggregated.NewAdministrators(config)
 		Expect(err).NotTo(HaveOccurred())
-		// Both certificates are to hold by the clock of the test.
+		// The certificate that is renewed and its successor must both be valid by the real clock, which kube-apiserver uses.
 		clock := clocktesting.NewFakeClock(time.Now().Add(-61 * 24 * time.Hour))
 		address, port := freeAddress()
 		serving, stop := context.WithCancel(ctx)

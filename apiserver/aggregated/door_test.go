@@ -35,7 +35,7 @@ import (
 
 const (
 	soon = 30 * time.Second
-	// deletion is how long a namespace may take to go whatever becomes of the servers.
+	// deletion is how long Kubernetes may take to delete a namespace, whatever state the servers are in.
 	deletion = 2 * time.Minute
 )
 
@@ -80,7 +80,7 @@ func freeAddress() (string, int32) {
 	return fmt.Sprintf("127.0.0.1:%d", port), int32(port)
 }
 
-// available waits until kube-apiserver passes requests on to the servers.
+// available waits until kube-apiserver forwards requests to the servers.
 func available() {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -92,7 +92,8 @@ func available() {
 	Eventually(as(cluster.Administrator()).status("GET", "/version")).WithTimeout(soon).Should(Equal(http.StatusOK))
 }
 
-// deleteNamespace makes a namespace with something in it and deletes it. It returns what says not found when it is gone.
+// deleteNamespace creates a namespace with an object in it and deletes it. It returns a function whose error is NotFound once the namespace is
+// gone.
 func deleteNamespace(name string) func() error {
 	GinkgoHelper()
 	ctx := context.Background()
@@ -103,7 +104,7 @@ func deleteNamespace(name string) func() error {
 	return func() error { return admin.Get(ctx, client.ObjectKeyFromObject(n), n) }
 }
 
-// caller is an HTTP client with a Kubernetes identity, as those of the REST API are: it sends paths as they are.
+// caller is an HTTP client with a Kubernetes identity. Like other clients of the REST API, it does not normalize paths.
 type caller struct {
 	http *http.Client
 	host string
@@ -164,14 +165,14 @@ func (c caller) get(path string) answer {
 	return a
 }
 
-// direct leads to a server past kube-apiserver.
+// direct returns a configuration that reaches a server without kube-apiserver in between.
 func direct(config *rest.Config, address string) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Host, config.Insecure, config.CAData, config.CAFile = "https://"+address, true, nil, ""
 	return config
 }
 
-// claiming sends requests that claim to be those of somebody else.
+// claiming sends requests that claim to come from another address.
 type claiming struct {
 	next    http.RoundTripper
 	address string
@@ -184,7 +185,7 @@ func (c claiming) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-var _ = Describe("The door", Ordered, func() {
+var _ = Describe("The aggregated API server", Ordered, func() {
 	var address, audit, writes, unready string
 
 	BeforeAll(func() {
@@ -201,21 +202,21 @@ var _ = Describe("The door", Ordered, func() {
 		available()
 	})
 
-	DescribeTable("leads a path to its endpoint", func(sent, want string) {
+	DescribeTable("finds the endpoint of a path", func(sent, want string) {
 		Expect(as(cluster.Administrator()).get(sent).Path).To(Equal(want))
 	},
 		Entry("of the instance", "/version", "/version"),
 		Entry("with an id", "/projects/17/labels", "/projects/17/labels"),
-		Entry("with what clients put before it", "/api/v4/projects/17/labels", "/projects/17/labels"),
+		Entry("with the prefix that clients use", "/api/v4/projects/17/labels", "/projects/17/labels"),
 		Entry("with a full path", "/projects/acme%2Fsite/labels", "/projects/acme%2Fsite/labels"),
 		Entry("with a full path, encoded twice", "/projects/acme%252Fsite/labels", "/projects/acme%2Fsite/labels"),
 		Entry("with a wildcard and a slash", "/projects/17/protected_branches/feat%2F%2A", "/projects/17/protected_branches/feat%2F%2A"),
 		Entry("with a percent sign", "/projects/17/protected_branches/100%25", "/projects/17/protected_branches/100%25"),
-		Entry("with spaces and more", "/projects/17/protected_branches/a%20b%2B%C3%A4", "/projects/17/protected_branches/a%20b+%C3%A4"),
-		Entry("of namespaces, which are not those of Kubernetes", "/namespaces/acme/exists", "/namespaces/acme/exists"),
+		Entry("with spaces, a plus sign and an umlaut", "/projects/17/protected_branches/a%20b%2B%C3%A4", "/projects/17/protected_branches/a%20b+%C3%A4"),
+		Entry("of namespaces of the forge, not of Kubernetes", "/namespaces/acme/exists", "/namespaces/acme/exists"),
 	)
 
-	It("passes on what clients say and are told", func() {
+	It("forwards headers, queries and bodies", func() {
 		code, text, header := as(cluster.Administrator()).try(http.MethodPost, "/projects/17/labels?name[]=b&a=1&watch=true", `{"name":"bug"}`)
 		Expect(code).To(Equal(http.StatusOK), text)
 		var a answer
@@ -228,7 +229,7 @@ var _ = Describe("The door", Ordered, func() {
 		Expect(header.Get("X-Total")).To(Equal("45"))
 	})
 
-	It("admits whom RBAC admits, endpoint by endpoint", func() {
+	It("admits callers to the endpoints that RBAC allows", func() {
 		alice := identity("alice", rule("get", "projects/labels"))
 		Eventually(alice.status("GET", "/projects/17/labels")).WithTimeout(soon).Should(Equal(http.StatusOK))
 		Expect(alice.get("/projects/17/labels").Identity).To(Equal("alice"))
@@ -239,8 +240,8 @@ var _ = Describe("The door", Ordered, func() {
 		Expect(alice.status("POST", "/projects/17/labels")()).To(Equal(http.StatusForbidden))
 	})
 
-	It("asks RBAC about the endpoint that is meant, too, when kube-apiserver takes a path for another", func() {
-		// kube-apiserver takes the project acme/labels for labels of the project acme.
+	It("also asks RBAC about the actual endpoint when kube-apiserver misreads a path", func() {
+		// kube-apiserver mistakes the project acme/labels for labels of the project acme.
 		bob := identity("bob", rule("get", "projects/labels"))
 		Eventually(bob.status("GET", "/projects/17/labels")).WithTimeout(soon).Should(Equal(http.StatusOK))
 		code, text, _ := bob.try("GET", "/projects/acme%2Flabels/protected_branches/main", "")
@@ -248,7 +249,7 @@ var _ = Describe("The door", Ordered, func() {
 		Expect(text).To(ContainSubstring(`cannot get resource \"projects/protected_branches\"`))
 	})
 
-	It("admits the callers of api/v4 and of full paths whom roles name both forms of", func() {
+	It("admits calls with the prefix api/v4 and with full paths if roles allow both forms", func() {
 		carol := identity("carol", rule("get", "projects/labels", "api/projects", "projects/site"))
 		for _, path := range []string{"/api/v4/projects/17/labels", "/projects/acme%2Fsite/labels"} {
 			Eventually(carol.status("GET", path)).WithTimeout(soon).Should(Equal(http.StatusOK), path)
@@ -256,7 +257,7 @@ var _ = Describe("The door", Ordered, func() {
 		Expect(carol.status("GET", "/api/v4/projects/17")()).To(Equal(http.StatusForbidden))
 	})
 
-	It("writes down who did what, and no token", func() {
+	It("logs users and requests in the Kubernetes audit, without tokens", func() {
 		admin := as(cluster.Administrator())
 		sent := admin.get("/projects/17/labels?private_token=very-secret&page=2")
 		Expect(sent.Query).To(Equal("page=2"))
@@ -269,7 +270,7 @@ var _ = Describe("The door", Ordered, func() {
 			ContainSubstring(`"username":"administrator"`), ContainSubstring(`"subresource":"labels"`), Not(ContainSubstring("secret"))))
 	})
 
-	It("writes a line for each write, and for those that RBAC refuses", func() {
+	It("logs each write, including writes that RBAC refuses", func() {
 		admin := as(cluster.Administrator())
 		code, text, _ := admin.try(http.MethodPost, "/projects/17/labels?private_token=very-secret", "")
 		Expect(code).To(Equal(http.StatusOK), text)
@@ -288,7 +289,7 @@ var _ = Describe("The door", Ordered, func() {
 			Not(ContainSubstring("GET")), Not(ContainSubstring("secret"))))
 	})
 
-	It("says how it is, and what it did, to whom RBAC lets ask", func() {
+	It("serves health checks and metrics to callers whom RBAC allows", func() {
 		direct := func(config *rest.Config, path string) (int, string) {
 			GinkgoHelper()
 			config = rest.CopyConfig(config)
@@ -315,14 +316,14 @@ var _ = Describe("The door", Ordered, func() {
 		Expect(code).To(Equal(http.StatusForbidden))
 	})
 
-	It("lets any number of requests wait, and serves others meanwhile", func() {
-		// The server has 600 seats in all for requests of all priorities.
+	It("serves other requests while many requests wait", func() {
+		// The server has 600 seats for requests of all priorities together.
 		const number = 700
 		config, err := cluster.Identity("runner")
 		Expect(err).NotTo(HaveOccurred())
 		identity("runner", rule("create", "jobs"), rule("list", "version"))
 		runner := as(direct(config, address))
-		// It is known from the first on that the runner may.
+		// Once the first request succeeds, the server knows that RBAC allows the runner.
 		Eventually(runner.status("POST", "/jobs/request?number=1&first=")).WithTimeout(soon).Should(Equal(http.StatusOK))
 		codes := make(chan int)
 		for range number - 1 {
@@ -339,17 +340,17 @@ var _ = Describe("The door", Ordered, func() {
 		}
 	})
 
-	It("takes a watch parameter for nothing special", func() {
+	It("gives the parameter watch no special meaning", func() {
 		dan := identity("dan", rule("watch", "projects"))
 		Consistently(dan.status("GET", "/projects?watch=true")).WithTimeout(time.Second).Should(Equal(http.StatusForbidden))
 	})
 
-	It("refuses whom nobody knows", func() {
+	It("refuses anonymous callers", func() {
 		config := rest.AnonymousClientConfig(cluster.Administrator())
 		Expect(as(config).status("GET", "/version")()).To(Equal(http.StatusForbidden))
 	})
 
-	It("knows administrators by their right to administer", func() {
+	It("recognizes administrators by their permission to administer the instance", func() {
 		Expect(as(cluster.Administrator()).get("/version").Administrator).To(BeTrue())
 		anybody := rule("get", "*")
 		list := rule("list", "*")
@@ -361,7 +362,7 @@ var _ = Describe("The door", Ordered, func() {
 		Eventually(func() bool { return frank.get("/projects").Administrator }).WithTimeout(soon).Should(BeTrue())
 	})
 
-	It("gives no sign that it is there while it is not ready", func() {
+	It("does not renew its lease while it is not ready", func() {
 		sign := func() string {
 			lease := &coordinationv1.Lease{}
 			_, port, err := net.SplitHostPort(address)
@@ -380,7 +381,7 @@ var _ = Describe("The door", Ordered, func() {
 		Eventually(sign).WithTimeout(soon).ShouldNot(Equal(last))
 	})
 
-	It("leaves kubectl as it is", func() {
+	It("does not disturb kubectl", func() {
 		for _, command := range [][]string{
 			{"api-resources"}, {"get", "projects", "-A"}, {"get", "all", "-A"}, {"explain", "project.spec"},
 			{"get", "--raw", aggregated.Prefix}, {"get", "--raw", "/apis/" + aggregated.GroupName}, {"api-versions"},
@@ -397,7 +398,7 @@ var _ = Describe("The door", Ordered, func() {
 		Expect(shell.Do("kubectl", "get", "--raw", "/openapi/v2")).To(ContainSubstring("dev.forgeplane.v1alpha1.Project"))
 	})
 
-	It("has nothing that the controllers of Kubernetes would list or delete", func() {
+	It("has no resources that the controllers of Kubernetes list or delete", func() {
 		gone := deleteNamespace("visited")
 		Eventually(gone).WithTimeout(deletion).Should(Satisfy(apierrors.IsNotFound))
 		owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner"}}
@@ -413,9 +414,9 @@ var _ = Describe("The door", Ordered, func() {
 		Expect(logOf("one")).NotTo(Or(ContainSubstring("tree: system:"), ContainSubstring("tree:  ")))
 	})
 
-	Describe("where a client is", Ordered, func() {
+	Describe("the address of a client", Ordered, func() {
 		const forged = "198.51.100.7"
-		// from is a client at an address that claims to have passed on what another one has sent.
+		// from returns a client at an address that claims to forward requests from another address.
 		from := func(config *rest.Config, address string) caller {
 			GinkgoHelper()
 			config = rest.CopyConfig(config)
@@ -424,7 +425,7 @@ var _ = Describe("The door", Ordered, func() {
 			return as(config)
 		}
 
-		It("is what kube-apiserver says in the audit, and what nobody else says", func() {
+		It("is logged as kube-apiserver reports it, and not as clients claim", func() {
 			for _, c := range []caller{from(cluster.Administrator(), "127.0.0.2"), from(direct(cluster.Administrator(), address), "127.0.0.3")} {
 				code, text, _ := c.try(http.MethodPost, "/projects/17/labels", "")
 				Expect(code).To(Equal(http.StatusOK), text)
@@ -438,7 +439,7 @@ var _ = Describe("The door", Ordered, func() {
 				Not(ContainSubstring(forged))))
 		})
 
-		It("is the key that anonymous callers are counted by", func() {
+		It("is the key by which anonymous callers are counted", func() {
 			meta := metav1.ObjectMeta{Name: "test-anonymous"}
 			Expect(admin.Create(context.Background(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule("list", "projects")}})).To(Succeed())
 			binding := &rbacv1.ClusterRoleBinding{

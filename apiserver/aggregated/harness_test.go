@@ -46,7 +46,7 @@ const platform = "forgeplane-system"
 
 var kubernetesURL = &url.URL{Scheme: "https", Host: "kubernetes.example"}
 
-// serverVariable has this program be a server instead of a test; its value says which.
+// serverVariable makes this program run a server instead of the tests; its value is a replica in JSON.
 const serverVariable = "FORGEPLANE_TEST_SERVER"
 
 func TestMain(m *testing.M) {
@@ -65,14 +65,14 @@ func TestAggregated(t *testing.T) {
 	RunSpecs(t, "The aggregated API")
 }
 
-// replica says which server to be.
+// replica describes the server to run.
 type replica struct {
 	Name, Kubeconfig, Address string
-	// AuditPolicy and AuditLog are files.
+	// AuditPolicy, AuditLog and Writes are files.
 	AuditPolicy, AuditLog, Writes string
-	// Unready is a file that is there while the server is not ready.
+	// Unready is a file that exists while the server must not be ready.
 	Unready string
-	// ServicePort is where kube-apiserver is to go.
+	// ServicePort is the port that kube-apiserver connects to.
 	ServicePort int32
 }
 
@@ -159,17 +159,17 @@ func known(_ context.Context, path string) route.Kind {
 	}[path]
 }
 
-// answer is what the tree of the tests answers with.
+// answer is the response of echo.
 type answer struct {
 	Method, Path, Query, Identity string
 	Administrator                 bool
-	// Counted says that the caller is counted as the address that the query names.
+	// Counted is true if the caller is counted by the address in the query.
 	Counted bool
 	Header  http.Header
 	Body    string
 }
 
-// echo tells what reaches the tree, and logs it.
+// echo stands for the REST API: it returns and logs the requests that reach it.
 func echo(administrators *aggregated.Administrators) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		identity, _ := auth.IdentityFrom(r.Context())
@@ -194,14 +194,14 @@ func echo(administrators *aggregated.Administrators) http.Handler {
 	})
 }
 
-// meetings are where requests wait for each other, by the name and number of who meet.
+// meetings holds the requests that wait for each other, by query.
 var meetings = struct {
 	sync.Mutex
 	waiting map[string]int
 	all     map[string]chan struct{}
 }{waiting: map[string]int{}, all: map[string]chan struct{}{}}
 
-// meet waits until as many requests are here as the query says.
+// meet waits until as many requests with the same query have arrived as it says.
 func meet(r *http.Request) {
 	query := r.URL.RawQuery
 	number, _ := strconv.Atoi(r.URL.Query().Get("number"))
@@ -220,7 +220,7 @@ func meet(r *http.Request) {
 	}
 }
 
-// startReplica runs a server in a process of its own, that is killed with the spec at the latest.
+// startReplica runs a server in its own process, which is killed at the end of the spec at the latest.
 func startReplica(r replica) *process.Process {
 	GinkgoHelper()
 	executable, err := os.Executable()
@@ -245,7 +245,7 @@ func startReplica(r replica) *process.Process {
 	return p
 }
 
-// unregister takes away what a killed server leaves, for the next spec.
+// unregister removes the registration that a killed server leaves behind, for the next spec.
 func unregister() {
 	GinkgoHelper()
 	ctx := context.Background()
@@ -254,7 +254,7 @@ func unregister() {
 	Expect(admin.DeleteAllOf(ctx, &coordinationv1.Lease{}, client.InNamespace(platform))).To(Succeed())
 }
 
-// logs are those of the replicas, by name.
+// logs are the files with the output of the replicas, by name.
 var logs = map[string]string{}
 
 func logOf(name string) string {

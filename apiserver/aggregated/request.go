@@ -92,6 +92,17 @@ func (i requestInfo) NewRequestInfo(r *http.Request) (*request.RequestInfo, erro
 	return info, nil
 }
 
+// Permission returns what a caller needs for a request to a path such as /projects/{id}/labels: a verb, and a resource with its
+// subresource, such as projects/labels.
+func Permission(method, path string) (verbOf, resource string) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	resource = parts[0]
+	if len(parts) > 2 {
+		resource += "/" + parts[2]
+	}
+	return verb(method, len(parts) > 1), resource
+}
+
 // verb is what RBAC calls a method, as kube-apiserver does.
 func verb(method string, named bool) string {
 	switch method {

@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
-// open admits everybody.
+// open admits everyone.
 type open struct{}
 
 func (open) Admit(r *http.Request, _ *endpoint.Endpoint, _ endpoint.Sent) (context.Context, any, error) {
@@ -24,7 +24,7 @@ func (open) Admit(r *http.Request, _ *endpoint.Endpoint, _ endpoint.Sent) (conte
 
 func (open) Check(*endpoint.Endpoint) error { return nil }
 
-func TestEnter_hasContentsSentInPlaceOfRedirects(t *testing.T) {
+func TestEnter_sendsContentInsteadOfRedirects(t *testing.T) {
 	tree := endpoint.NewHandler(endpoint.Options{Guard: open{}, Log: logr.Discard()}, endpoint.Table{
 		endpoint.Get("/archive", func(context.Context, endpoint.None, *endpoint.None) (endpoint.Elsewhere, error) {
 			return endpoint.Elsewhere{URL: "https://store.example", Content: func() (endpoint.Content, error) {

@@ -15,6 +15,11 @@ const (
 	ReadCode endpoint.Ability = "read_code"
 	// PushCode allows pushing, within the limits of the protections.
 	PushCode endpoint.Ability = "push_code"
+	// ReadImages allows pulling and listing the images of a project, WriteImages pushing them and deleting a tag, and AdminImages deleting
+	// repositories and many tags.
+	ReadImages  endpoint.Ability = "read_container_images"
+	WriteImages endpoint.Ability = "write_container_images"
+	AdminImages endpoint.Ability = "admin_container_images"
 	// AdminProject allows changing the settings of a project.
 	AdminProject endpoint.Ability = "admin_project"
 	// OwnProject allows deleting or archiving a project, and changing its visibility.
@@ -28,6 +33,8 @@ const (
 	WriteDeployKeys endpoint.Ability = "write_deploy_keys"
 	// ManageTriggers allows seeing, creating, changing and removing the trigger tokens of a project.
 	ManageTriggers endpoint.Ability = "manage_triggers"
+	// ManageProjectTokens allows seeing, creating, rotating and revoking the access tokens of a project.
+	ManageProjectTokens endpoint.Ability = "manage_project_tokens"
 	// ReadBadges and WriteBadges apply to the badges of a project.
 	ReadBadges  endpoint.Ability = "read_badges"
 	WriteBadges endpoint.Ability = "write_badges"
@@ -41,6 +48,8 @@ const (
 	// ReadProjectMembers and WriteProjectMembers apply to the members of a project.
 	ReadProjectMembers  endpoint.Ability = "read_project_members"
 	WriteProjectMembers endpoint.Ability = "write_project_members"
+	// ReadStatistics allows seeing the sizes of what belongs to a project.
+	ReadStatistics endpoint.Ability = "read_statistics"
 	// ReadGroup allows knowing that a group exists.
 	ReadGroup endpoint.Ability = "read_group"
 	// AdminGroup allows changing the settings of a group, and deleting it.
@@ -52,8 +61,18 @@ const (
 	// ReadGroupMembers and WriteGroupMembers apply to the members of a group.
 	ReadGroupMembers  endpoint.Ability = "read_group_members"
 	WriteGroupMembers endpoint.Ability = "write_group_members"
-	// WriteGroupLabels allows creating, changing and removing the labels of a group.
+	// ReadGroupLabels and WriteGroupLabels apply to the labels of a group.
+	ReadGroupLabels  endpoint.Ability = "read_group_labels"
 	WriteGroupLabels endpoint.Ability = "write_group_labels"
+	// ReadGroupBadges and WriteGroupBadges apply to the badges of a group.
+	ReadGroupBadges  endpoint.Ability = "read_group_badges"
+	WriteGroupBadges endpoint.Ability = "write_group_badges"
+	// ReadGroupImages allows listing the container repositories of the projects of a group.
+	ReadGroupImages endpoint.Ability = "read_group_container_images"
+	// ManageGroupTokens allows seeing, creating, rotating and revoking the access tokens of a group.
+	ManageGroupTokens endpoint.Ability = "manage_group_tokens"
+	// AdminGroupProtectedBranches allows seeing, creating, changing and removing the protections of a group.
+	AdminGroupProtectedBranches endpoint.Ability = "admin_group_protected_branches"
 	// AdminInstance allows everything that is reserved for administrators of the instance.
 	AdminInstance endpoint.Ability = "admin_instance"
 )
@@ -91,6 +110,10 @@ type rule struct {
 	role role.Role
 	// code requires that the caller can also read the repository.
 	code bool
+	// images requires that the caller can also pull images.
+	images bool
+	// insider withholds the ability from external users in groups of personal projects.
+	insider bool
 	// repository says that the ability needs something that the controller of a project creates: the repository, or the protection of its
 	// default branch.
 	repository bool
@@ -98,32 +121,43 @@ type rule struct {
 
 // rules maps every ability to its requirements (API behaviour, section 2). Abilities about the instance belong to its administrators.
 var rules = map[endpoint.Ability]rule{
-	ReadProject:            {about: aboutProject},
-	ReadCode:               {about: aboutProject, code: true, repository: true},
-	PushCode:               {about: aboutProject, role: role.Developer, code: true, repository: true},
-	AdminProject:           {about: aboutProject, role: role.Maintainer},
-	OwnProject:             {about: aboutProject, role: role.Owner},
-	ReadProtectedBranches:  {about: aboutProject, code: true, repository: true},
-	WriteProtectedBranches: {about: aboutProject, role: role.Maintainer, repository: true},
-	ReadDeployKeys:         {about: aboutProject, role: role.Maintainer},
-	WriteDeployKeys:        {about: aboutProject, role: role.Maintainer},
-	ManageTriggers:         {about: aboutProject, role: role.Maintainer},
-	ReadBadges:             {about: aboutProject},
-	WriteBadges:            {about: aboutProject, role: role.Maintainer},
-	AdminJobTokenScope:     {about: aboutProject, role: role.Maintainer},
-	AdminRemoteMirrors:     {about: aboutProject, role: role.Maintainer},
-	ReadLabels:             {about: aboutProject},
-	WriteLabels:            {about: aboutProject, role: role.Reporter},
-	ReadProjectMembers:     {about: aboutProject},
-	WriteProjectMembers:    {about: aboutProject, role: role.Maintainer},
-	ReadGroup:              {about: aboutGroup},
-	AdminGroup:             {about: aboutGroup, role: role.Owner},
-	CreateProjects:         {about: aboutNamespace, role: role.Maintainer},
-	CreateSubgroups:        {about: aboutGroup, role: role.Maintainer},
-	ReadGroupMembers:       {about: aboutGroup},
-	WriteGroupMembers:      {about: aboutGroup, role: role.Owner},
-	WriteGroupLabels:       {about: aboutGroup, role: role.Reporter},
-	AdminInstance:          {about: aboutInstance, role: role.Admin},
+	ReadProject:                 {about: aboutProject},
+	ReadCode:                    {about: aboutProject, code: true, repository: true},
+	PushCode:                    {about: aboutProject, role: role.Developer, code: true, repository: true},
+	ReadImages:                  {about: aboutProject, images: true},
+	WriteImages:                 {about: aboutProject, role: role.Developer, images: true},
+	AdminImages:                 {about: aboutProject, role: role.Maintainer, images: true},
+	AdminProject:                {about: aboutProject, role: role.Maintainer},
+	ReadStatistics:              {about: aboutProject, role: role.Reporter},
+	OwnProject:                  {about: aboutProject, role: role.Owner},
+	ReadProtectedBranches:       {about: aboutProject, code: true, repository: true},
+	WriteProtectedBranches:      {about: aboutProject, role: role.Maintainer, repository: true},
+	ReadDeployKeys:              {about: aboutProject, role: role.Maintainer},
+	WriteDeployKeys:             {about: aboutProject, role: role.Maintainer},
+	ManageTriggers:              {about: aboutProject, role: role.Maintainer},
+	ManageProjectTokens:         {about: aboutProject, role: role.Maintainer},
+	ReadBadges:                  {about: aboutProject},
+	WriteBadges:                 {about: aboutProject, role: role.Maintainer},
+	AdminJobTokenScope:          {about: aboutProject, role: role.Maintainer},
+	AdminRemoteMirrors:          {about: aboutProject, role: role.Maintainer},
+	ReadLabels:                  {about: aboutProject},
+	WriteLabels:                 {about: aboutProject, role: role.Reporter},
+	ReadProjectMembers:          {about: aboutProject},
+	WriteProjectMembers:         {about: aboutProject, role: role.Maintainer},
+	ReadGroup:                   {about: aboutGroup},
+	AdminGroup:                  {about: aboutGroup, role: role.Owner},
+	CreateProjects:              {about: aboutNamespace, role: role.Maintainer, insider: true},
+	CreateSubgroups:             {about: aboutGroup, role: role.Maintainer},
+	ReadGroupMembers:            {about: aboutGroup},
+	WriteGroupMembers:           {about: aboutGroup, role: role.Owner},
+	ReadGroupLabels:             {about: aboutGroup},
+	WriteGroupLabels:            {about: aboutGroup, role: role.Reporter},
+	ReadGroupBadges:             {about: aboutGroup},
+	WriteGroupBadges:            {about: aboutGroup, role: role.Owner},
+	ReadGroupImages:             {about: aboutGroup, role: role.Reporter},
+	ManageGroupTokens:           {about: aboutGroup, role: role.Owner},
+	AdminGroupProtectedBranches: {about: aboutGroup, role: role.Owner},
+	AdminInstance:               {about: aboutInstance, role: role.Admin},
 }
 
 // Access has the permissions of one caller on one project or group.
@@ -135,10 +169,13 @@ type Access struct {
 	// Admin is true for an administrator of the instance.
 	Admin bool
 
-	signedIn   bool
+	insider, auditor bool
+	// personal is true for a group of personal projects, and for a project in one.
+	personal bool
+
 	visibility v1alpha1.Visibility
-	// code is the access to the repository; empty for a group.
-	code v1alpha1.FeatureAccess
+	// code and images are the access to the repository and to the container registry; empty for a group.
+	code, images v1alpha1.FeatureAccess
 }
 
 // may reports whether the caller has an ability. Nobody has an ability that is not in rules.
@@ -147,14 +184,36 @@ func (a Access) may(what endpoint.Ability) bool {
 	if !ok || r.about == aboutInstance {
 		return ok && a.Admin
 	}
-	return a.Sees() && a.Role >= r.role && (!r.code || a.readsCode())
+	return a.admitted() && a.Role >= r.role && (!r.code || a.readsCode()) && (!r.images || a.readsImages()) && (!r.insider || !a.personal || a.insider)
+}
+
+// mayRead is may for a request that changes nothing, which an auditor needs no role for. Nobody reads code or images that are disabled.
+func (a Access) mayRead(what endpoint.Ability) bool {
+	if a.may(what) {
+		return true
+	}
+	r, ok := rules[what]
+	return ok && a.auditor && r.about != aboutInstance && (!r.code || on(a.code)) && (!r.images || on(a.images))
+}
+
+// on reports whether somebody can use a feature.
+func on(f v1alpha1.FeatureAccess) bool {
+	return f == v1alpha1.FeatureEnabled || f == v1alpha1.FeaturePrivate
 }
 
 // Sees reports whether the caller may know that the project or group exists.
-func (a Access) Sees() bool { return a.Role >= role.Guest || a.open() }
+func (a Access) Sees() bool { return a.auditor || a.admitted() }
+
+// admitted is Sees without what auditors see.
+func (a Access) admitted() bool { return a.Role >= role.Guest || a.open() }
 
 // Fetches reports whether the caller may read the repository of the project.
-func (a Access) Fetches() bool { return a.may(ReadCode) }
+func (a Access) Fetches() bool { return a.mayRead(ReadCode) }
+
+// Images reports whether the caller may pull, push and delete images of the project.
+func (a Access) Images() (pull, push, remove bool) {
+	return a.mayRead(ReadImages), a.may(WriteImages), a.may(AdminImages)
+}
 
 // open reports whether the caller can see the project or group without being a member.
 func (a Access) open() bool {
@@ -162,7 +221,7 @@ func (a Access) open() bool {
 	case v1alpha1.VisibilityPublic:
 		return true
 	case v1alpha1.VisibilityInternal:
-		return a.signedIn
+		return a.insider
 	default:
 		return false
 	}
@@ -173,6 +232,19 @@ func (a Access) readsCode() bool {
 	switch a.code {
 	case v1alpha1.FeatureEnabled:
 		return a.Role >= role.Reporter || a.open()
+	case v1alpha1.FeaturePrivate:
+		return a.Role >= role.Reporter
+	default:
+		return false
+	}
+}
+
+// readsImages reports whether the caller can pull images: everybody who can see the project, or only its Reporters ("Container registry" of the
+// core interface document).
+func (a Access) readsImages() bool {
+	switch a.images {
+	case v1alpha1.FeatureEnabled:
+		return true
 	case v1alpha1.FeaturePrivate:
 		return a.Role >= role.Reporter
 	default:

@@ -11,10 +11,16 @@ import (
 
 // Actor returns a caller with the given access as an actor, for decisions about the refs of a project.
 func (a *Authenticator) Actor(c Caller, access Access) protection.Actor {
-	actor := protection.Actor{Admin: access.Admin, Role: access.Role}
+	actor := a.actor(c, access)
 	if !access.may(PushCode) {
 		actor.Admin, actor.Role = false, min(actor.Role, role.Reporter)
 	}
+	return actor
+}
+
+// actor is Actor for callers who need not read the code.
+func (a *Authenticator) actor(c Caller, access Access) protection.Actor {
+	actor := protection.Actor{Admin: access.Admin, Role: access.Role}
 	if c.User == nil {
 		return actor
 	}
@@ -29,5 +35,11 @@ func (a *Authenticator) Actor(c Caller, access Access) protection.Actor {
 	return actor
 }
 
-// Actor returns the caller of a request as an actor, for decisions about the refs of the project that the request names.
-func (g *Guard) Actor(s Subject) protection.Actor { return g.auth.Actor(s.Caller, s.Access) }
+// Actor returns the caller of a request as an actor, for decisions about the refs of the project that the request names, or about the
+// protections of the group.
+func (g *Guard) Actor(s Subject) protection.Actor {
+	if s.Scope.Project == nil {
+		return g.auth.actor(s.Caller, s.Access)
+	}
+	return g.auth.Actor(s.Caller, s.Access)
+}

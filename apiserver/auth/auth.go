@@ -7,16 +7,21 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/bottoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
 
 // Errors of authentication.
@@ -29,16 +34,22 @@ var (
 	ErrRevoked = fmt.Errorf("the token was revoked: %w", ErrInvalidToken)
 	// ErrBlocked says that a token is valid but its user is blocked.
 	ErrBlocked = errors.New("the account is blocked")
+	// ErrDeactivated says that a token is valid but its user is deactivated. It wraps ErrBlocked.
+	ErrDeactivated = fmt.Errorf("the account is deactivated: %w", ErrBlocked)
 )
 
 // Caller is the identity behind a request. The zero value is the anonymous caller.
 type Caller struct {
-	// User is nil for an anonymous caller, and for an administrator of the cluster without a User.
+	// User is nil for an anonymous caller, and for an administrator of the cluster without a User. For a bot it only describes the bot: no
+	// such User is declared.
 	User *v1alpha1.User
+	// Bot is the bot of a project or group that calls; nil for everybody else.
+	Bot *bottoken.Bot
 	// Admin is true for an administrator of the instance.
 	Admin bool
-	// Token is the access token that the caller presented; nil for an anonymous caller and for a Kubernetes identity.
-	Token *v1alpha1.AccessToken
+	// Token is the token that the caller presented, an AccessToken or the BotToken of a bot; nil for an anonymous caller and for a Kubernetes
+	// identity.
+	Token v1alpha1.Identified
 	// Scopes limit what the caller may do.
 	Scopes []v1alpha1.TokenScope
 }
@@ -46,12 +57,21 @@ type Caller struct {
 // Anonymous reports whether the caller has not signed in.
 func (c Caller) Anonymous() bool { return c.User == nil && !c.Admin }
 
+// External reports whether the restrictions of external users apply to the caller.
+func (c Caller) External() bool { return c.User != nil && c.User.Spec.External && !c.Admin }
+
+// insider reports whether internal groups and projects are open to the caller.
+func (c Caller) insider() bool { return !c.Anonymous() && !c.External() }
+
+// Auditor reports whether the caller can read every group and project.
+func (c Caller) Auditor() bool { return c.User != nil && c.User.Spec.Auditor }
+
 // keyed returns a context whose work counts for the caller: for the user, or for the Kubernetes identity that acts without one. Such an
 // identity gets the share of callers who have not signed in, because a tenant can have many identities; an identity that administers the
 // instance does not. A caller without an identity keeps the address that ctx has.
 func (c Caller) keyed(ctx context.Context) context.Context {
 	if c.User != nil {
-		return fair.With(ctx, fair.User(c.User.RESTID()))
+		return fair.With(ctx, c.Key())
 	}
 	if name, ok := IdentityFrom(ctx); ok {
 		k := fair.Identity(name)
@@ -63,10 +83,24 @@ func (c Caller) keyed(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Creator returns the label that marks objects that the caller creates and that count against a user's limits. It is empty if the caller
-// acts without a user.
+// Key returns the key that the work for a caller with a user counts for. All bots of one project or group share a key.
+func (c Caller) Key() fair.Key {
+	if c.Bot != nil {
+		return fair.Bots(string(c.Bot.Target))
+	}
+	return fair.User(c.User.RESTID())
+}
+
+// Creator returns the label of objects that count toward the quota of the caller. It is empty if the caller acts without a user. The objects
+// of a bot count for the user who created its token, if it was created over REST.
 func (c Caller) Creator() map[string]string {
-	if c.User == nil {
+	switch {
+	case c.Bot != nil:
+		if creator := c.Bot.Token.Labels[v1alpha1.LabelCreator]; creator != "" {
+			return map[string]string{v1alpha1.LabelCreator: creator}
+		}
+		return nil
+	case c.User == nil:
 		return nil
 	}
 	return map[string]string{v1alpha1.LabelCreator: strconv.FormatInt(c.User.RESTID(), 10)}
@@ -84,9 +118,46 @@ func (c Caller) Person() (*v1alpha1.User, error) {
 	return c.User, nil
 }
 
+// Account is Person without bots, for what a declared object refers to: nothing can refer to a bot.
+func (c Caller) Account() (*v1alpha1.User, error) {
+	if c.Bot != nil {
+		return nil, endpoint.Forbidden("The bot of a project or group access token cannot do this")
+	}
+	return c.Person()
+}
+
+// View returns the groups and projects of a catalog as the caller sees them.
+func (c Caller) View(cat *catalog.Catalog, now time.Time) *catalog.View {
+	if c.Bot != nil {
+		return cat.ViewOf(c.Bot.Bot)
+	}
+	return cat.View(c.User, now)
+}
+
 // HasScope reports whether the token has at least one of the scopes.
 func (c Caller) HasScope(one ...v1alpha1.TokenScope) bool {
 	return slices.ContainsFunc(one, func(s v1alpha1.TokenScope) bool { return slices.Contains(c.Scopes, s) })
+}
+
+// Viewer tells callers apart by what they can see, where answers are remembered. It is comparable.
+type Viewer struct {
+	user types.UID
+	// version is the version of the user, who can become external or an auditor.
+	version string
+	admin   bool
+	bot     catalog.Bot
+}
+
+// Viewer returns the viewer that the caller is.
+func (c Caller) Viewer() Viewer {
+	v := Viewer{admin: c.Admin}
+	if c.User != nil {
+		v.user, v.version = c.User.UID, c.User.ResourceVersion
+	}
+	if c.Bot != nil {
+		v.bot = c.Bot.Bot
+	}
+	return v
 }
 
 // Administrators knows which Kubernetes identities administer the instance.
@@ -95,11 +166,17 @@ type Administrators interface {
 	Include(ctx context.Context) (bool, error)
 }
 
+// Uses is told of tokens that are used; a tokenuse.Recorder is. Note must not wait.
+type Uses interface {
+	Note(token database.Subject, at time.Time)
+}
+
 // Authenticator identifies the callers of tokens and Kubernetes identities.
 type Authenticator struct {
 	catalog        *catalog.Catalog
 	clock          clock.PassiveClock
 	administrators Administrators
+	uses           Uses
 }
 
 // NewAuthenticator returns an authenticator that looks up tokens in cat. administrators may be nil if no Kubernetes identities call.
@@ -107,17 +184,35 @@ func NewAuthenticator(cat *catalog.Catalog, clk clock.PassiveClock, administrato
 	return &Authenticator{catalog: cat, clock: clk, administrators: administrators}
 }
 
+// Noting sets who is told of each token that identifies a caller. Without it, nobody is.
+func (a *Authenticator) Noting(u Uses) *Authenticator {
+	a.uses = u
+	return a
+}
+
 // Token returns the caller of an access token. The error is ErrInvalidToken or ErrBlocked, or the error of a lookup. A call costs one hash
 // and two lookups in memory.
 func (a *Authenticator) Token(ctx context.Context, value string) (Caller, error) {
-	return a.byDigest(ctx, credential.Digest(value))
+	c, err := a.byDigest(ctx, credential.Digest(value))
+	if err == nil && a.uses != nil {
+		a.uses.Note(database.Subject{Kind: useOf(c.Token), ID: c.Token.RESTID(), UID: c.Token.GetUID()}, a.clock.Now())
+	}
+	return c, err
 }
 
-// byDigest is Token for the digest of a token.
+// useOf returns the kind of a token in the activity database.
+func useOf(t v1alpha1.Identified) string {
+	if _, personal := t.(*v1alpha1.AccessToken); personal {
+		return tokenuse.KindAccessToken
+	}
+	return tokenuse.KindBotToken
+}
+
+// byDigest is like Token, but takes the digest.
 func (a *Authenticator) byDigest(ctx context.Context, digest string) (Caller, error) {
 	t, err := accesstoken.ByDigest(ctx, a.catalog, digest)
 	if errors.Is(err, catalog.ErrNotFound) {
-		return Caller{}, ErrInvalidToken
+		return a.bot(ctx, digest)
 	}
 	if err != nil {
 		return Caller{}, err
@@ -127,7 +222,7 @@ func (a *Authenticator) byDigest(ctx context.Context, digest string) (Caller, er
 	if t.Spec.Revoked || !t.DeletionTimestamp.IsZero() {
 		return Caller{}, ErrRevoked
 	}
-	if t.Spec.ExpiresAt != nil && !a.clock.Now().Before(t.Spec.ExpiresAt.Time) {
+	if accesstoken.Expired(t, a.clock.Now()) {
 		return Caller{}, ErrExpired
 	}
 	u, err := a.catalog.User(ctx, t.Spec.UserRef)
@@ -139,6 +234,42 @@ func (a *Authenticator) byDigest(ctx context.Context, digest string) (Caller, er
 	}
 	record.User(u)
 	return Caller{User: u, Admin: u.Spec.Admin, Token: t, Scopes: t.Spec.Scopes}, a.usable(u)
+}
+
+// bot is byDigest for the tokens of projects and groups.
+func (a *Authenticator) bot(ctx context.Context, digest string) (Caller, error) {
+	t, err := bottoken.ByDigest(ctx, a.catalog, digest)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return Caller{}, ErrInvalidToken
+	}
+	if err != nil {
+		return Caller{}, err
+	}
+	record := audit.From(ctx)
+	record.Token(t)
+	switch {
+	case t.Spec.Revoked || !t.DeletionTimestamp.IsZero():
+		return Caller{}, ErrRevoked
+	case bottoken.Expired(t, a.clock.Now()):
+		return Caller{}, ErrExpired
+	}
+	b, err := bottoken.Of(ctx, a.catalog, t)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return Caller{}, ErrInvalidToken
+	}
+	if err != nil {
+		return Caller{}, err
+	}
+	record.User(b.User)
+	return Caller{User: b.User, Bot: &b, Token: t, Scopes: t.Spec.Scopes}, nil
+}
+
+// digestOf returns the digest by which a token was found.
+func digestOf(t v1alpha1.Identified) string {
+	if t, ok := t.(*v1alpha1.AccessToken); ok {
+		return t.Status.Digest
+	}
+	return bottoken.Digest(t.(*v1alpha1.BotToken))
 }
 
 // Again returns the current state of a caller, for a decision that is made some time after they were admitted. The error is ErrInvalidToken
@@ -155,11 +286,11 @@ func (a *Authenticator) Again(ctx context.Context, c Caller) (Caller, error) {
 		}
 		return now, err
 	}
-	now, err := a.byDigest(ctx, c.Token.Status.Digest)
+	now, err := a.byDigest(ctx, digestOf(c.Token))
 	switch {
 	case err != nil:
 		return Caller{}, err
-	case now.Token.UID != c.Token.UID:
+	case now.Token.GetUID() != c.Token.GetUID():
 		return Caller{}, ErrInvalidToken
 	case sameUser(c.User, now.User):
 		return now, nil
@@ -192,7 +323,9 @@ func sameUser(a, b *v1alpha1.User) bool {
 // usable returns an error if nobody may act as a user.
 func (a *Authenticator) usable(u *v1alpha1.User) error {
 	switch {
-	case u.Spec.State == v1alpha1.UserBlocked || !u.DeletionTimestamp.IsZero():
+	case u.InState() == v1alpha1.UserDeactivated:
+		return ErrDeactivated
+	case !u.Active() || !u.DeletionTimestamp.IsZero():
 		return ErrBlocked
 	case u.Status.ID == 0 || u.Status.ID != u.RESTID():
 		// Another user holds the id by which the rest of the forge knows them.

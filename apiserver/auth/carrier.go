@@ -10,6 +10,7 @@ const (
 	tokenHeader     = "PRIVATE-TOKEN"
 	tokenParameter  = "private_token"
 	bearerParameter = "access_token"
+	sudoParameter   = "sudo"
 	// parameters is a part of both parameter names, so that a query without it need not be parsed.
 	parameters = "token"
 )
@@ -30,6 +31,14 @@ func token(r *http.Request) (value string, bearer bool) {
 		return v, false
 	}
 	return query.Get(bearerParameter), true
+}
+
+// tokenIn is token for the parameters of a body.
+func tokenIn(body map[string]string) (value string, bearer bool) {
+	if v := body[tokenParameter]; v != "" {
+		return v, false
+	}
+	return body[bearerParameter], true
 }
 
 // HideToken moves an access token from the query, which is logged, to a header, which is not. It changes the request's URL and replaces its

@@ -10,7 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/feature"
 )
 
-func TestAnEndpointOfAFeatureIsThereWhileThatIsOn(t *testing.T) {
+func TestFeature_hidesItsEndpointsUnlessEnabled(t *testing.T) {
 	f := familytest.New(t, familytest.User("root", 1, familytest.Admin))
 	get := func(context.Context, auth.Instance, *endpoint.None) (int, error) { return 1, nil }
 	f.Serve(endpoint.Table{

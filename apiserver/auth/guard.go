@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -62,7 +63,7 @@ var _ endpoint.Guard = (*Guard)(nil)
 // Admit identifies the caller, finds the subject, and then checks the ability that the endpoint needs. A subject that the caller may not
 // see is not found (404). An action that they may not perform on a visible subject is forbidden (403).
 func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent) (context.Context, any, error) {
-	caller, err := g.identify(r)
+	caller, err := g.identify(r, sent.Identity)
 	// An invalid token counts as no token: then the address counts.
 	ctx := caller.keyed(r.Context())
 	if limited := ratelimit.Count(ctx); limited != nil {
@@ -90,6 +91,23 @@ func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent)
 	return ctx, form.of(s, record), nil
 }
 
+// pageScopes are the scopes of tokens with which a page can be read.
+var pageScopes = []string{string(v1alpha1.ScopeAPI), string(v1alpha1.ScopeReadAPI)}
+
+// Identify returns the caller of a request for a page, which is not an endpoint, and a context for what is done for the caller. It counts
+// the request against the same limits. The error is an *endpoint.Error if the caller cannot be identified, or sends too many requests.
+func (g *Guard) Identify(r *http.Request) (context.Context, Caller, error) {
+	caller, err := g.identify(r, nil)
+	ctx := caller.keyed(r.Context())
+	if limited := ratelimit.Count(ctx); limited != nil {
+		return nil, Caller{}, limited
+	}
+	if err == nil && !caller.allows(pageScopes) {
+		err = endpoint.InsufficientScope(pageScopes)
+	}
+	return ctx, caller, err
+}
+
 // count counts a request against a limit of its endpoint. Requests of Kubernetes identities come from the address of kube-apiserver, so
 // they count by identity instead of by address.
 func (c Caller) count(ctx context.Context, r *http.Request, l endpoint.LimitBy) error {
@@ -98,7 +116,7 @@ func (c Caller) count(ctx context.Context, r *http.Request, l endpoint.LimitBy) 
 		caller = fair.From(r.Context())
 	}
 	if l.By == endpoint.ByCredential && c.Token != nil {
-		credential = string(c.Token.UID)
+		credential = string(c.Token.GetUID())
 	}
 	return ratelimit.CountBy(ctx, l, caller, credential)
 }
@@ -106,20 +124,31 @@ func (c Caller) count(ctx context.Context, r *http.Request, l endpoint.LimitBy) 
 // await waits until the controller of a project that was just created has made the objects that an ability needs. Requests wait here,
 // before their body is read, so that they hold no resources meanwhile.
 func (g *Guard) await(ctx context.Context, s *Subject, what endpoint.Ability) error {
-	if !rules[what].repository || s.Scope.Project == nil || g.repositories == nil {
+	if !rules[what].repository || s.Scope.Project == nil {
 		return nil
 	}
-	p, err := g.repositories.Await(ctx, s.Scope.Project)
-	switch {
-	case errors.Is(err, catalog.ErrNotFound):
-		return endpoint.NotFound("Project")
-	case errors.Is(err, repository.ErrPending):
-		return endpoint.Unavailable("The repository of this project is still being created. Please try again later.")
-	case err != nil:
+	p, err := g.Repository(ctx, s.Scope.Project)
+	if err != nil {
 		return err
 	}
 	s.Scope.Project = p
 	return nil
+}
+
+// Repository waits until a project that was just created has its repository, and returns the project in its state at that time. Nothing is waited
+// for if the project was not just created. The error is an answer.
+func (g *Guard) Repository(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.Project, error) {
+	if g.repositories == nil {
+		return p, nil
+	}
+	p, err := g.repositories.Await(ctx, p)
+	switch {
+	case errors.Is(err, catalog.ErrNotFound):
+		err = endpoint.NotFound("Project")
+	case errors.Is(err, repository.ErrPending):
+		err = endpoint.Unavailable("The repository of this project is still being created. Please try again later.")
+	}
+	return p, err
 }
 
 // admit decides whether a caller may make a request, and returns the form of its subject, and the record if the subject is one.
@@ -223,11 +252,16 @@ func tell(ctx context.Context, s catalog.Scope) {
 	}
 }
 
-// Locate returns the group with an id that a parameter names, if the caller has an ability on it. The endpoint must declare the ability
+// Locate returns the group or project with an id that a parameter names, if the caller has an ability on it. The endpoint must declare the ability
 // with Asks.
 func (g *Guard) Locate(ctx context.Context, of Subject, what endpoint.Ability, id int64) (catalog.Scope, error) {
+	return g.LocateNamed(ctx, of, what, strconv.FormatInt(id, 10))
+}
+
+// LocateNamed is Locate for an id or a full path.
+func (g *Guard) LocateNamed(ctx context.Context, of Subject, what endpoint.Ability, id string) (catalog.Scope, error) {
 	s := Subject{Caller: of.Caller, endpoint: of.endpoint}
-	if err := g.locate(ctx, &s, rules[what].about, strconv.FormatInt(id, 10)); err != nil {
+	if err := g.locate(ctx, &s, rules[what].about, id); err != nil {
 		return catalog.Scope{}, err
 	}
 	if !s.Has(s.Access, what) {
@@ -241,11 +275,20 @@ func (g *Guard) Access(ctx context.Context, c Caller, s catalog.Scope) (Access, 
 	return g.auth.Access(ctx, c, s)
 }
 
+// Visible is Access on a project or group that the caller must be able to see. Otherwise the error is catalog.ErrNotFound.
+func (g *Guard) Visible(ctx context.Context, c Caller, s catalog.Scope) (Access, error) {
+	access, err := g.Access(ctx, c, s)
+	if err == nil && !access.Sees() {
+		err = catalog.ErrNotFound
+	}
+	return access, err
+}
+
 // Project returns the scope of the project that an id or full path names. A number is an id. The project's place in the tree is remembered;
 // the project itself is current.
 func (g *Guard) Project(ctx context.Context, id string) (catalog.Scope, error) {
 	s, err := g.projects.Recall(id, time.Time{}, func(c *catalog.Catalog) (catalog.Scope, time.Time, error) {
-		s, err := projectNamed(ctx, c, id)
+		s, err := ProjectNamed(ctx, c, id)
 		return s, time.Time{}, reachable(err)
 	})
 	if err != nil {
@@ -257,7 +300,7 @@ func (g *Guard) Project(ctx context.Context, id string) (catalog.Scope, error) {
 		return s, nil
 	}
 	// It has just changed.
-	s, err = projectNamed(ctx, g.catalog, id)
+	s, err = ProjectNamed(ctx, g.catalog, id)
 	return s, reachable(err)
 }
 
@@ -269,7 +312,9 @@ func reachable(err error) error {
 	return err
 }
 
-func projectNamed(ctx context.Context, c *catalog.Catalog, id string) (catalog.Scope, error) {
+// ProjectNamed returns the project with an id or a full path. The error is catalog.ErrNotFound if the project is being deleted, does not hold
+// its path, or has no id yet.
+func ProjectNamed(ctx context.Context, c *catalog.Catalog, id string) (catalog.Scope, error) {
 	var p *v1alpha1.Project
 	var err error
 	if n, numeric := number(id); numeric {
@@ -336,6 +381,15 @@ func groupNamed(ctx context.Context, c *catalog.Catalog, id string) (catalog.Sco
 	return inPlace(ctx, c, catalog.Scope{Groups: chain})
 }
 
+// User returns the user that an id or username names, or catalog.ErrNotFound. A number is an id.
+func (g *Guard) User(ctx context.Context, id string) (*v1alpha1.User, error) {
+	ref := v1alpha1.Reference{Path: id}
+	if n, numeric := number(id); numeric {
+		ref = v1alpha1.Reference{ID: n}
+	}
+	return g.catalog.User(ctx, ref)
+}
+
 func number(id string) (int64, bool) {
 	if id == "" || strings.Trim(id, "0123456789") != "" {
 		return 0, false
@@ -348,14 +402,18 @@ func number(id string) (int64, bool) {
 	return n, true
 }
 
-// identify returns the caller of the first token that the request carries. An invalid token is an error; the caller does not become
-// anonymous.
-func (g *Guard) identify(r *http.Request) (Caller, error) {
+// identify returns the caller of the first token that the request carries; body has what its body says about the caller. An invalid token
+// is an error; the caller does not become anonymous.
+func (g *Guard) identify(r *http.Request, body map[string]string) (Caller, error) {
 	value, bearer := token(r)
+	if value == "" {
+		value, bearer = tokenIn(body)
+	}
+	as := sudoer(r, body)
 	if value == "" {
 		if identity, ok := IdentityFrom(r.Context()); ok {
 			c, err := g.auth.Kubernetes(r.Context(), identity)
-			if err == nil && sudoer(r) != "" {
+			if err == nil && as != "" {
 				return Caller{}, endpoint.Forbidden("Must be authenticated using an OAuth or personal access token to use sudo")
 			}
 			return c, refused(err, false)
@@ -364,7 +422,7 @@ func (g *Guard) identify(r *http.Request) (Caller, error) {
 	}
 	c, err := g.auth.Token(r.Context(), value)
 	if err == nil {
-		return g.sudo(r, c)
+		return g.sudo(r.Context(), c, as)
 	}
 	return Caller{}, refused(err, bearer)
 }
@@ -372,6 +430,8 @@ func (g *Guard) identify(r *http.Request) (Caller, error) {
 // refused returns the answer for a caller who could not be identified.
 func refused(err error, bearer bool) error {
 	switch {
+	case errors.Is(err, ErrDeactivated):
+		return endpoint.Forbidden("Your account has been deactivated by your administrator.")
 	case errors.Is(err, ErrBlocked):
 		return endpoint.Forbidden("Your account has been blocked.")
 	case errors.Is(err, ErrRevoked):
@@ -394,10 +454,10 @@ func unknown(bearer bool) error {
 	return e
 }
 
-// sudoer returns the name of the user that an administrator wants to act as, or "". If the query has several, the last one counts, as for
-// every parameter.
-func sudoer(r *http.Request) string {
-	if as := r.Header.Get("Sudo"); as != "" {
+// sudoer returns the name of the user that an administrator wants to act as, or "". The body takes precedence over the query, and the last
+// one in a query counts, as for every parameter.
+func sudoer(r *http.Request, body map[string]string) string {
+	if as := cmp.Or(r.Header.Get("Sudo"), body[sudoParameter]); as != "" {
 		return as
 	}
 	// The query is parsed just for this, so only if it may contain sudo: the name can be escaped.
@@ -412,8 +472,7 @@ func sudoer(r *http.Request) string {
 }
 
 // sudo returns the caller for an administrator who acts as another user.
-func (g *Guard) sudo(r *http.Request, c Caller) (Caller, error) {
-	as := sudoer(r)
+func (g *Guard) sudo(ctx context.Context, c Caller, as string) (Caller, error) {
 	if as == "" {
 		return c, nil
 	}
@@ -423,11 +482,7 @@ func (g *Guard) sudo(r *http.Request, c Caller) (Caller, error) {
 	if !c.HasScope(v1alpha1.ScopeSudo) {
 		return Caller{}, endpoint.InsufficientScope([]string{string(v1alpha1.ScopeSudo)})
 	}
-	ref := v1alpha1.Reference{Path: as}
-	if n, numeric := number(as); numeric {
-		ref = v1alpha1.Reference{ID: n}
-	}
-	u, err := g.catalog.User(r.Context(), ref)
+	u, err := g.User(ctx, as)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return Caller{}, endpoint.NotFound("User with ID or username '" + as + "'")
 	}
@@ -438,7 +493,7 @@ func (g *Guard) sudo(r *http.Request, c Caller) (Caller, error) {
 		return Caller{}, refused(err, false)
 	}
 	c.User, c.Admin = u, u.Spec.Admin
-	audit.From(r.Context()).Sudo(u)
+	audit.From(ctx).Sudo(u)
 	return c, nil
 }
 

@@ -24,11 +24,11 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-func TestCallersAreCountedByWhoTheyAre(t *testing.T) {
+func TestRateLimit_countsUsersAndAddresses(t *testing.T) {
 	f := familytest.New(t, familytest.User("mary", 2), familytest.User("otto", 3), familytest.User("bob", 4, familytest.Blocked))
 	tree := endpoint.NewHandler(
 		endpoint.Options{Guard: f.Guard, Log: logr.Discard(), BaseURL: &url.URL{}},
-		users.New(f.Catalog, f.Writer, familytest.WebURL, "home").Table(),
+		users.New(f.Catalog, f.Guard, f.Writer, familytest.WebURL, "home").Table(),
 	)
 	h := ratelimit.New(ratelimit.Options{Authenticated: 2, Unauthenticated: 3, Clock: f.Clock}).Handler(tree)
 	for i, tt := range []struct {
@@ -52,7 +52,7 @@ func TestCallersAreCountedByWhoTheyAre(t *testing.T) {
 }
 
 // A tenant can have any number of service accounts, so these count neither as signed in nor as separate callers.
-func TestIdentitiesWithoutAUserAreNotSignedIn(t *testing.T) {
+func TestIdentity_withoutUserIsNotSignedIn(t *testing.T) {
 	f := familytest.New(t, familytest.User("mary", 2, func(s *v1alpha1.UserSpec) {
 		s.Kubernetes = &v1alpha1.KubernetesIdentity{Username: "system:serviceaccount:acme:mary"}
 	}))
@@ -107,7 +107,7 @@ func token() *v1alpha1.AccessToken {
 	}
 }
 
-func TestEndpointsAreLimitedByAddressAndByCredential(t *testing.T) {
+func TestLimitedBy_countsAddressesAndCredentials(t *testing.T) {
 	f := familytest.New(t, familytest.User("mary", 2), familytest.User("otto", 3), token())
 	get := func(context.Context, auth.Instance, *endpoint.None) (int, error) { return 1, nil }
 	tree := endpoint.NewHandler(endpoint.Options{
@@ -166,7 +166,7 @@ func TestEndpointsAreLimitedByAddressAndByCredential(t *testing.T) {
 	}
 }
 
-func TestWhoIsRefusedByALimitIsToldWhich(t *testing.T) {
+func TestLimitedBy_namesTheExceededLimit(t *testing.T) {
 	f := familytest.New(t, familytest.User("mary", 2))
 	get := func(context.Context, auth.Instance, *endpoint.None) (int, error) { return 1, nil }
 	tree := endpoint.NewHandler(endpoint.Options{Guard: f.Guard, Log: logr.Discard(), BaseURL: &url.URL{}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -53,7 +54,8 @@ type GroupRecord[T Kept] struct {
 	Record T
 }
 
-// User is the subject of endpoints that name a user by id in the path. Their abilities apply to the instance.
+// User is the subject of endpoints that name a user by id in the path. Their abilities apply to the instance. Only endpoints that read find
+// bots of projects and groups, and only if the caller can see the project or group.
 type User struct {
 	Subject
 	User *v1alpha1.User
@@ -123,8 +125,11 @@ func (User) form() form {
 	return form{
 		about: aboutUser,
 		of:    func(s Subject, record any) any { return User{s, record.(person).User} },
-		find: func(ctx context.Context, g *Guard, _ Subject, id int64) (Kept, error) {
+		find: func(ctx context.Context, g *Guard, s Subject, id int64) (Kept, error) {
 			u, err := g.catalog.User(ctx, v1alpha1.Reference{ID: id})
+			if errors.Is(err, catalog.ErrNotFound) && s.endpoint.Method() == http.MethodGet {
+				u, err = g.botWithID(ctx, s.Caller, id)
+			}
 			if errors.Is(err, catalog.ErrNotFound) {
 				err = endpoint.NotFound("User")
 			}
@@ -148,7 +153,9 @@ func checkRecord(e *endpoint.Endpoint, f form) error {
 }
 
 // may reports whether the caller has the ability that the endpoint needs, if it needs one.
-func (s Subject) may() bool { return s.endpoint.Ability() == "" || s.Access.may(s.endpoint.Ability()) }
+func (s Subject) may() bool {
+	return s.endpoint.Ability() == "" || s.permits(s.Access, s.endpoint.Ability())
+}
 
 // record finds the record that a request is about, and decides about it. Callers without the ability do not learn which records exist: a
 // record in a project that they must not see is answered like a record that does not exist.

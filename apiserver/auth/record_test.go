@@ -26,7 +26,7 @@ func (s snippet) ProjectID() int64       { return s.project }
 func (snippet) Missing() *endpoint.Error { return endpoint.NotFound("Snippet") }
 func (s snippet) shown() (id string)     { return fmt.Sprintf("snippet %d", s.id) }
 
-// snippets belong to ann, and one to nobody. They are in the projects web and secret, and in none.
+// snippets belong to ann, except one without an owner. They are in the projects web and secret, or in no project.
 type snippets map[int64]snippet
 
 func (s snippets) find(_ context.Context, _ auth.Subject, id int64) (snippet, error) {
@@ -87,7 +87,7 @@ func newSnippets(t *testing.T) *familytest.Forge {
 	return f.Serve(all.table())
 }
 
-func TestARecordIsFoundAndDecidedAbout(t *testing.T) {
+func TestRecord_isFoundAndAuthorized(t *testing.T) {
 	f := newSnippets(t)
 	const (
 		anonymous = `401 {"message":"401 Unauthorized"}`
@@ -132,9 +132,9 @@ func TestARecordIsFoundAndDecidedAbout(t *testing.T) {
 	}
 }
 
-func TestARecordOfOneWhoHadTheNameIsNotTheCallers(t *testing.T) {
+func TestRecord_isNotInheritedWithUsername(t *testing.T) {
 	f := newSnippets(t)
-	f.Anew(&v1alpha1.User{}, "ann")
+	f.Recreate(&v1alpha1.User{}, "ann")
 	const forbidden = `403 {"message":"403 Forbidden"}`
 	if got := f.As("ann", "PUT /snippets/1", "").String(); got != forbidden {
 		t.Errorf("got %s, want %s", got, forbidden)

@@ -67,7 +67,15 @@ func (s Subject) Named() string { return s.id }
 // Has reports whether an access includes an ability that the endpoint's table declares, by Needs or Asks. The access is the subject's own,
 // or one that Guard.Access returned for the caller. Has reports false for an ability that the table does not declare.
 func (s Subject) Has(access Access, what endpoint.Ability) bool {
-	return (what == s.endpoint.Ability() || slices.Contains(s.endpoint.Asked(), what)) && access.may(what)
+	return (what == s.endpoint.Ability() || slices.Contains(s.endpoint.Asked(), what)) && s.permits(access, what)
+}
+
+// permits reports whether an access includes an ability in a request to the endpoint.
+func (s Subject) permits(access Access, what endpoint.Ability) bool {
+	if s.endpoint.Method() == http.MethodGet {
+		return access.mayRead(what)
+	}
+	return access.may(what)
 }
 
 // About implements Form.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/snapshot"
 )
 
 const (
@@ -25,11 +25,11 @@ const (
 )
 
 // Large reports whether the content is too large to build in memory. Use Write for such content, not Text.
-func Large(b git.Blob) bool { return b.Size > large }
+func Large(b snapshot.Blob) bool { return b.Size > large }
 
 // Count counts a request about a project where the blob is a large one. The error is one of the endpoint where the caller has had too many: what names
 // those that are counted. A request counts once.
-func Count(ctx context.Context, s auth.Subject, b git.Blob, what string) error {
+func Count(ctx context.Context, s auth.Subject, b snapshot.Blob, what string) error {
 	if b.Size <= limited {
 		return nil
 	}
@@ -37,7 +37,7 @@ func Count(ctx context.Context, s auth.Subject, b git.Blob, what string) error {
 }
 
 // Text returns the content in Base64, on one line.
-func Text(ctx context.Context, b git.Blob) (string, error) {
+func Text(ctx context.Context, b snapshot.Blob) (string, error) {
 	var whole bytes.Buffer
 	whole.Grow(int(b.Size))
 	if err := b.Write(ctx, &whole); err != nil {
@@ -51,7 +51,7 @@ const empty = `"content":""`
 
 // Write writes shown as JSON, in which an empty field content has the content in Base64. The error is one of the endpoint
 // where the caller has had too many: what names those that are counted.
-func Write(ctx context.Context, s auth.Subject, w io.Writer, shown any, b git.Blob, what string) error {
+func Write(ctx context.Context, s auth.Subject, w io.Writer, shown any, b snapshot.Blob, what string) error {
 	if err := Count(ctx, s, b, what); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func Write(ctx context.Context, s auth.Subject, w io.Writer, shown any, b git.Bl
 
 // Raw answers with the content as it is, and with header, to which it adds: nobody keeps it, and no browser takes it for a
 // page.
-func Raw(ctx context.Context, b git.Blob, header http.Header) endpoint.Content {
+func Raw(ctx context.Context, b snapshot.Blob, header http.Header) endpoint.Content {
 	header["Cache-Control"] = []string{"max-age=0, private, must-revalidate, no-store, no-cache"}
 	header["Pragma"] = []string{"no-cache"}
 	header["Expires"] = []string{"Fri, 01 Jan 1990 00:00:00 GMT"}

@@ -4,7 +4,7 @@ package commit
 import (
 	"time"
 
-	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/object"
 )
 
 // Commit is "Merge base commit" of the core interface document, and whatever else clients know of a commit.
@@ -29,7 +29,7 @@ type Commit struct {
 const short = 8
 
 // Show is how a commit is shown; projectURL is the address of its project, without a slash at its end.
-func Show(c *git.Commit, projectURL string) Commit {
+func Show(c *object.Commit, projectURL string) Commit {
 	shown := Brief(c, projectURL)
 	for _, t := range c.Trailers() {
 		shown.Trailers[t.Key] = t.Value
@@ -38,7 +38,7 @@ func Show(c *git.Commit, projectURL string) Commit {
 }
 
 // Brief is Show without the trailers.
-func Brief(c *git.Commit, projectURL string) Commit {
+func Brief(c *object.Commit, projectURL string) Commit {
 	shown := Commit{
 		ID: c.ID, ShortID: c.ID[:short], CreatedAt: Time(c.Committer.When), ParentIDs: c.Parents, Title: c.Title(), Message: c.Message,
 		AuthorName: c.Author.Name, AuthorEmail: c.Author.Email, AuthoredDate: Time(c.Author.When),

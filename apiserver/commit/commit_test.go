@@ -7,16 +7,16 @@ import (
 	"time"
 
 	"github.com/forgeplane/forgeplane/apiserver/commit"
-	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/object"
 )
 
-func TestACommitIsShownAsClientsKnowIt(t *testing.T) {
+func TestShow_returnsCommitAsClientsExpect(t *testing.T) {
 	id := "6104942438c14ec7bd21c6cd5bd995272b3faff6"
 	when := time.Date(2023, 9, 1, 12, 34, 56, 0, time.FixedZone("", 2*60*60))
-	c := &git.Commit{
+	c := &object.Commit{
 		ID: id, Parents: []string{"0b4bc9a49b562e85de7cc9e834518ea6828729b9"},
-		Author:    git.Signature{Name: "Ann", Email: "ann@example.com", When: when},
-		Committer: git.Signature{Name: "Bo", Email: "bo@example.com", When: when.UTC()},
+		Author:    object.Signature{Name: "Ann", Email: "ann@example.com", When: when},
+		Committer: object.Signature{Name: "Bo", Email: "bo@example.com", When: when.UTC()},
 		Message:   "Title\nof two lines\n\nBody\n\nChangelog: added\nCc: One\nCc: Two\n",
 	}
 	want := `{"id":"` + id + `","short_id":"61049424","created_at":"2023-09-01T10:34:56.000+00:00",` +

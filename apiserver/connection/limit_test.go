@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/connection"
 )
 
-// serve is a server with the limits, until the test ends.
+// serve runs a server with the limits until the test ends, and returns its address.
 func serve(t *testing.T, limits connection.Limits) string {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") }))
@@ -25,7 +25,7 @@ func serve(t *testing.T, limits connection.Limits) string {
 	return server.Listener.Addr().String()
 }
 
-// from connects from an address of this machine and asks for something.
+// from connects from an address of this machine and sends a request.
 func from(t *testing.T, local, server string) (c net.Conn, status int, text string) {
 	t.Helper()
 	c, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(local)}}).DialContext(t.Context(), "tcp", server)
@@ -44,7 +44,7 @@ func from(t *testing.T, local, server string) (c net.Conn, status int, text stri
 	return c, answer.StatusCode, string(body)
 }
 
-func TestListen_refusesTheConnectionsOfAnAddressBeyondItsLimit(t *testing.T) {
+func TestListen_refusesConnectionsBeyondLimitPerAddress(t *testing.T) {
 	g := NewWithT(t)
 	at := serve(t, connection.Limits{PerAddress: 3})
 	var held []net.Conn
@@ -53,7 +53,7 @@ func TestListen_refusesTheConnectionsOfAnAddressBeyondItsLimit(t *testing.T) {
 		g.Expect(status).To(Equal(http.StatusOK), text)
 		held = append(held, c)
 	}
-	// The request may be on its way when the connection is closed, and the answer lost with it.
+	// The server may close the connection while the request is still on its way. Then the client never reads the answer.
 	g.Eventually(func() string {
 		_, status, text := from(t, "127.0.0.2", at)
 		g.Expect(status).To(BeElementOf(0, http.StatusTooManyRequests))
@@ -69,7 +69,7 @@ func TestListen_refusesTheConnectionsOfAnAddressBeyondItsLimit(t *testing.T) {
 	}).WithTimeout(time.Minute).Should(Equal(http.StatusOK), "a client that closes a connection can open another one")
 }
 
-func TestListen_boundsNoProxy(t *testing.T) {
+func TestListen_doesNotLimitTrustedProxies(t *testing.T) {
 	g := NewWithT(t)
 	for about, limits := range map[string]connection.Limits{
 		"trusted":    {PerAddress: 1, Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},

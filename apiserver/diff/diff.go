@@ -5,7 +5,7 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/history"
 )
 
 // Diff is "Diff" of the core interface document.
@@ -25,7 +25,7 @@ type Diff struct {
 const noMode = "0"
 
 // Show is how a change is shown. With unidiff the text begins with the two lines that name the files, as patch reads them.
-func Show(c git.Change, unidiff bool) Diff {
+func Show(c history.Change, unidiff bool) Diff {
 	shown := Diff{
 		Diff: c.Text, OldPath: c.OldPath, NewPath: c.NewPath, AMode: cmp.Or(c.OldMode, noMode), BMode: cmp.Or(c.NewMode, noMode),
 		NewFile: c.OldMode == "", DeletedFile: c.NewMode == "", RenamedFile: c.OldPath != c.NewPath, TooLarge: c.TooLarge,

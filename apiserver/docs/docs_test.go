@@ -52,7 +52,7 @@ func serveDocs(t *testing.T) *httptest.Server {
 	return server
 }
 
-func TestThePageAndItsPartsAreServed(t *testing.T) {
+func TestPage_isServedWithItsFiles(t *testing.T) {
 	server := serveDocs(t)
 	tests := []struct {
 		method, path, encoding string
@@ -91,7 +91,7 @@ func TestThePageAndItsPartsAreServed(t *testing.T) {
 	}
 }
 
-func TestABrowserShowsTheOperationsAndAsksNobodyElse(t *testing.T) {
+func TestPage_showsOperationsInBrowser(t *testing.T) {
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skip("SKIPPED: chromium is not installed, so the reference is not rendered")
@@ -104,7 +104,7 @@ func TestABrowserShowsTheOperationsAndAsksNobodyElse(t *testing.T) {
 		"--enable-logging=stderr", "--virtual-time-budget=20000", "--dump-dom", server.URL+docs.Path)
 	var page, said bytes.Buffer
 	command.Stdout, command.Stderr = &page, &said
-	// A helper of the browser that outlives it may keep the pipes open.
+	// A helper process of the browser may outlive it and keep the pipes open.
 	command.WaitDelay = 5 * time.Second
 	if err := command.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		t.Fatalf("running chromium: %v\n%s", err, said.String())
@@ -114,7 +114,7 @@ func TestABrowserShowsTheOperationsAndAsksNobodyElse(t *testing.T) {
 			t.Errorf("the page has no %q", want)
 		}
 	}
-	// The console says what the policy refused.
+	// The console reports requests that the content security policy blocked.
 	for line := range strings.Lines(said.String()) {
 		if strings.Contains(line, "CONSOLE") {
 			t.Errorf("the console says %s", line)

@@ -93,7 +93,7 @@ func TestEither_isAValueOrAWord(t *testing.T) {
 	}
 }
 
-func TestEither_saysWhatWasExpected(t *testing.T) {
+func TestEither_reportsExpectedValues(t *testing.T) {
 	for _, tt := range []struct{ query, json, want string }{
 		{"assignee_id=otto", `{"assignee_id":"otto"}`, "assignee_id should be an integer, 'None' or 'Any'"},
 		{"assignee_id=1.5", `{"assignee_id":1.5}`, "assignee_id should be an integer, 'None' or 'Any'"},
@@ -116,7 +116,7 @@ func TestEither_saysWhatWasExpected(t *testing.T) {
 	}
 }
 
-func TestNegations_areParametersOfTheirOwn(t *testing.T) {
+func TestNegations_areSeparateParameters(t *testing.T) {
 	for _, tt := range []struct{ query, json, want string }{
 		{"not[labels]=a,b&labels=c", `{"not":{"labels":"a,b"},"labels":["c"]}`, `"Not":{"Assignee":{"Set":false,"Word":"","Value":0},` +
 			`"ApprovedBy":{"Set":false,"Word":"","Value":null},"Labels":{"Set":true,"Word":"","Value":["a","b"]}`},
@@ -140,7 +140,7 @@ func TestNegations_areParametersOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestMaps_haveTheKeysThatTheClientChooses(t *testing.T) {
+func TestMaps_acceptAnyKeys(t *testing.T) {
 	const refused = `{"message":"variables needs to be a map of key-valued strings"}`
 	for _, tt := range []struct {
 		query, json string
@@ -170,7 +170,7 @@ func TestMaps_haveTheKeysThatTheClientChooses(t *testing.T) {
 	}
 }
 
-func TestBoundParametersStayInTheLinks(t *testing.T) {
+func TestLinks_keepMapsUnionsAndNegations(t *testing.T) {
 	w := serve(t, binding, httptest.NewRequest(http.MethodGet, "/lists?assignee_id=none&approved_by_ids[]=3&not[labels]=a,b&not[iids][]=1&variables[A]=x", http.NoBody))
 	const want = `<https://forge.example/api/v4/lists?approved_by_ids%5B%5D=3&assignee_id=none&not%5Biids%5D%5B%5D=1&not%5Blabels%5D=a%2Cb` +
 		`&page=2&per_page=20&variables%5BA%5D=x>; rel="next"`
@@ -179,7 +179,7 @@ func TestBoundParametersStayInTheLinks(t *testing.T) {
 	}
 }
 
-func TestTheDocumentHasMapsUnionsAndNegations(t *testing.T) {
+func TestOpenAPI_describesMapsUnionsAndNegations(t *testing.T) {
 	const (
 		list = "paths /things get parameters "
 		body = "paths /things post requestBody content application/json schema properties "
@@ -241,14 +241,14 @@ func equalJSON(t *testing.T, got any, text string) bool {
 	return reflect.DeepEqual(got, want)
 }
 
-func TestMistakesInTheTagsOfBoundParametersPanic(t *testing.T) {
+func TestGet_panicsOnInvalidParameters(t *testing.T) {
 	for name, mistake := range map[string]func(){
 		"a map of numbers": func() {
 			endpoint.Get("/", repeated[struct {
 				A map[string]int `param:"a"`
 			}])
 		},
-		"no words": func() {
+		"Either without words": func() {
 			endpoint.Get("/", repeated[struct {
 				A endpoint.Either[int] `param:"a"`
 			}])

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -37,7 +38,7 @@ func (p *plan) choose(sf reflect.StructField) {
 }
 
 // check reports a problem if the client sent too few or too many parameters of a choice.
-func (d *decoding) check(c choice, sent tree, prefix string) {
+func (d *decoding) check(c choice, sent parameters, prefix string) {
 	var all, there []string
 	for _, name := range c.names {
 		shown := name
@@ -57,4 +58,40 @@ func (d *decoding) check(c choice, sent tree, prefix string) {
 	case len(there) > 1 && c.tag != atLeastOne:
 		d.problem(strings.Join(there, ", "), "are mutually exclusive")
 	}
+}
+
+// anything reports whether a parameter was sent that does not identify the caller.
+func anything(sent parameters) bool {
+	for name := range sent {
+		if !slices.Contains(identifying, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// unknown returns the refusal of parameters that the plan does not have, or nil if there are none.
+func (p *plan) unknown(sent parameters) error {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(sent)) {
+		known := slices.ContainsFunc(p.fields, func(f field) bool { return f.name == name })
+		if !known && !slices.Contains(identifying, name) {
+			all = append(all, name+" is not supported")
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	return Parameters(strings.Join(all, ", "))
+}
+
+// nothing returns the refusal of a request without any parameter.
+func (p *plan) nothing() *Error {
+	var all []string
+	for _, f := range p.fields {
+		if !f.path {
+			all = append(all, f.name)
+		}
+	}
+	return Parameters(strings.Join(all, ", ") + " are missing, at least one parameter must be provided")
 }

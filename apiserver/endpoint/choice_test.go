@@ -28,7 +28,7 @@ type choosing struct {
 	} `param:"of"`
 }
 
-func TestSomeOfSeveralParametersHaveToBeSent(t *testing.T) {
+func TestParameters_checkGroupsOfAlternatives(t *testing.T) {
 	table := endpoint.Table{endpoint.Put("/things/{id}", func(_ context.Context, _ endpoint.None, _ *choosing) (endpoint.None, error) {
 		return endpoint.None{}, nil
 	})}
@@ -59,5 +59,24 @@ func TestSomeOfSeveralParametersHaveToBeSent(t *testing.T) {
 				t.Errorf("got  %d %s\nwant %d %s", w.Code, w.Body, status, text)
 			}
 		})
+	}
+}
+
+func TestNonempty_refusesRequestsWithoutParameters(t *testing.T) {
+	table := endpoint.Table{endpoint.Put("/things/{id}", func(_ context.Context, _ endpoint.None, _ *struct {
+		ID   int64  `param:"id"`
+		Name string `param:"name"`
+		Path string `param:"path"`
+	}) (endpoint.None, error) {
+		return endpoint.None{}, nil
+	}).Nonempty()}
+	const want = `{"error":"name, path are missing, at least one parameter must be provided"}`
+	for target, refused := range map[string]bool{
+		"": true, "?sudo=otto": true, "?private_token=x": true, "?unknown=1": false, "?name=": false,
+	} {
+		w := serve(t, table, httptest.NewRequest(http.MethodPut, "/things/1"+target, http.NoBody))
+		if got := w.Body.String() == want; got != refused || refused != (w.Code == http.StatusBadRequest) {
+			t.Errorf("%q: got %d %s", target, w.Code, w.Body)
+		}
 	}
 }

@@ -44,7 +44,7 @@ var files = endpoint.Table{endpoint.Get("/file", func(_ context.Context, _ endpo
 	}, nil
 })}
 
-func TestAnAnswerMayBeAFile(t *testing.T) {
+func TestContent_isSentAsFile(t *testing.T) {
 	tests := []struct {
 		method, fail  string
 		status        int
@@ -70,7 +70,7 @@ func TestAnAnswerMayBeAFile(t *testing.T) {
 	serve(t, files, httptest.NewRequest(http.MethodGet, "/file", http.NoBody)) // checks the answer against the OpenAPI document
 }
 
-func TestAFileThatBreaksOffIsNotTakenForWhole(t *testing.T) {
+func TestContent_failsVisiblyWhenItBreaksOff(t *testing.T) {
 	address, _ := start(t, generous, generous, files)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/file?fail=between", http.NoBody)
 	if err != nil {
@@ -86,7 +86,7 @@ func TestAFileThatBreaksOffIsNotTakenForWhole(t *testing.T) {
 	}
 }
 
-func TestAClientThatDoesNotTakeAFileIsCutOff(t *testing.T) {
+func TestContent_cutsOffClientThatStopsReading(t *testing.T) {
 	ended := make(chan error, 1)
 	large := endpoint.Table{endpoint.Get("/file", func(context.Context, endpoint.None, *endpoint.None) (endpoint.Content, error) {
 		return endpoint.Content{Type: "text/plain", Size: -1, Write: func(w io.Writer) error {
@@ -124,7 +124,7 @@ func (p page) Stream() (endpoint.Content, bool) {
 	}}, p.Text == "large"
 }
 
-func TestALargeResponseIsStreamed(t *testing.T) {
+func TestResponse_isStreamedIfLarge(t *testing.T) {
 	pages := endpoint.Table{endpoint.Get("/page", func(_ context.Context, _ endpoint.None, r *fileRequest) (page, error) { return page{r.Fail}, nil })}
 	for fail, want := range map[string]string{"small": `{"text":"small"}`, "large": `{"text":"streamed"}`} {
 		w := httptest.NewRecorder()
@@ -135,7 +135,7 @@ func TestALargeResponseIsStreamed(t *testing.T) {
 	}
 }
 
-func TestADownloadIsNotForPagesOfOtherSites(t *testing.T) {
+func TestDownload_isRefusedToPagesOfOtherSites(t *testing.T) {
 	download := endpoint.Table{endpoint.Get("/file", func(context.Context, endpoint.None, *fileRequest) (endpoint.Content, error) {
 		return endpoint.Content{Type: "text/plain", Size: 0, Write: func(io.Writer) error { return nil }}, nil
 	}).Download()}

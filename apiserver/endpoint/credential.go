@@ -56,10 +56,13 @@ type Sent struct {
 	Path map[string]string
 	// Credentials are the credentials that the client sent in parameters, or nil.
 	Credentials map[Credential]string
+	// Identity has the parameters of the body that every endpoint takes and that identify the caller: private_token, access_token and sudo.
+	// It is nil until the body is read.
+	Identity map[string]string
 }
 
 // carriedIn returns the credentials in the parameters that carry them. The error is a 400 if one is not a text.
-func (e *Endpoint) carriedIn(sent tree) (map[Credential]string, error) {
+func (e *Endpoint) carriedIn(sent parameters) (map[Credential]string, error) {
 	var all map[Credential]string
 	for _, c := range e.carried {
 		value, is := sent[c.parameter]
@@ -91,7 +94,7 @@ func (h *Handler) carried(w http.ResponseWriter, r *http.Request, e *Endpoint, a
 		a.known.Credentials, err = e.carriedIn(query)
 		return err
 	}
-	if a.sent, err = readTree(r, e.maxBody, nil); err != nil {
+	if a.sent, err = readParameters(r, e.maxBody, nil); err != nil {
 		return err
 	}
 	received(w, r)

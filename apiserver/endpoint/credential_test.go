@@ -32,7 +32,7 @@ func (d *doorman) Admit(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sen
 
 func (*doorman) Check(*endpoint.Endpoint) error { return nil }
 
-func TestEndpoint_takesCredentialsInParameters(t *testing.T) {
+func TestCredential_isReadFromParameters(t *testing.T) {
 	type request struct {
 		Ref string `param:"ref"`
 	}
@@ -65,20 +65,20 @@ func TestEndpoint_takesCredentialsInParameters(t *testing.T) {
 		want                string
 		asked               int
 	}{
-		"in a form":                       {"POST /trigger", form, "token=good&ref=main", `201 "trigger_token main"`, 1},
-		"in JSON":                         {"POST /trigger", json, `{"token":"good","ref":"main"}`, `201 "trigger_token main"`, 1},
-		"in the query":                    {"POST /trigger?token=good&ref=main", "", "", `201 "trigger_token main"`, 1},
-		"in the query of a GET":           {"GET /job?job_token=good&ref=main", "", "", `200 "job_token main"`, 1},
-		"one that is not good":            {"POST /trigger", form, "token=bad", `401 {"message":"401 Unauthorized"}`, 1},
-		"none":                            {"POST /trigger", form, "ref=main", `401 {"message":"401 Unauthorized"}`, 1},
-		"one of another kind":             {"POST /trigger", form, "job_token=good", `401 {"message":"401 Unauthorized"}`, 1},
-		"one that is no text":             {"POST /trigger", json, `{"token":["good"]}`, `400 {"error":"token is invalid"}`, 0},
-		"in a long body":                  {"POST /trigger", form, "token=good&ref=" + strings.Repeat("x", 64<<10), `413 {"message":"413 Request Entity Too Large"}`, 0},
-		"in the query beside a raw body":  {"POST /envelopes?key=good&ref=main", raw, strings.Repeat("x", 100<<10), `201 "client_key main 102400"`, 1},
-		"not in a raw body":               {"POST /envelopes", raw, "key=good", `401 {"message":"401 Unauthorized"}`, 1},
-		"in the query beside files":       {"POST /files?token=good", multipart, fields, `201 "job_token main 3"`, 1},
-		"not among files":                 {"POST /files", multipart, strings.ReplaceAll(fields, "ref", "token"), `401 {"message":"401 Unauthorized"}`, 1},
-		"where the endpoint carries none": {"POST /usual", form, "token=good", `401 {"message":"401 Unauthorized"}`, 1},
+		"in a form":                      {"POST /trigger", form, "token=good&ref=main", `201 "trigger_token main"`, 1},
+		"in JSON":                        {"POST /trigger", json, `{"token":"good","ref":"main"}`, `201 "trigger_token main"`, 1},
+		"in the query":                   {"POST /trigger?token=good&ref=main", "", "", `201 "trigger_token main"`, 1},
+		"in the query of a GET":          {"GET /job?job_token=good&ref=main", "", "", `200 "job_token main"`, 1},
+		"an invalid one":                 {"POST /trigger", form, "token=bad", `401 {"message":"401 Unauthorized"}`, 1},
+		"none":                           {"POST /trigger", form, "ref=main", `401 {"message":"401 Unauthorized"}`, 1},
+		"one of another kind":            {"POST /trigger", form, "job_token=good", `401 {"message":"401 Unauthorized"}`, 1},
+		"one that is not a text":         {"POST /trigger", json, `{"token":["good"]}`, `400 {"error":"token is invalid"}`, 0},
+		"in a long body":                 {"POST /trigger", form, "token=good&ref=" + strings.Repeat("x", 64<<10), `413 {"message":"413 Request Entity Too Large"}`, 0},
+		"in the query beside a raw body": {"POST /envelopes?key=good&ref=main", raw, strings.Repeat("x", 100<<10), `201 "client_key main 102400"`, 1},
+		"not in a raw body":              {"POST /envelopes", raw, "key=good", `401 {"message":"401 Unauthorized"}`, 1},
+		"in the query beside files":      {"POST /files?token=good", multipart, fields, `201 "job_token main 3"`, 1},
+		"not among files":                {"POST /files", multipart, strings.ReplaceAll(fields, "ref", "token"), `401 {"message":"401 Unauthorized"}`, 1},
+		"in an endpoint without one":     {"POST /usual", form, "token=good", `401 {"message":"401 Unauthorized"}`, 1},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestEndpoint_takesCredentialsInParameters(t *testing.T) {
 }
 
 // The server must not read the body of a request that it refuses.
-func TestEndpoint_readsNoBodyBeforeTheCallerIsKnown(t *testing.T) {
+func TestBody_isNotReadForUnknownCaller(t *testing.T) {
 	who := func(_ context.Context, b bearer, _ *endpoint.None) (string, error) { return b.name, nil }
 	h := endpoint.NewHandler(endpoint.Options{Guard: &doorman{}, Log: logr.Discard(), BaseURL: &url.URL{}}, endpoint.Table{endpoint.Post("/usual", who)})
 	body := &untouched{t}

@@ -30,7 +30,7 @@ var fetched = endpoint.Table{endpoint.Get("/archive", func(_ context.Context, _ 
 	}}, nil
 })}
 
-func TestElsewhere_redirectsWhereARedirectIsPassedOn(t *testing.T) {
+func TestElsewhere_redirectsUnlessRedirectsAreLost(t *testing.T) {
 	const address = "https://store.example/a?signed=1"
 	for name, tt := range map[string]struct {
 		method, query    string
@@ -38,13 +38,13 @@ func TestElsewhere_redirectsWhereARedirectIsPassedOn(t *testing.T) {
 		status           int
 		body, to, length string
 	}{
-		"a redirect":                     {http.MethodGet, "?url=https%3A%2F%2Fstore.example%2Fa%3Fsigned%3D1", false, 302, "", address, ""},
-		"a redirect of HEAD":             {http.MethodHead, "?url=https%3A%2F%2Fstore.example%2Fa%3Fsigned%3D1", false, 302, "", address, ""},
-		"no redirect where it is lost":   {http.MethodGet, "?url=https%3A%2F%2Fstore.example%2Fa%3Fsigned%3D1", true, 200, "zip", "", "3"},
-		"HEAD where a redirect is lost":  {http.MethodHead, "?url=https%3A%2F%2Fstore.example%2Fa%3Fsigned%3D1", true, 200, "", "", "3"},
-		"nowhere else":                   {http.MethodGet, "", false, 200, "zip", "", "3"},
-		"nothing":                        {http.MethodGet, "?fail=true", false, 404, `{"message":"404 File Not Found"}`, "", "32"},
-		"nothing where a redirect lacks": {http.MethodGet, "?fail=true&url=x", true, 404, `{"message":"404 File Not Found"}`, "", "32"},
+		"a redirect":                             {http.MethodGet, "?url=https%3A%2F%2Fstore.example%2Fa%3Fsigned%3D1", false, 302, "", address, ""},
+		"a redirect of HEAD":                     {http.MethodHead, "?url=https%3A%2F%2Fstore.example%2Fa%3Fsigned%3D1", false, 302, "", address, ""},
+		"no redirect if it would be lost":        {http.MethodGet, "?url=https%3A%2F%2Fstore.example%2Fa%3Fsigned%3D1", true, 200, "zip", "", "3"},
+		"HEAD if a redirect would be lost":       {http.MethodHead, "?url=https%3A%2F%2Fstore.example%2Fa%3Fsigned%3D1", true, 200, "", "", "3"},
+		"no other address":                       {http.MethodGet, "", false, 200, "zip", "", "3"},
+		"no content":                             {http.MethodGet, "?fail=true", false, 404, `{"message":"404 File Not Found"}`, "", "32"},
+		"no content if a redirect would be lost": {http.MethodGet, "?fail=true&url=x", true, 404, `{"message":"404 File Not Found"}`, "", "32"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest(tt.method, "/archive"+tt.query, http.NoBody)
@@ -60,7 +60,7 @@ func TestElsewhere_redirectsWhereARedirectIsPassedOn(t *testing.T) {
 	}
 }
 
-func TestTheDocumentHasRedirects(t *testing.T) {
+func TestOpenAPI_describesRedirects(t *testing.T) {
 	var document any
 	if err := json.Unmarshal(newHandler(fetched).OpenAPI(), &document); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestTheDocumentHasRedirects(t *testing.T) {
 	}
 }
 
-func TestContent_thatIsLiveIsSentPieceByPiece(t *testing.T) {
+func TestContent_isSentPieceByPieceIfLive(t *testing.T) {
 	seen := make(chan struct{})
 	address, _ := start(t, generous, generous, endpoint.Table{
 		endpoint.Get("/log", func(ctx context.Context, _ endpoint.None, _ *endpoint.None) (endpoint.Content, error) {
@@ -86,7 +86,7 @@ func TestContent_thatIsLiveIsSentPieceByPiece(t *testing.T) {
 					return err
 				}
 				select {
-				case <-seen: // the client received this piece although more follow
+				case <-seen: // the client received the first piece before the second was written
 				case <-ctx.Done():
 					return errors.New("the client has left")
 				}

@@ -72,11 +72,15 @@ type Endpoint struct {
 
 	denial      *Error
 	conditional bool
-	download    bool
-	maxBody     int64
-	perMinute   int
-	limited     string
-	limitedBy   []LimitBy
+	// nonempty says that at least one parameter must be sent.
+	nonempty bool
+	// strict says that every parameter must be known.
+	strict    bool
+	download  bool
+	maxBody   int64
+	perMinute int
+	limited   string
+	limitedBy []LimitBy
 	// wildcard is the path parameter that matches the rest of the path. slash says that the path may end in a slash.
 	wildcard string
 	slash    bool
@@ -216,6 +220,22 @@ func (e *Endpoint) Also(codes ...int) *Endpoint {
 	e.also = append(e.also, codes...)
 	return e
 }
+
+// Nonempty refuses a request without any parameter, apart from those in the path and those that identify the caller. A parameter that the
+// endpoint does not know counts: clients send settings of other servers, which change nothing here.
+func (e *Endpoint) Nonempty() *Endpoint {
+	e.nonempty = true
+	return e
+}
+
+// Strict refuses parameters that the endpoint does not know, for requests in which an ignored one would mislead the client.
+func (e *Endpoint) Strict() *Endpoint {
+	e.strict = true
+	return e
+}
+
+// IsStrict reports whether Strict was called.
+func (e *Endpoint) IsStrict() bool { return e.strict }
 
 // Method returns the HTTP method.
 func (e *Endpoint) Method() string { return e.method }

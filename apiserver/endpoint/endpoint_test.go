@@ -44,7 +44,7 @@ type request struct {
 
 func echo(_ context.Context, _ endpoint.None, r *request) (any, error) { return r, nil }
 
-// open admits everybody.
+// open admits everyone.
 type open struct{}
 
 func (open) Admit(r *http.Request, _ *endpoint.Endpoint, _ endpoint.Sent) (context.Context, any, error) {
@@ -75,15 +75,15 @@ var echoing = endpoint.Table{
 	endpoint.Delete("/projects/{id}/labels", func(context.Context, endpoint.None, *request) (endpoint.None, error) { return endpoint.None{}, nil }),
 }
 
-func TestParametersAreTakenFromWhereverTheyAreSent(t *testing.T) {
+func TestParameters_areReadFromQueryAndBody(t *testing.T) {
 	const want = `"Name":"a b","Color":"#fff"`
 	tests := map[string]struct{ method, query, contentType, body string }{
-		"query":              {http.MethodPost, "?name=a+b&color=%23fff", "", ""},
-		"query of a GET":     {http.MethodGet, "?name=a+b&color=%23fff", "", ""},
-		"form":               {http.MethodPost, "", "application/x-www-form-urlencoded", "name=a+b&color=%23fff"},
-		"JSON":               {http.MethodPost, "", "application/json", `{"name":"a b","color":"#fff"}`},
-		"JSON of a GET":      {http.MethodGet, "", "application/json; charset=utf-8", `{"name":"a b","color":"#fff"}`},
-		"both, the body won": {http.MethodPost, "?name=x&color=%23fff", "application/json", `{"name":"a b"}`},
+		"query":               {http.MethodPost, "?name=a+b&color=%23fff", "", ""},
+		"query of a GET":      {http.MethodGet, "?name=a+b&color=%23fff", "", ""},
+		"form":                {http.MethodPost, "", "application/x-www-form-urlencoded", "name=a+b&color=%23fff"},
+		"JSON":                {http.MethodPost, "", "application/json", `{"name":"a b","color":"#fff"}`},
+		"JSON of a GET":       {http.MethodGet, "", "application/json; charset=utf-8", `{"name":"a b","color":"#fff"}`},
+		"both, the body wins": {http.MethodPost, "?name=x&color=%23fff", "application/json", `{"name":"a b"}`},
 		"multipart": {http.MethodPost, "", "multipart/form-data; boundary=b",
 			"--b\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\na b\r\n--b\r\nContent-Disposition: form-data; name=\"color\"\r\n\r\n#fff\r\n--b--\r\n"},
 	}
@@ -99,7 +99,7 @@ func TestParametersAreTakenFromWhereverTheyAreSent(t *testing.T) {
 	}
 }
 
-func TestValuesAreConverted(t *testing.T) {
+func TestValues_areConverted(t *testing.T) {
 	tests := map[string]string{
 		"priority=3":              `"Priority":{"Set":true,"Null":false,"Value":3}`,
 		"priority=":               `"Priority":{"Set":true,"Null":true,"Value":0}`,
@@ -128,7 +128,7 @@ func TestValuesAreConverted(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongIsNamedTogether(t *testing.T) {
+func TestParameters_reportAllMistakes(t *testing.T) {
 	tests := []struct{ contentType, sent, status, want string }{
 		{"", "", "400", `{"error":"name is missing, color is missing"}`},
 		{"", "name=&color=c", "400", `{"error":"name is empty"}`},
@@ -185,7 +185,7 @@ func TestWhatIsWrongIsNamedTogether(t *testing.T) {
 	}
 }
 
-func TestRoutesThatDoNotExist(t *testing.T) {
+func TestRoutes_refuseUnknownPathsAndMethods(t *testing.T) {
 	tests := []struct {
 		method, path string
 		status       int
@@ -214,7 +214,7 @@ func lists(rows int) endpoint.Table {
 	})}
 }
 
-func TestListsSayWhereInThemThePageIs(t *testing.T) {
+func TestList_hasHeadersOfItsPage(t *testing.T) {
 	link := func(page, perPage int, rel string) string {
 		return fmt.Sprintf(`<https://forge.example/api/v4/rows?page=%d&per_page=%d&sort=asc>; rel=%q`, page, perPage, rel)
 	}
@@ -257,7 +257,7 @@ func TestListsSayWhereInThemThePageIs(t *testing.T) {
 	}
 }
 
-func TestWhomARequestIsMadeAsStaysInTheLinks(t *testing.T) {
+func TestLinks_keepSudo(t *testing.T) {
 	w := serve(t, lists(3), httptest.NewRequest(http.MethodGet, "/rows?per_page=2&sudo=a%26b&other=x", http.NoBody))
 	want := `<https://forge.example/api/v4/rows?page=2&per_page=2&sort=asc&sudo=a%26b>; rel="next"`
 	if got := w.Header().Get("Link"); !strings.HasPrefix(got, want) {
@@ -265,18 +265,15 @@ func TestWhomARequestIsMadeAsStaysInTheLinks(t *testing.T) {
 	}
 }
 
-func TestWhomARequestIsMadeAsIsNotInItsBody(t *testing.T) {
-	const refused = `{"error":"sudo must be a header or in the query"}`
+func TestIdentity_mustBeText(t *testing.T) {
 	tests := map[string]struct{ query, contentType, body, want string }{
-		"JSON":               {"", "application/json", `{"name":"a","color":"b","sudo":"otto"}`, refused},
-		"JSON without type":  {"", "", `{"name":"a","color":"b","sudo":1}`, refused},
-		"null":               {"", "application/json", `{"name":"a","color":"b","sudo":null}`, refused},
-		"form":               {"", "application/x-www-form-urlencoded", "name=a&color=b&sudo=otto", refused},
-		"the query as well":  {"?sudo=otto", "application/json", `{"name":"a","color":"b","sudo":"otto"}`, refused},
-		"a list in a query":  {"?sudo[]=otto", "application/json", `{"name":"a","color":"b"}`, `{"error":"sudo is invalid"}`},
+		"a text":             {"", "application/json", `{"name":"a","color":"b","sudo":"otto","private_token":"x"}`, ""},
+		"a number":           {"", "", `{"name":"a","color":"b","sudo":1}`, ""},
+		"null":               {"", "application/json", `{"name":"a","color":"b","sudo":null}`, ""},
 		"something below it": {"", "application/json", `{"name":"a","color":"b","position":{"base_sha":"c","sudo":"otto"}}`, ""},
-		"multipart": {"", "multipart/form-data; boundary=b",
-			"--b\r\nContent-Disposition: form-data; name=\"sudo\"\r\n\r\notto\r\n--b--\r\n", refused},
+		"a list":             {"", "application/json", `{"name":"a","color":"b","sudo":["otto"]}`, `{"error":"sudo is invalid"}`},
+		"a list in a form":   {"", "application/x-www-form-urlencoded", "name=a&color=b&private_token[]=x", `{"error":"private_token is invalid"}`},
+		"a list in a query":  {"?sudo[]=otto", "application/json", `{"name":"a","color":"b"}`, `{"error":"sudo is invalid"}`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -290,7 +287,7 @@ func TestWhomARequestIsMadeAsIsNotInItsBody(t *testing.T) {
 	}
 }
 
-func TestListsThatAreNotCountedSayWhetherMoreFollows(t *testing.T) {
+func TestPart_linksToNextPageWithoutTotal(t *testing.T) {
 	const all = 45
 	table := endpoint.Table{endpoint.Get("/rows", func(_ context.Context, _ endpoint.None, r *listRequest) (endpoint.List[int], error) {
 		skip, size := r.Window()
@@ -333,7 +330,7 @@ type labelled struct {
 
 func (l labelled) Header() http.Header { return http.Header{"X-Name": {l.Name}} }
 
-func TestAnAnswerMayHaveHeadersOfItsOwn(t *testing.T) {
+func TestResponse_canSetHeaders(t *testing.T) {
 	table := endpoint.Table{endpoint.Get("/label", func(context.Context, endpoint.None, *endpoint.None) (labelled, error) { return labelled{"a"}, nil })}
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		w := serve(t, table, httptest.NewRequest(method, "/label", http.NoBody))
@@ -352,7 +349,7 @@ type keysetRequest struct {
 	Owned      endpoint.Optional[bool] `param:"owned"`
 }
 
-func TestPagesByKeyLinkToTheNextWithAllThatWasAsked(t *testing.T) {
+func TestKeyset_linksToNextPageWithAllParameters(t *testing.T) {
 	rows := []int{10, 20, 30, 40, 50}
 	table := endpoint.Table{endpoint.Get("/rows", func(_ context.Context, _ endpoint.None, r *keysetRequest) (endpoint.List[int], error) {
 		past := func(row int) bool { return row > r.Cursor.Value }
@@ -368,9 +365,9 @@ func TestPagesByKeyLinkToTheNextWithAllThatWasAsked(t *testing.T) {
 	}
 	tests := map[string]struct{ query, rows, link string }{
 		"the first page":                  {asked, "[10,20]", next("20")},
-		"the one after":                   {asked + "&cursor=20", "[30,40]", next("40")},
-		"the last":                        {asked + "&cursor=40", "[50]", ""},
-		"a cursor whose row has gone":     {asked + "&cursor=25", "[30,40]", next("40")},
+		"the next page":                   {asked + "&cursor=20", "[30,40]", next("40")},
+		"the last page":                   {asked + "&cursor=40", "[50]", ""},
+		"a cursor whose row was deleted":  {asked + "&cursor=25", "[30,40]", next("40")},
 		"a cursor beyond the end":         {asked + "&cursor=99", "[]", ""},
 		"a page that ends with the table": {asked + "&cursor=30", "[40,50]", ""},
 	}
@@ -389,7 +386,7 @@ func TestPagesByKeyLinkToTheNextWithAllThatWasAsked(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatTheClientHasIsNotSentAgain(t *testing.T) {
+func TestETag_avoidsSendingAnUnchangedAnswer(t *testing.T) {
 	first := serve(t, lists(3), httptest.NewRequest(http.MethodGet, "/rows", http.NoBody))
 	again := httptest.NewRequest(http.MethodGet, "/rows", http.NoBody)
 	again.Header.Set("If-None-Match", first.Header().Get("ETag"))
@@ -401,7 +398,7 @@ func TestAnAnswerThatTheClientHasIsNotSentAgain(t *testing.T) {
 	}
 }
 
-func TestFailuresTellTheClientNothing(t *testing.T) {
+func TestFailures_areNotRevealedToClients(t *testing.T) {
 	broken := endpoint.Table{
 		endpoint.Get("/error", func(context.Context, endpoint.None, *endpoint.None) (endpoint.None, error) {
 			return endpoint.None{}, fmt.Errorf("the password is hunter2")
@@ -417,7 +414,7 @@ func TestFailuresTellTheClientNothing(t *testing.T) {
 	}
 }
 
-func TestTimesAreWrittenInUTCWithMilliseconds(t *testing.T) {
+func TestTime_isWrittenInUTCWithMilliseconds(t *testing.T) {
 	at := time.Date(2023, 9, 1, 14, 34, 56, 789654321, time.FixedZone("", 7200))
 	got, err := json.Marshal([]any{endpoint.Time(at), endpoint.Time{}, endpoint.Date(at), endpoint.Date{}})
 	if want := `["2023-09-01T12:34:56.789Z",null,"2023-09-01",null]`; err != nil || string(got) != want {
@@ -455,7 +452,7 @@ func FuzzBinding(f *testing.F) {
 	})
 }
 
-func TestObjectsInAListKeepTheOrderOfAForm(t *testing.T) {
+func TestForms_keepOrderOfListElements(t *testing.T) {
 	const want = `"Grants":[{"UserID":{"Set":true,"Null":false,"Value":1},"Destroy":false},` +
 		`{"UserID":{"Set":true,"Null":false,"Value":2},"Destroy":true},{"UserID":{"Set":true,"Null":false,"Value":3},"Destroy":false}]`
 	names := []string{"name", "color", "grants[][user_id]", "grants[][user_id]", "grants[][_destroy]", "grants[][user_id]"}
@@ -479,7 +476,7 @@ func TestObjectsInAListKeepTheOrderOfAForm(t *testing.T) {
 	}
 }
 
-func TestAnEndpointMayTakeLongerBodies(t *testing.T) {
+func TestMaxBody_allowsLongerBodies(t *testing.T) {
 	table := endpoint.Table{endpoint.Post("/projects/{id}/labels", echo).MaxBody(6 << 20)}
 	for size, want := range map[int]int{5 << 20: 201, 7 << 20: 413} {
 		r := httptest.NewRequest(http.MethodPost, "/projects/1/labels", strings.NewReader(`{"color":"c","name":"`+strings.Repeat("x", size)+`"}`))

@@ -18,6 +18,15 @@ type Error struct {
 	Body any
 	// Header is added to the headers of the answer.
 	Header http.Header
+
+	cause error
+}
+
+// Because returns the error with a cause that is not meant for the client. The cause is logged.
+func (e *Error) Because(cause error) *Error {
+	caused := *e
+	caused.cause = cause
+	return &caused
 }
 
 func (e *Error) Error() string {

@@ -35,7 +35,7 @@ type slowly struct {
 
 func (s slowly) Read(p []byte) (int, error) { s.do(); return s.Reader.Read(p) }
 
-func TestGuard_isAskedAgainWhenABodyCameSlowly(t *testing.T) {
+func TestGuard_isAskedAgainAfterSlowBody(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fresh time.Duration
 		code  int

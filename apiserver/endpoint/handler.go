@@ -40,6 +40,8 @@ type Options struct {
 	// BaseURL is the URL that precedes the path of an endpoint, such as https://forge.example/api/v4, unless WithBaseURL replaces it for a
 	// request.
 	BaseURL *url.URL
+	// Reference is the address of the list of all endpoints, which the answer to an unknown path names. Without it, the answer names none.
+	Reference string
 	// Info is for the OpenAPI document.
 	Info Info
 	// ReadTimeout is the time in which a client must send a body. WriteTimeout is the time in which it must read the answer; for a streamed
@@ -193,6 +195,9 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, e *Endpoint, a *
 		return nil, nil, err
 	}
 	ctx, subject, err = h.options.Guard.Admit(r, e, a.known)
+	if h.reconsider(w, r, e, a, err) {
+		ctx, subject, err = h.options.Guard.Admit(r, e, a.known)
+	}
 	if h.outdated(r, err) {
 		ctx, subject, err = h.options.Guard.Admit(r, e, a.known)
 	}
@@ -202,11 +207,8 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, e *Endpoint, a *
 // call runs the handler of an endpoint, and stores its response in a.
 func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path map[string]string, a *answer) error {
 	a.known.Path = path
-	if r.ContentLength > e.most() {
-		return tooLarge()
-	}
-	if e.download && hotlinked(r) {
-		return Message(http.StatusNotAcceptable, "406 Not Acceptable")
+	if err := e.acceptable(r); err != nil {
+		return err
 	}
 	ctx, subject, err := h.admit(w, r, e, a)
 	if err != nil {
@@ -225,7 +227,11 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 	if err := h.admitWrite(ctx, r, a); err != nil {
 		return err
 	}
-	if (hasBody(r) || !reads(r)) && time.Since(admitted) > h.options.Fresh {
+	identified, err := a.identify(r)
+	if err != nil {
+		return err
+	}
+	if identified || (hasBody(r) || !reads(r)) && time.Since(admitted) > h.options.Fresh {
 		if ctx, subject, err = h.options.Guard.Admit(r, e, a.known); err != nil {
 			return err
 		}
@@ -246,8 +252,27 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 	return err
 }
 
+// acceptable returns an error for a request that the endpoint refuses regardless of the caller, and otherwise nil.
+func (e *Endpoint) acceptable(r *http.Request) error {
+	if r.ContentLength > e.most() {
+		return tooLarge()
+	}
+	if e.download && hotlinked(r) {
+		return Message(http.StatusNotAcceptable, "406 Not Acceptable")
+	}
+	return nil
+}
+
 // parameters decodes the sent parameters into the request type of the handler.
-func (e *Endpoint) parameters(sent tree, path map[string]string) (request any, err error) {
+func (e *Endpoint) parameters(sent parameters, path map[string]string) (request any, err error) {
+	if e.nonempty && !anything(sent) {
+		return nil, e.request.nothing()
+	}
+	if e.strict {
+		if err := e.request.unknown(sent); err != nil {
+			return nil, err
+		}
+	}
 	if request, err = e.request.decode(sent, path); err != nil {
 		return nil, err
 	}
@@ -359,10 +384,10 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		e = h.explain(err)
 	}
 	if e == nil {
-		if !errors.Is(r.Context().Err(), context.Canceled) {
-			h.options.Log.Error(err, "Serving a request", "method", r.Method, "path", r.URL.Path, "request", w.Header().Get(requestIDHeader))
-		}
-		e = Message(http.StatusInternalServerError, "500 Internal Server Error")
+		e = Message(http.StatusInternalServerError, "500 Internal Server Error").Because(err)
+	}
+	if e.cause != nil && !errors.Is(r.Context().Err(), context.Canceled) {
+		h.options.Log.Error(e.cause, "Serving a request", "method", r.Method, "path", r.URL.Path, "request", w.Header().Get(requestIDHeader))
 	}
 	for name, values := range e.Header {
 		w.Header()[name] = values

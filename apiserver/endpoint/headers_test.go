@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
-// various is a table in which each path of answered ends differently.
+// various is a table whose endpoints give the answers in answered.
 var various = endpoint.Table{
 	endpoint.Get("/fine", func(context.Context, endpoint.None, *endpoint.None) (string, error) { return "fine", nil }),
 	endpoint.Delete("/gone", func(context.Context, endpoint.None, *endpoint.None) (endpoint.None, error) {
@@ -38,7 +38,7 @@ var answered = map[string]int{
 	"GET /refused": 403, "GET /nothing": 404, "GET /": 404, "PUT /fine": 405, "GET //fine": 404, "GET /x/../fine": 404,
 }
 
-func TestEveryAnswerNamesItsRequest(t *testing.T) {
+func TestAnswer_namesItsRequest(t *testing.T) {
 	h := newHandler(various)
 	for request, status := range answered {
 		method, target, _ := strings.Cut(request, " ")
@@ -62,7 +62,7 @@ func TestEveryAnswerNamesItsRequest(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefusedWithoutAnEndpointIsAnsweredAlike(t *testing.T) {
+func TestRefuse_setsUsualHeaders(t *testing.T) {
 	h := newHandler(various).Refuse(&endpoint.Error{Status: http.StatusGone, Body: map[string]string{"error": "It is gone."}})
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/fine", http.NoBody))
@@ -71,7 +71,7 @@ func TestWhatIsRefusedWithoutAnEndpointIsAnsweredAlike(t *testing.T) {
 	}
 }
 
-func TestNamesOfRequestsThatAreNoneAreReplaced(t *testing.T) {
+func TestRequestID_isReplacedIfInvalid(t *testing.T) {
 	h := newHandler(various)
 	name := regexp.MustCompile(`^[0-9a-f]{32}$`)
 	seen := map[string]bool{}
@@ -101,7 +101,7 @@ func TestNamesOfRequestsThatAreNoneAreReplaced(t *testing.T) {
 	}
 }
 
-func TestTheLogNamesTheRequestThatFailed(t *testing.T) {
+func TestLog_namesFailedRequests(t *testing.T) {
 	var logged []string
 	h := endpoint.NewHandler(endpoint.Options{
 		Guard: open{}, Log: funcr.New(func(_, line string) { logged = append(logged, line) }, funcr.Options{}),

@@ -31,7 +31,7 @@ const (
 type LimitBy struct {
 	By        By
 	PerMinute int
-	// What is the name of the limited resource. Endpoints with the same What share a count.
+	// The name of the limited resource. Endpoints with the same What share a count.
 	What string
 }
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/endpointtest"
-	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	answers "github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
@@ -29,7 +29,7 @@ func mustParse(t *testing.T, text string) *url.URL {
 	return u
 }
 
-func TestRemovalsMayDependOnWhenARecordWasChanged(t *testing.T) {
+func TestConditional_refusesIfRecordWasChangedSince(t *testing.T) {
 	changed := time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)
 	remove := func(ctx context.Context, _ endpoint.None, _ *endpoint.None) (endpoint.None, error) {
 		if since := endpoint.UnmodifiedSince(ctx); !since.IsZero() && changed.After(since) {
@@ -66,7 +66,7 @@ func TestRemovalsMayDependOnWhenARecordWasChanged(t *testing.T) {
 	}
 }
 
-func TestTooManyRequestsAreRefusedInTwoForms(t *testing.T) {
+func TestTooManyRequests_hasTwoForms(t *testing.T) {
 	refuse := func(err error) func(context.Context, endpoint.None, *endpoint.None) (endpoint.None, error) {
 		return func(context.Context, endpoint.None, *endpoint.None) (endpoint.None, error) {
 			return endpoint.None{}, err
@@ -90,7 +90,7 @@ func TestTooManyRequestsAreRefusedInTwoForms(t *testing.T) {
 	}
 }
 
-func TestFewLongBodiesAreHeldAtOnceAndTheOthersWait(t *testing.T) {
+func TestMemory_limitsLongBodiesHeldAtOnce(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	type request struct {
 		Text string `param:"text"`
@@ -105,7 +105,7 @@ func TestFewLongBodiesAreHeldAtOnceAndTheOthersWait(t *testing.T) {
 	const places, long, short = 4, 5 << 20, 32 << 10
 	memory := fair.NewMemory("bodies", fair.Limits{Total: places * 3 * (long + short), Wait: time.Millisecond})
 	h := endpoint.NewHandler(
-		endpoint.Options{Guard: open{}, Log: logr.Discard(), BaseURL: mustParse(t, "https://forge.example/api/v4"), Memory: memory, Refused: refusal.Anyway},
+		endpoint.Options{Guard: open{}, Log: logr.Discard(), BaseURL: mustParse(t, "https://forge.example/api/v4"), Memory: memory, Refused: answers.AnswerLimit},
 		endpoint.Table{endpoint.Post("/commits", hold).MaxBody(6 << 20)},
 	)
 	contract := endpointtest.Of(t, h)
@@ -152,7 +152,7 @@ func TestFewLongBodiesAreHeldAtOnceAndTheOthersWait(t *testing.T) {
 	}
 }
 
-func TestWhatThereWasNoTimeForMayBeAskedForAgain(t *testing.T) {
+func TestBusy_tellsClientsToRetry(t *testing.T) {
 	type request struct{}
 	noTime := errors.New("there was no time")
 	h := endpoint.NewHandler(endpoint.Options{
@@ -173,7 +173,7 @@ func TestWhatThereWasNoTimeForMayBeAskedForAgain(t *testing.T) {
 	}
 }
 
-func TestExceededLimit_isSaid(t *testing.T) {
+func TestExceeded_explainsTheLimit(t *testing.T) {
 	type request struct{}
 	tooMuch := errors.New("too much")
 	h := endpoint.NewHandler(endpoint.Options{
@@ -197,7 +197,7 @@ func TestExceededLimit_isSaid(t *testing.T) {
 	}
 }
 
-func TestTheDocumentHasLimits(t *testing.T) {
+func TestOpenAPI_describesRateLimits(t *testing.T) {
 	get := func(context.Context, endpoint.None, *endpoint.None) (endpoint.None, error) {
 		return endpoint.None{}, nil
 	}

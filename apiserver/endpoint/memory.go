@@ -74,7 +74,7 @@ func short(r *http.Request) bool {
 // answer is the response of a handler to a request.
 type answer struct {
 	request, response any
-	sent              tree
+	sent              parameters
 	known             Sent
 	// kept has the uploads of the request; nil if there are none.
 	kept *spool

@@ -103,7 +103,7 @@ func TestMemory_isHeldForLongAnswers(t *testing.T) {
 }
 
 // If a request were carried out and then refused, the client would send it again.
-func TestMemory_isThereBeforeARequestThatWritesIsCarriedOut(t *testing.T) {
+func TestMemory_isReservedBeforeAWrite(t *testing.T) {
 	calls := 0
 	write := func(context.Context, endpoint.None, *endpoint.None) (odd, error) { calls++; return oddity(), nil }
 	table := endpoint.Table{endpoint.Post("/", write), endpoint.Put("/", write), endpoint.Delete("/", write).Status(http.StatusOK)}
@@ -130,7 +130,7 @@ func TestMemory_isThereBeforeARequestThatWritesIsCarriedOut(t *testing.T) {
 	}
 }
 
-func TestMemory_isHeldForNobodyWhoHasGoneAway(t *testing.T) {
+func TestMemory_isNotHeldForRefusedAnswers(t *testing.T) {
 	gone := errors.New("no memory")
 	m := &scarce{err: gone}
 	h := endpoint.NewHandler(endpoint.Options{
@@ -149,7 +149,7 @@ func TestMemory_isHeldForNobodyWhoHasGoneAway(t *testing.T) {
 	}
 }
 
-func TestBodiesOfRequestsThatReadAreShort(t *testing.T) {
+func TestBody_isLimitedForGET(t *testing.T) {
 	h := newHandler(endpoint.Table{endpoint.Get("/names", func(_ context.Context, _ endpoint.None, n *named) (string, error) { return n.Name, nil })})
 	for size, want := range map[int]int{8 << 10: 200, 8<<10 + 1: 413} {
 		for _, length := range []int64{int64(size), -1} {

@@ -16,7 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
-func TestEveryAnswerOfAnEndpointIsObserved(t *testing.T) {
+func TestObserve_seesEveryAnswerOfAnEndpoint(t *testing.T) {
 	g := NewWithT(t)
 	type request struct {
 		Outcome string `param:"outcome"`

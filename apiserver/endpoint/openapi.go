@@ -246,7 +246,7 @@ func (s *schemas) content(e *Endpoint) object {
 		rows, _ := t.FieldByName("rows")
 		t = rows.Type
 	}
-	return object{"application/json": object{"schema": s.of(pointedTo(t))}}
+	return object{"application/json": object{"schema": s.of(root(t))}}
 }
 
 func reference(kind, name string) object { return object{"$ref": "#/components/" + kind + "/" + name} }
@@ -274,7 +274,7 @@ var (
 		405: {description: "The method is not allowed here.", families: []string{messageError, parameterError}},
 		406: {description: "The request comes from a page of another site.", families: []string{messageError}},
 		408: {description: "The request came too slowly.", families: []string{messageError}},
-		409: {description: "The request conflicts with the current state.", families: []string{messageError}},
+		409: {description: "The request conflicts with the current state.", families: []string{messageError, validationError}},
 		412: {description: "The resource was changed after the time in If-Unmodified-Since.", families: []string{messageError}},
 		413: {description: "The request is too large, or takes more than the server allows.", families: []string{messageError}},
 		415: {description: "The type of the body is not supported.", families: []string{parameterError}},

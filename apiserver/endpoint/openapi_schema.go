@@ -41,7 +41,7 @@ func newSchemas() *schemas {
 	}
 	return &schemas{names: map[reflect.Type]string{}, components: object{
 		parameterError: family("Parameters that are missing or not valid; several problems are joined by commas.",
-			[]string{"error"}, object{"error": text}),
+			[]string{"error"}, object{"error": text, "error_description": text}),
 		messageError: family("The reason why the request failed.",
 			[]string{"message"}, object{"message": object{"anyOf": []object{text, texts}}}),
 		validationError: family("The problems, by attribute.",
@@ -146,6 +146,14 @@ func (s *schemas) collect(into *structure, t reflect.Type, present bool) {
 func pointedTo(t reflect.Type) reflect.Type {
 	if t.Kind() == reflect.Pointer {
 		return t.Elem()
+	}
+	return t
+}
+
+// root returns the type of a body: a pointer to a struct is never nil, and one to a scalar can be.
+func root(t reflect.Type) reflect.Type {
+	if to := pointedTo(t); to.Kind() == reflect.Struct {
+		return to
 	}
 	return t
 }

@@ -60,7 +60,7 @@ func family(shown label) endpoint.Table {
 
 var complete = label{Color: new(string), Parent: &label{By: []*owner{}}, By: []*owner{nil, {ID: 1}}, Made: endpoint.Time(time.Now())}
 
-func TestTheDocumentSaysWhatTheTableSays(t *testing.T) {
+func TestOpenAPI_describesTheTable(t *testing.T) {
 	const (
 		list   = "paths /projects/{id}/labels get "
 		create = "paths /projects/{id}/labels post "
@@ -110,7 +110,7 @@ func TestTheDocumentSaysWhatTheTableSays(t *testing.T) {
 		form + "properties grants[][_destroy]":      `{"type":"array","items":{"type":"boolean"}}`,
 		create + "responses 201 headers":            `null`,
 		create + "responses 409":                    `{"$ref":"#/components/responses/Conflict"}`,
-		"components responses Conflict content":     `{"application/json":{"schema":{"anyOf":[{"$ref":"#/components/schemas/MessageError"}]}}}`,
+		"components responses Conflict content":     `{"application/json":{"schema":{"anyOf":[{"$ref":"#/components/schemas/MessageError"},{"$ref":"#/components/schemas/ValidationError"}]}}}`,
 		create + "responses 201 content":            `{"application/json":{"schema":{"$ref":"#/components/schemas/Label"}}}`,
 
 		create + "x-rate-limit":                        `{"requests":5,"seconds":60}`,
@@ -159,7 +159,7 @@ func TestTheDocumentSaysWhatTheTableSays(t *testing.T) {
 	}
 }
 
-func TestTheDocumentIsServed(t *testing.T) {
+func TestOpenAPI_isServed(t *testing.T) {
 	table := family(complete)
 	first := serve(t, table, httptest.NewRequest(http.MethodGet, "/openapi.json", http.NoBody))
 	if first.Code != http.StatusOK || first.Body.String() != string(newHandler(table).OpenAPI()) {
@@ -172,7 +172,7 @@ func TestTheDocumentIsServed(t *testing.T) {
 	}
 }
 
-func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
+func TestAnswers_fitTheDocument(t *testing.T) {
 	for method, want := range map[string]int{http.MethodGet: 200, http.MethodHead: 200, http.MethodPost: 201, http.MethodDelete: 304} {
 		r := httptest.NewRequest(method, "/projects/a%2Fb/labels?name=n&color=c", http.NoBody)
 		if w := serve(t, family(complete), r); w.Code != want {

@@ -41,19 +41,19 @@ func (b *behind) label(_ context.Context, _ endpoint.None, r *titled) (string, e
 	return r.Title, nil
 }
 
-func TestOutdated_hasARequestLookedAtOnceMore(t *testing.T) {
+func TestOutdated_makesServerRetryOnce(t *testing.T) {
 	for name, tt := range map[string]struct {
 		before, after   behind
 		outdated        bool
 		status          int
 		asked, admitted int
 	}{
-		"what is there is not asked for":      {before: behind{known: true, labelled: true}, outdated: true, status: 201, admitted: 1},
+		"both are known, so nothing is asked": {before: behind{known: true, labelled: true}, outdated: true, status: 201, admitted: 1},
 		"the project was made elsewhere":      {before: behind{labelled: true}, after: behind{known: true, labelled: true}, outdated: true, status: 201, asked: 1, admitted: 2},
 		"the label was made elsewhere":        {before: behind{known: true}, after: behind{known: true, labelled: true}, outdated: true, status: 201, asked: 1, admitted: 2},
 		"the project was deleted elsewhere":   {before: behind{known: true}, outdated: true, status: 404, asked: 1, admitted: 2},
-		"nobody has made it":                  {outdated: true, status: 404, asked: 1, admitted: 2},
-		"nobody has written anything, either": {status: 404, asked: 1, admitted: 1},
+		"neither was made elsewhere":          {outdated: true, status: 404, asked: 1, admitted: 2},
+		"no server has written anything":      {status: 404, asked: 1, admitted: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

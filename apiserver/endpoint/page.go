@@ -186,7 +186,7 @@ func (l List[T]) pages(p Paging) int {
 }
 
 // query returns the declared parameters and sudo as they were sent, and the defaults of all others, for the links of a list.
-func (p *plan) query(sent tree) url.Values {
+func (p *plan) query(sent parameters) url.Values {
 	q := url.Values{}
 	for _, f := range p.fields {
 		if f.path {
@@ -207,7 +207,7 @@ func (p *plan) query(sent tree) url.Values {
 func flatten(q url.Values, name string, value any) {
 	switch v := value.(type) {
 	case nil, *File:
-	case tree:
+	case parameters:
 		for key, child := range v {
 			flatten(q, name+"["+key+"]", child)
 		}

@@ -75,7 +75,7 @@ type named struct {
 
 var naming = endpoint.Table{endpoint.Post("/names", func(_ context.Context, _ endpoint.None, n *named) (string, error) { return n.Name, nil })}
 
-func TestClientsThatSendTooSlowlyAreCutOff(t *testing.T) {
+func TestSlowSenders_areCutOff(t *testing.T) {
 	for name, head := range map[string]string{
 		"JSON":           "POST /names HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n",
 		"a form":         "POST /names HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100000\r\n\r\n",
@@ -129,7 +129,7 @@ func TestClientsThatSendTooSlowlyAreCutOff(t *testing.T) {
 	}
 }
 
-func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
+func TestSlowReaders_areCutOff(t *testing.T) {
 	large := strings.Repeat("x", 64<<20) // larger than the buffers of a connection
 	address, closed := start(t, generous, brief, endpoint.Table{
 		endpoint.Get("/large", func(context.Context, endpoint.None, *endpoint.None) (string, error) { return large, nil }),
@@ -145,7 +145,7 @@ func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
 	}
 }
 
-func TestWhatIsSlowInTheServerIsNotCutOff(t *testing.T) {
+func TestSlowHandlers_areNotCutOff(t *testing.T) {
 	table := endpoint.Table{endpoint.Post("/slow", func(ctx context.Context, _ endpoint.None, _ *named) (string, error) {
 		select {
 		case <-ctx.Done():
@@ -169,7 +169,7 @@ func TestWhatIsSlowInTheServerIsNotCutOff(t *testing.T) {
 	}
 }
 
-func TestBodiesThatAreTooLongAreRefusedEarly(t *testing.T) {
+func TestLongBodies_areRefusedEarly(t *testing.T) {
 	address, _ := start(t, generous, generous, naming)
 	const want = `{"message":"413 Request Entity Too Large"}`
 	t.Run("by their announced length", func(t *testing.T) {

@@ -144,7 +144,7 @@ func nestedPlan(t reflect.Type) *plan {
 }
 
 // decode creates and fills in a request. The error is a 400 that names every problem.
-func (p *plan) decode(sent tree, path map[string]string) (any, error) {
+func (p *plan) decode(sent parameters, path map[string]string) (any, error) {
 	request := reflect.New(p.typ)
 	var d decoding
 	d.fill(p, request.Elem(), sent, path, "")
@@ -167,7 +167,7 @@ type decoding struct {
 
 func (d *decoding) problem(name, what string) { d.problems = append(d.problems, name+" "+what) }
 
-func (d *decoding) fill(p *plan, into reflect.Value, sent tree, path map[string]string, prefix string) {
+func (d *decoding) fill(p *plan, into reflect.Value, sent parameters, path map[string]string, prefix string) {
 	for i := range p.fields {
 		f := &p.fields[i]
 		name := f.name
@@ -284,7 +284,7 @@ func (d *decoding) assign(f *field, into reflect.Value, value any, name string) 
 	case t.Kind() == reflect.Map:
 		return d.assignTexts(into, value, name)
 	case t.Kind() == reflect.Struct:
-		object, ok := value.(tree)
+		object, ok := value.(parameters)
 		if ok {
 			d.fill(f.nested, into, object, nil, name)
 		}

@@ -88,11 +88,11 @@ func TestPoll_waits(t *testing.T) {
 		took   time.Duration
 		failed bool
 	}{
-		"not where something is there": {jobs: []string{"a", "b"}, status: 201, body: `"a"`, looks: 1},
-		"until something comes": {looked: func(q *queue, _ context.CancelFunc, _ chan struct{}) {
+		"not if there is a job": {jobs: []string{"a", "b"}, status: 201, body: `"a"`, looks: 1},
+		"until a job arrives": {looked: func(q *queue, _ context.CancelFunc, _ chan struct{}) {
 			time.AfterFunc(20*time.Second, func() { q.put("a") })
 		}, status: 201, body: `"a"`, looks: 2, took: 20 * time.Second},
-		"and misses nothing": {looked: func(q *queue, _ context.CancelFunc, _ chan struct{}) { q.put("a") }, status: 201, body: `"a"`, looks: 2},
+		"and misses no job": {looked: func(q *queue, _ context.CancelFunc, _ chan struct{}) { q.put("a") }, status: 201, body: `"a"`, looks: 2},
 		"until the time is over": {looked: func(q *queue, _ context.CancelFunc, _ chan struct{}) {
 			time.AfterFunc(20*time.Second, func() { q.put() }) // another caller takes this job
 		}, status: 204, looks: 2, took: pollLimit},
@@ -102,7 +102,7 @@ func TestPoll_waits(t *testing.T) {
 		"until the server stops": {looked: func(_ *queue, _ context.CancelFunc, stop chan struct{}) {
 			time.AfterFunc(20*time.Second, func() { close(stop) })
 		}, status: 204, looks: 1, took: 20 * time.Second},
-		"and gives nothing to whom nothing is to be given any more": {looked: func(q *queue, _ context.CancelFunc, _ chan struct{}) {
+		"and gives no job to a caller whose access was revoked": {looked: func(q *queue, _ context.CancelFunc, _ chan struct{}) {
 			time.AfterFunc(20*time.Second, func() { q.revoked = true; q.put("a") })
 		}, status: 401, body: `{"message":"401 Unauthorized"}`, looks: 1, took: 20 * time.Second, failed: true},
 	} {
@@ -128,7 +128,7 @@ func TestPoll_waits(t *testing.T) {
 	}
 }
 
-func TestTheDocumentHasPolls(t *testing.T) {
+func TestOpenAPI_describesPolls(t *testing.T) {
 	var document any
 	if err := json.Unmarshal(newHandler((&queue{}).table(nil)).OpenAPI(), &document); err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ type rawBody struct {
 	ranged bool
 }
 
-// rawKey is the key of a raw body in a tree. No parameter has an empty name.
+// rawKey is the key of a raw body among the parameters. No parameter has an empty name.
 const rawKey = ""
 
 // compileRaw adds the raw body to the plan.
@@ -39,7 +39,7 @@ func (p *plan) compileRaw(sf reflect.StructField) {
 }
 
 // fill sets the body in a request. A nil rawBody does nothing.
-func (b *rawBody) fill(request reflect.Value, sent tree) {
+func (b *rawBody) fill(request reflect.Value, sent parameters) {
 	if b == nil {
 		return
 	}
@@ -85,7 +85,7 @@ func (e *Endpoint) Unzipped(bytes int64) *Endpoint {
 }
 
 // readRaw stores the body of a request. The parameters come from the query.
-func (e *Endpoint) readRaw(r *http.Request, kept *spool) (tree, error) {
+func (e *Endpoint) readRaw(r *http.Request, kept *spool) (parameters, error) {
 	all, err := readQuery(r)
 	if err != nil {
 		return nil, err

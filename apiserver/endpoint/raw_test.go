@@ -81,24 +81,24 @@ func TestRawBodies_reachTheHandler(t *testing.T) {
 		status                             int
 		want                               string
 	}{
-		"a small one":                    {"?key=k", "text/plain", "", "[1,2]", 201, `"7 k text/plain 5 [1,2]"`},
-		"a large one":                    {"?key=k", "application/x-envelope", "", large, 201, `"7 k application/x-envelope 81928 {\"a\":1}\nxxxxxxxxxxxx"`},
-		"a zipped one":                   {"?key=k", "text/plain; charset=utf-8", "gzip", whole, 201, `"7 k text/plain 81928 {\"a\":1}\nxxxxxxxxxxxx"`},
-		"one that says that it is plain": {"?key=k", "text/plain", "identity", "abc", 201, `"7 k text/plain 3 abc"`},
-		"nothing":                        {"?key=k", "text/plain", "", "", 201, `"7 k text/plain 0 "`},
-		"parameters are in the query":    {"", "text/plain", "", "key=k", 400, `{"error":"key is missing"}`},
-		"another type":                   {"?key=k", "application/json", "", "{}", 415, `{"error":"The provided content-type 'application/json' is not supported."}`},
-		"no type":                        {"?key=k", "", "", "{}", 415, `{"error":"The provided content-type '' is not supported."}`},
-		"another encoding":               {"?key=k", "text/plain", "br", "abc", 415, `{"error":"The provided content-encoding 'br' is not supported."}`},
-		"one that is not zipped":         {"?key=k", "text/plain", "gzip", "abcdefghijklmnop", 400, `{"error":"the body is not valid gzip"}`},
-		"one that breaks off":            {"?key=k", "text/plain", "gzip", whole[:len(whole)-10], 400, `{"error":"the body is not valid gzip"}`},
-		"nothing that is zipped":         {"?key=k", "text/plain", "gzip", "", 400, `{"error":"the body is not valid gzip"}`},
-		"one that is too long":           {"?key=k", "text/plain", "", strings.Repeat("x", sentBytes+1), 413, tooLarge},
-		"one that is just short enough":  {"?key=k", "text/plain", "", strings.Repeat("x", sentBytes), 201, `"7 k text/plain 102400 xxxxxxxxxxxxxxxxxxxx"`},
-		"zipped, just short enough":      {"?key=k", "text/plain", "gzip", zipped(t, strings.Repeat("x", unzippedBytes)), 201, `"7 k text/plain 1048576 xxxxxxxxxxxxxxxxxxxx"`},
-		"zipped, and too long unzipped":  {"?key=k", "text/plain", "gzip", zipped(t, strings.Repeat("x", unzippedBytes+1)), 413, tooLarge},
-		"zipped, and too long as sent":   {"?key=k", "text/plain", "gzip", zipped(t, noise(sentBytes)), 413, tooLarge},
-		"a bomb":                         {"?key=k", "text/plain", "x-gzip", zipped(t, strings.Repeat("x", 16<<20)), 413, tooLarge},
+		"a small one":                   {"?key=k", "text/plain", "", "[1,2]", 201, `"7 k text/plain 5 [1,2]"`},
+		"a large one":                   {"?key=k", "application/x-envelope", "", large, 201, `"7 k application/x-envelope 81928 {\"a\":1}\nxxxxxxxxxxxx"`},
+		"a zipped one":                  {"?key=k", "text/plain; charset=utf-8", "gzip", whole, 201, `"7 k text/plain 81928 {\"a\":1}\nxxxxxxxxxxxx"`},
+		"the encoding identity":         {"?key=k", "text/plain", "identity", "abc", 201, `"7 k text/plain 3 abc"`},
+		"an empty one":                  {"?key=k", "text/plain", "", "", 201, `"7 k text/plain 0 "`},
+		"parameters in the body":        {"", "text/plain", "", "key=k", 400, `{"error":"key is missing"}`},
+		"another type":                  {"?key=k", "application/json", "", "{}", 415, `{"error":"The provided content-type 'application/json' is not supported."}`},
+		"no type":                       {"?key=k", "", "", "{}", 415, `{"error":"The provided content-type '' is not supported."}`},
+		"another encoding":              {"?key=k", "text/plain", "br", "abc", 415, `{"error":"The provided content-encoding 'br' is not supported."}`},
+		"one that is not zipped":        {"?key=k", "text/plain", "gzip", "abcdefghijklmnop", 400, `{"error":"the body is not valid gzip"}`},
+		"a zipped one that breaks off":  {"?key=k", "text/plain", "gzip", whole[:len(whole)-10], 400, `{"error":"the body is not valid gzip"}`},
+		"an empty one as gzip":          {"?key=k", "text/plain", "gzip", "", 400, `{"error":"the body is not valid gzip"}`},
+		"one that is too long":          {"?key=k", "text/plain", "", strings.Repeat("x", sentBytes+1), 413, tooLarge},
+		"one that is just short enough": {"?key=k", "text/plain", "", strings.Repeat("x", sentBytes), 201, `"7 k text/plain 102400 xxxxxxxxxxxxxxxxxxxx"`},
+		"zipped, just short enough":     {"?key=k", "text/plain", "gzip", zipped(t, strings.Repeat("x", unzippedBytes)), 201, `"7 k text/plain 1048576 xxxxxxxxxxxxxxxxxxxx"`},
+		"zipped, and too long unzipped": {"?key=k", "text/plain", "gzip", zipped(t, strings.Repeat("x", unzippedBytes+1)), 413, tooLarge},
+		"zipped, and too long as sent":  {"?key=k", "text/plain", "gzip", zipped(t, noise(sentBytes)), 413, tooLarge},
+		"a bomb":                        {"?key=k", "text/plain", "x-gzip", zipped(t, strings.Repeat("x", 16<<20)), 413, tooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, length := range []int64{int64(len(tt.body)), -1} {
@@ -116,7 +116,7 @@ func TestRawBodies_reachTheHandler(t *testing.T) {
 	}
 }
 
-func TestRawBodies_arePiecesOfSomething(t *testing.T) {
+func TestRawBodies_canBePiecesOfAWhole(t *testing.T) {
 	traced := &trace{}
 	table := rawTable(traced)
 	for _, tt := range []struct {
@@ -150,7 +150,7 @@ func TestRawBodies_arePiecesOfSomething(t *testing.T) {
 	}
 }
 
-func TestTheDocumentHasRawBodies(t *testing.T) {
+func TestOpenAPI_describesRawBodies(t *testing.T) {
 	var document any
 	if err := json.Unmarshal(newHandler(rawTable(&trace{})).OpenAPI(), &document); err != nil {
 		t.Fatal(err)
@@ -173,8 +173,8 @@ func TestTheDocumentHasRawBodies(t *testing.T) {
 	}
 }
 
-// TestUploads_mayTakeTheirTime runs with a fake clock, so that a minute takes no time.
-func TestUploads_mayTakeTheirTime(t *testing.T) {
+// TestRawBodies_canTakeMinutesIfFastEnough runs with a fake clock, so that a minute takes no time.
+func TestRawBodies_canTakeMinutesIfFastEnough(t *testing.T) {
 	const size = 8 << 20
 	for _, tt := range []struct {
 		name   string

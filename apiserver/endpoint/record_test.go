@@ -40,7 +40,7 @@ func noteTable() endpoint.Table {
 	}
 }
 
-func TestSeveralParametersNameASubject(t *testing.T) {
+func TestSubject_isNamedBySeveralParameters(t *testing.T) {
 	h := endpoint.NewHandler(endpoint.Options{Guard: &clerk{}, Log: logr.Discard(), BaseURL: &url.URL{}}, noteTable())
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/issues/a%2Fb/notes/7/awards/8", http.NoBody))
@@ -55,7 +55,7 @@ func TestSeveralParametersNameASubject(t *testing.T) {
 	endpoint.Get("/issues/{iid}", func(context.Context, note, *endpoint.None) (endpoint.None, error) { return endpoint.None{}, nil })
 }
 
-func TestTheDocumentHasRulesAndFeatures(t *testing.T) {
+func TestOpenAPI_describesRulesAndFeatures(t *testing.T) {
 	const path = "paths /issues/{iid}/notes/{note_id}/awards/{award_id} "
 	var document any
 	if err := json.Unmarshal(newHandler(noteTable()).OpenAPI(), &document); err != nil {
@@ -78,7 +78,7 @@ func TestTheDocumentHasRulesAndFeatures(t *testing.T) {
 	}
 }
 
-func TestID_isANumber(t *testing.T) {
+func TestID_mustBeNumber(t *testing.T) {
 	if id, err := endpoint.ID("id", " 7"); id != 7 || err != nil {
 		t.Errorf("got %d, %v", id, err)
 	}

@@ -39,7 +39,7 @@ var replying = endpoint.Table{
 	}).Answers(endpoint.Answer{Status: http.StatusCreated, Doc: "A list.", Headers: map[string]string{"X-Seen": "How often."}}),
 }
 
-func TestReply_saysItsStatusAndHeaders(t *testing.T) {
+func TestReply_hasStatusAndHeadersOfTheHandler(t *testing.T) {
 	for _, tt := range []struct {
 		method, target string
 		status         int
@@ -62,7 +62,7 @@ func TestReply_saysItsStatusAndHeaders(t *testing.T) {
 	}
 }
 
-func TestReply_withAStatusThatTheEndpointDoesNotNameIsAnError(t *testing.T) {
+func TestReply_failsWithUndeclaredStatus(t *testing.T) {
 	w := httptest.NewRecorder()
 	newHandler(replying).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/exports?status=203", http.NoBody))
 	if w.Code != http.StatusInternalServerError {
@@ -70,7 +70,7 @@ func TestReply_withAStatusThatTheEndpointDoesNotNameIsAnError(t *testing.T) {
 	}
 }
 
-func TestTheDocumentHasAllAnswers(t *testing.T) {
+func TestOpenAPI_describesAllReplies(t *testing.T) {
 	var document any
 	if err := json.Unmarshal(newHandler(replying).OpenAPI(), &document); err != nil {
 		t.Fatal(err)

@@ -83,7 +83,7 @@ func (h *Handler) unknown(w http.ResponseWriter, r *http.Request, escaped string
 		}
 	}
 	if len(allowed) == 0 {
-		h.fail(w, r, noRoute())
+		h.fail(w, r, noRoute(h.options.Reference))
 		return
 	}
 	h.fail(w, r, &Error{
@@ -92,6 +92,11 @@ func (h *Handler) unknown(w http.ResponseWriter, r *http.Request, escaped string
 	})
 }
 
-func noRoute() *Error {
-	return &Error{Status: http.StatusNotFound, Body: problem{Error: "404 Not Found"}}
+// noRoute keeps the error that clients know, and says in the description which paths there are.
+func noRoute(reference string) *Error {
+	says := problem{Error: "404 Not Found"}
+	if reference != "" {
+		says.ErrorDescription = "This server does not serve this path; " + reference + " lists the paths that it serves."
+	}
+	return &Error{Status: http.StatusNotFound, Body: says}
 }

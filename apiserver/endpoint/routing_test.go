@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"testing"
+
+	"github.com/go-logr/logr"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
@@ -31,7 +34,7 @@ var routed = endpoint.Table{
 	endpoint.Post("/stores/{id}/store", repeated[store]).TrailingSlash(),
 }
 
-func TestRoutes_wordsGoBeforeParametersAndTheseBeforeWildcards(t *testing.T) {
+func TestRoutes_preferWordsToParametersToWildcards(t *testing.T) {
 	const noRoute = `{"error":"404 Not Found"}`
 	for _, tt := range []struct {
 		method, path string
@@ -72,7 +75,7 @@ func TestRoutes_wordsGoBeforeParametersAndTheseBeforeWildcards(t *testing.T) {
 	}
 }
 
-func TestTheDocumentHasWildcardsAndTrailingSlashes(t *testing.T) {
+func TestOpenAPI_describesWildcardsAndTrailingSlashes(t *testing.T) {
 	var document any
 	if err := json.Unmarshal(newHandler(routed).OpenAPI(), &document); err != nil {
 		t.Fatal(err)
@@ -93,8 +96,20 @@ func TestTheDocumentHasWildcardsAndTrailingSlashes(t *testing.T) {
 	}
 }
 
-func TestEndpoint_namesItsWildcardLikeAnyParameter(t *testing.T) {
+func TestEndpoint_hidesDotsOfWildcardInString(t *testing.T) {
 	if got := routed[0].String(); got != "GET /jobs/{job_id}/artifacts/{path}" {
 		t.Errorf("got %s", got)
+	}
+}
+
+func TestUnknownPath_namesTheReference(t *testing.T) {
+	h := endpoint.NewHandler(endpoint.Options{
+		Guard: open{}, Log: logr.Discard(), BaseURL: &url.URL{}, Reference: "https://forge.example/-/docs",
+	}, routed)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/nothing", http.NoBody))
+	const want = `{"error":"404 Not Found","error_description":"This server does not serve this path; https://forge.example/-/docs lists the paths that it serves."}`
+	if w.Code != http.StatusNotFound || w.Body.String() != want {
+		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 }

@@ -28,7 +28,7 @@ var pieces = []string{
 	"\xff", "\xe2\x80", "\xf0\x9f",
 }
 
-func TestSizes_ofTextsAreThoseInJSON(t *testing.T) {
+func TestSizes_matchTextsInJSON(t *testing.T) {
 	var s sizes
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
@@ -46,7 +46,7 @@ func TestSizes_ofTextsAreThoseInJSON(t *testing.T) {
 	}
 }
 
-func TestSizes_areNoLessThanWhatIsSent(t *testing.T) {
+func TestSizes_areAtLeastTheSentSize(t *testing.T) {
 	type author struct {
 		Name  string     `json:"name"`
 		Since *time.Time `json:"since,omitempty"`

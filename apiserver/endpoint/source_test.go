@@ -57,7 +57,7 @@ func both(d *database) endpoint.Table {
 	}
 }
 
-func TestCounted_saysOfAPageWhatPageSays(t *testing.T) {
+func TestCounted_answersLikePage(t *testing.T) {
 	for _, rows := range []int{0, 1, 19, 20, 21, 45, 10_000, 10_001, 12_345} {
 		h := newHandler(both(&database{rows: rows}))
 		checked := endpointtest.Of(t, h).Handler(t, h)
@@ -77,7 +77,7 @@ func TestCounted_saysOfAPageWhatPageSays(t *testing.T) {
 	}
 }
 
-func TestCounted_countsOnlyWhereThePageDoesNotTell(t *testing.T) {
+func TestCounted_countsOnlyIfNecessary(t *testing.T) {
 	for _, tt := range []struct {
 		rows   int
 		query  string
@@ -134,7 +134,7 @@ func cursors(rows int) endpoint.Table {
 	})}
 }
 
-func TestFollowing_leadsFromKeyToKey(t *testing.T) {
+func TestFollowing_linksEachPageToTheNext(t *testing.T) {
 	next := regexp.MustCompile(`^<https://forge\.example/api/v4(/rows\?cursor=[^&>]+&per_page=7&sort=asc)>; rel="next"$`)
 	for _, rows := range []int{0, 6, 7, 8, 20, 21, 22} {
 		target, seen, pages := "/rows?per_page=7", []string{}, 0
@@ -163,7 +163,7 @@ func TestFollowing_leadsFromKeyToKey(t *testing.T) {
 	}
 }
 
-func TestFromCursor_refusesWhatIsNone(t *testing.T) {
+func TestFromCursor_refusesInvalidCursors(t *testing.T) {
 	for _, cursor := range []string{"nonsense!", "bm9uc2Vuc2U", endpoint.CursorOf("text")} {
 		w := serve(t, cursors(3), httptest.NewRequest(http.MethodGet, "/rows?cursor="+cursor, http.NoBody))
 		if w.Code != http.StatusBadRequest || w.Body.String() != `{"error":"cursor is invalid"}` {

@@ -31,8 +31,8 @@ func (c connections) Accept() (net.Conn, error) {
 func (connections) Close() error   { return nil }
 func (connections) Addr() net.Addr { return &net.UnixAddr{} }
 
-// TestAClientHasToTakeAFileFastEnough runs with a fake clock, so that a minute takes no time.
-func TestAClientHasToTakeAFileFastEnough(t *testing.T) {
+// TestContent_cutsOffSlowClients runs with a fake clock, so that a minute takes no time.
+func TestContent_cutsOffSlowClients(t *testing.T) {
 	const size, piece = 32 << 20, 32 << 10
 	for _, tt := range []struct {
 		name string

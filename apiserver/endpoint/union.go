@@ -89,7 +89,7 @@ func (d *decoding) either(f *field, into reflect.Value, value any, name string) 
 // assignTexts fills in a map of texts. If a value is not a text, the request is refused with a message rather than as an invalid parameter,
 // once all parameters are valid.
 func (d *decoding) assignTexts(into reflect.Value, value any, name string) bool {
-	sent, ok := value.(tree)
+	sent, ok := value.(parameters)
 	if !ok {
 		return false
 	}

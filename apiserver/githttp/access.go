@@ -9,6 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
 	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
@@ -17,17 +18,16 @@ import (
 type Caller struct {
 	// UserID is the REST id of the user.
 	UserID int64
+	// Key is the key that requests of a signed-in caller count toward.
+	Key fair.Key
 	// Scopes are the scopes of the token.
 	Scopes []string
-	// Who is the Authenticator's own representation of the caller.
+	// The caller in the representation of the Authenticator.
 	Who any
 }
 
 // Anonymous reports whether nobody is known to call.
 func (c Caller) Anonymous() bool { return c.UserID == 0 }
-
-// key is whom requests of a caller who has signed in are counted for.
-func (c Caller) key() fair.Key { return fair.User(c.UserID) }
 
 // Errors that an Authenticator and Projects return for what is not a failure.
 var (
@@ -76,7 +76,7 @@ type Project struct {
 	ReadOnly string
 }
 
-// ReadOnly is the text for projects whose repository is being moved.
+// ReadOnly is the text for projects with spec.readOnly, and for projects whose repository is being moved.
 const ReadOnly = "The repository is temporarily read-only. Please try again later."
 
 // readOnly says why a project takes no pushes, if so.
@@ -88,9 +88,9 @@ func (h *Handler) readOnly(p *Project) string {
 }
 
 // scopes of which a token needs one.
-var scopes = map[git.Service][]string{
-	git.UploadPack:  {"api", "read_repository", "write_repository"},
-	git.ReceivePack: {"api", "write_repository"},
+var scopes = map[transfer.Service][]string{
+	transfer.UploadPack:  {"api", "read_repository", "write_repository"},
+	transfer.ReceivePack: {"api", "write_repository"},
 }
 
 // authorize identifies the caller and the project, and checks that the caller may do what the request asks for. A caller who may not know
@@ -102,12 +102,12 @@ func (h *Handler) authorize(r *http.Request, req request) (Caller, *Project, err
 	}
 	ctx := r.Context()
 	if !caller.Anonymous() { // a client that is asked to sign in retries at once
-		ctx = fair.With(ctx, caller.key())
+		ctx = fair.With(ctx, caller.Key)
 		if err := ratelimit.CountGit(ctx); err != nil {
 			return Caller{}, nil, err
 		}
 	}
-	push := req.service == git.ReceivePack
+	push := req.service == transfer.ReceivePack
 	if push && caller.Anonymous() {
 		return Caller{}, nil, signIn
 	}
@@ -148,7 +148,7 @@ func open(ctx context.Context, project *Project, caller Caller) error {
 	return err
 }
 
-func (h *Handler) authenticate(r *http.Request, service git.Service) (Caller, error) {
+func (h *Handler) authenticate(r *http.Request, service transfer.Service) (Caller, error) {
 	if r.Header.Get("Authorization") == "" {
 		return Caller{}, nil
 	}

@@ -85,8 +85,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// What does not exist and what one may not see are told apart by nothing in the answer.
-func TestHiddenProjectsLookLikeAbsentOnes(t *testing.T) {
+// The answer must not reveal whether a project is missing or only hidden from the caller.
+func TestHiddenProjects_lookLikeAbsentProjects(t *testing.T) {
 	f := newForge(t)
 	f.add(t, "team/private", "sha1")
 	for _, user := range []string{"", stranger} {
@@ -106,7 +106,7 @@ func TestHiddenProjectsLookLikeAbsentOnes(t *testing.T) {
 	}
 }
 
-func TestWhatPeopleReadOnTheirTerminal(t *testing.T) {
+func TestErrors_areShownOnTheTerminal(t *testing.T) {
 	f, p, c := seeded(t, "sha1")
 	at := func(user, path string) string { return f.url(user, path) }
 	contains(t, c.Refused(t, "ls-remote", at("", "group/project")), "could not read Username")
@@ -133,7 +133,7 @@ func TestWhatPeopleReadOnTheirTerminal(t *testing.T) {
 	contains(t, c.Refused(t, "ls-remote", "origin"), "remote: The repository is not available.")
 }
 
-func TestAnonymousCloneOfAPublicProject(t *testing.T) {
+func TestClone_needsNoCredentialsForPublicProject(t *testing.T) {
 	f, p, _ := seeded(t, "sha1")
 	f.set(func() { p.public = true })
 	clone := &gittest.Client{Dir: t.TempDir()}

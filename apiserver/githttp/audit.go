@@ -6,14 +6,15 @@ import (
 	"strings"
 
 	"github.com/forgeplane/forgeplane/internal/audit"
-	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
 	"github.com/forgeplane/forgeplane/internal/hook"
 )
 
 // Writes reports whether a request pushes, or asks for what a push begins with.
 func Writes(r *http.Request) bool {
-	return strings.HasSuffix(r.URL.Path, "/"+string(git.ReceivePack)) ||
-		strings.HasSuffix(r.URL.Path, infoRefs) && r.URL.Query().Get("service") == string(git.ReceivePack)
+	return strings.HasSuffix(r.URL.Path, "/"+string(transfer.ReceivePack)) ||
+		strings.HasSuffix(r.URL.Path, infoRefs) && r.URL.Query().Get("service") == string(transfer.ReceivePack)
 }
 
 // The reasons that the audit gives where nobody has decided about a push.
@@ -61,7 +62,7 @@ func (p *push) confirm(ctx context.Context) {
 		return
 	}
 	for i, u := range p.updates {
-		if found[i].ID != u.New && (found[i].ID != "" || !git.IsZeroID(u.New)) {
+		if found[i].ID != u.New && (found[i].ID != "" || !object.IsZeroID(u.New)) {
 			p.record.RefFailed(u.Ref, overtaken)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// audited has a forge tell what is pushed.
+// audited logs the pushes to a forge, and returns the lines of the log.
 func (f *forge) audited(t *testing.T) *audittest.Lines {
 	t.Helper()
 	lines := audittest.Open(t)
@@ -28,7 +28,7 @@ func (f *forge) audited(t *testing.T) *audittest.Lines {
 	return lines
 }
 
-// events waits for the answers to be given in full, and returns the lines without what differs from run to run.
+// events waits until all answers are complete, and returns the lines without the values that differ from run to run.
 func (f *forge) events(lines *audittest.Lines) []audit.Event {
 	f.Close()
 	all := lines.Events()
@@ -38,7 +38,7 @@ func (f *forge) events(lines *audittest.Lines) []audit.Event {
 	return all
 }
 
-func TestAudit_hasALineForEveryPushAndNoneForReads(t *testing.T) {
+func TestAudit_logsEveryPushAndNoReads(t *testing.T) {
 	g := NewWithT(t)
 	f, p, c := seeded(t, "sha1")
 	p.rules = []protection.Rule{protect("main", role.Maintainer)}
@@ -83,7 +83,7 @@ func TestAudit_hasALineForEveryPushAndNoneForReads(t *testing.T) {
 	}
 }
 
-func TestAudit_hasOfAPushOfManyRefsSomeAndADigestOfAll(t *testing.T) {
+func TestAudit_shortensPushOfManyRefs(t *testing.T) {
 	g := NewWithT(t)
 	f, _, c := seeded(t, "sha1")
 	lines := f.audited(t)
@@ -102,13 +102,13 @@ func TestAudit_hasOfAPushOfManyRefsSomeAndADigestOfAll(t *testing.T) {
 	}
 }
 
-func TestAudit_tellsOfARefThatCouldNotBeUpdated(t *testing.T) {
+func TestAudit_logsRefThatCouldNotBeUpdated(t *testing.T) {
 	g := NewWithT(t)
 	f, p, c := seeded(t, "sha1")
 	lines := f.audited(t)
 	c.Git(t, "branch", "locked")
 	c.Git(t, "branch", "free")
-	// Somebody holds the lock of the ref, as git does while it writes.
+	// The lock of the ref is held, as if another git process were writing it.
 	if err := os.WriteFile(filepath.Join(p.repository.Dir(), "refs", "heads", "locked.lock"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestAudit_tellsOfARefThatCouldNotBeUpdated(t *testing.T) {
 	g.Expect(results).To(Equal(map[string]audit.Result{"locked": audit.Failed, "free": audit.Done}))
 }
 
-func TestAudit_tellsOfAPushThatNobodyDecidedAbout(t *testing.T) {
+func TestAudit_logsPushThatGitRefused(t *testing.T) {
 	g := NewWithT(t)
 	f, _, c := seeded(t, "sha1")
 	lines := f.audited(t)
@@ -132,7 +132,7 @@ func TestAudit_tellsOfAPushThatNobodyDecidedAbout(t *testing.T) {
 	line := head + " " + strings.Repeat("1", 40) + " refs/heads/main\x00report-status"
 	damaged := fmt.Sprintf("%04x%s", len(line)+4, line) + "0000PACKdamaged"
 	f.do(t, http.MethodPost, "/group/project.git/git-receive-pack", developer, header, damaged)
-	f.do(t, http.MethodPost, "/group/project.git/git-receive-pack", developer, header, "0000") // looks whether it must sign in
+	f.do(t, http.MethodPost, "/group/project.git/git-receive-pack", developer, header, "0000") // git sends this to check whether it must sign in
 	f.do(t, http.MethodPost, "/group/project.git/git-receive-pack", "", header, damaged)
 	all := f.events(lines)
 	g.Expect(all).To(HaveLen(1))

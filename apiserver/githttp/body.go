@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/pace"
-	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
 )
 
 // maxDrained is how much of a body is read that git is not interested in any more, so that the client gets to the answer.
@@ -38,13 +38,13 @@ type body struct {
 func newBody(control *http.ResponseController, r io.Reader, req request, h *Handler, maxPush int64) (*body, error) {
 	b := &body{wire: &wire{r: r, control: control, pace: h.pace()}}
 	limit := h.MaxFetchBytes
-	if req.service == git.ReceivePack && maxPush > 0 {
+	if req.service == transfer.ReceivePack && maxPush > 0 {
 		limit = maxPush + maxCommands // git itself says more kindly what is wrong with the objects
-	} else if req.service == git.ReceivePack {
+	} else if req.service == transfer.ReceivePack {
 		limit = 0
 	}
 	unpacked := &decoded{body: b, packed: req.gzip, limit: limit}
-	if req.service == git.ReceivePack {
+	if req.service == transfer.ReceivePack {
 		b.Reader = bufio.NewReaderSize(&head{in: bufio.NewReader(unpacked), failed: unpacked.fail}, 64<<10)
 		_, err := b.Peek(len(flush))
 		return b, err

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
 )
 
-// closing is a body as net/http has it: once the answer has begun, it no longer says that it is at its end.
+// closing behaves like a body of net/http: reads fail after its end, instead of returning io.EOF again.
 type closing struct {
 	io.Reader
 	ended bool
@@ -28,10 +28,10 @@ func (c *closing) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func TestTheEndOfABodyIsFinal(t *testing.T) {
+func TestBody_staysAtItsEnd(t *testing.T) {
 	const text = "0014command=ls-refs\n0000"
 	b, err := newBody(http.NewResponseController(httptest.NewRecorder()), &closing{Reader: strings.NewReader(text)},
-		request{service: git.UploadPack}, &Handler{}, 0)
+		request{service: transfer.UploadPack}, &Handler{}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestTheEndOfABodyIsFinal(t *testing.T) {
 	}
 }
 
-func TestAnswer_waitsForABodyThatIsCut(t *testing.T) {
+func TestAnswer_isHeldBackIfBodyBreaksOff(t *testing.T) {
 	var packed bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&packed, gzip.NoCompression)
 	_, _ = io.WriteString(z, "0014command=ls-refs\n0000"+strings.Repeat("x", 1000))
@@ -57,7 +57,7 @@ func TestAnswer_waitsForABodyThatIsCut(t *testing.T) {
 	told := false
 	recorder := httptest.NewRecorder()
 	control := http.NewResponseController(recorder)
-	b, err := newBody(control, &packed, request{service: git.UploadPack, gzip: true}, &Handler{}, 0)
+	b, err := newBody(control, &packed, request{service: transfer.UploadPack, gzip: true}, &Handler{}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

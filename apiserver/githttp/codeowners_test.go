@@ -8,7 +8,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-func TestCodeOwners(t *testing.T) {
+func TestCodeOwners_mustApproveFiles(t *testing.T) {
 	f, p, c := seeded(t, "sha1")
 	rule := protect("main", role.Developer)
 	rule.CodeOwnerApprovalRequired = true
@@ -16,7 +16,7 @@ func TestCodeOwners(t *testing.T) {
 	created.CodeOwnerApprovalRequired = true
 	f.set(func() { p.rules = []protection.Rule{rule, created} })
 	c.Commit(t, "docs/CODEOWNERS", "/owned/ @ann\n^[Style]\n*.css @ben\n")
-	c.Git(t, "push", "--quiet", "origin", "main") // there were no owners before
+	c.Git(t, "push", "--quiet", "origin", "main") // this commit introduces the code owners
 	base := c.Git(t, "rev-parse", "HEAD")
 
 	c.Commit(t, "free", "1")
@@ -34,13 +34,13 @@ func TestCodeOwners(t *testing.T) {
 	refused("main")
 	refused("main:release/2")
 	c.Git(t, "push", "--quiet", "origin", "main:topic")
-	refused("main") // also when the commits are there already
+	refused("main") // although the server already has the commits
 
-	// A push cannot release itself from its owners.
+	// A push cannot remove the code owners who must approve it.
 	c.Commit(t, "docs/CODEOWNERS", "# nobody\n")
 	refused("main")
 
-	// What the push itself takes back is no change.
+	// A change that the same push reverts does not count.
 	c.Git(t, "reset", "--quiet", "--hard", base)
 	c.Git(t, "pull", "--quiet", "origin", "main")
 	c.Commit(t, "owned/y", "1")
@@ -48,7 +48,7 @@ func TestCodeOwners(t *testing.T) {
 	c.Git(t, "commit", "--quiet", "-m", "Take back")
 	c.Git(t, "push", "--quiet", "origin", "main")
 
-	// A file that cannot be checked refuses.
+	// The push is refused if the code owners cannot be read.
 	c.Commit(t, "docs/CODEOWNERS", strings.Repeat("#", 2<<20))
 	c.Git(t, "push", "--quiet", "origin", "main")
 	c.Commit(t, "free", "2")

@@ -24,8 +24,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
-// script is a git that does something else when it is to serve a request: "$1" is the service, and "$*" has "info-refs" in
-// it when only the refs are asked for.
+// script returns the path of a git that runs a script before it serves a request: "$1" is the service. Requests that only list refs do not run
+// the script.
 func script(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "git.sh")
@@ -35,17 +35,17 @@ func script(t *testing.T, text string) string {
 	return path
 }
 
-// stuck is a git whose fetches never end, and tell their process ids in a file.
+// stuck returns the path of a git whose fetches never end, and of a file to which a fetch writes its process id.
 func stuck(t *testing.T) (binary, pid string) {
 	t.Helper()
 	pid = filepath.Join(t.TempDir(), "pid")
 	return script(t, `case "$1" in upload-pack) echo $$ >`+pid+`.new; mv `+pid+`.new `+pid+`; exec sleep 600;; esac`), pid
 }
 
-// started waits until a file has the id of a process.
+// started waits until a process has written its id to a file.
 func started(t *testing.T, path string) (pid int) {
 	t.Helper()
-	eventually(t, "the process has started", func() bool {
+	gittest.Eventually(t, "the process has started", func() bool {
 		text, _ := os.ReadFile(path)
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 		return pid > 0
@@ -55,7 +55,7 @@ func started(t *testing.T, path string) (pid int) {
 
 func gone(pid int) bool { return syscall.Kill(pid, 0) != nil }
 
-// fetch sends the request of a fetch.
+// fetch sends a fetch request.
 func (f *forge) fetch(ctx context.Context, body io.Reader) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, f.URL+"/group/project.git/git-upload-pack", body)
 	if err != nil {
@@ -67,7 +67,7 @@ func (f *forge) fetch(ctx context.Context, body io.Reader) (*http.Response, erro
 	return http.DefaultClient.Do(r)
 }
 
-func TestAClientThatGoesAwayEndsItsProcess(t *testing.T) {
+func TestProcess_endsWhenClientLeaves(t *testing.T) {
 	binary, pidFile := stuck(t)
 	f := newForgeWith(t, binary)
 	f.add(t, "group/project", "sha1")
@@ -79,10 +79,10 @@ func TestAClientThatGoesAwayEndsItsProcess(t *testing.T) {
 	if err := <-result; err == nil {
 		t.Error("there is an answer")
 	}
-	eventually(t, "the process is gone", func() bool { return gone(pid) })
+	gittest.Eventually(t, "the process is gone", func() bool { return gone(pid) })
 }
 
-func TestARequestEndsInTime(t *testing.T) {
+func TestTimeout_endsRequest(t *testing.T) {
 	binary, pidFile := stuck(t)
 	f := newForgeWith(t, binary, func(o *githttp.Options) { o.Timeout = 500 * time.Millisecond })
 	f.add(t, "group/project", "sha1")
@@ -95,10 +95,10 @@ func TestARequestEndsInTime(t *testing.T) {
 		t.Errorf("got %d %q", answer.StatusCode, text)
 	}
 	pid := started(t, pidFile)
-	eventually(t, "the process is gone", func() bool { return gone(pid) })
+	gittest.Eventually(t, "the process is gone", func() bool { return gone(pid) })
 }
 
-func TestABusyServerSaysSo(t *testing.T) {
+func TestSlots_refuseIfServerIsBusy(t *testing.T) {
 	binary, pidFile := stuck(t)
 	f := newForgeWith(t, binary, func(o *githttp.Options) {
 		o.Slots = fair.Limits{Total: 1, Wait: 100 * time.Millisecond}
@@ -116,13 +116,13 @@ func TestABusyServerSaysSo(t *testing.T) {
 	if err := <-result; err == nil {
 		t.Error("the fetch that was cut off has an answer")
 	}
-	eventually(t, "there is room again", func() bool {
+	gittest.Eventually(t, "there is room again", func() bool {
 		answer, _ := f.do(t, http.MethodGet, "/group/project.git/info/refs?service=git-upload-pack", developer, nil, "")
 		return answer.StatusCode == http.StatusOK
 	})
 }
 
-func TestIdleClients(t *testing.T) {
+func TestIdleClients_areCutOff(t *testing.T) {
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	binary := script(t, `case "$1" in upload-pack) echo $$ >`+pidFile+`.new; mv `+pidFile+`.new `+pidFile+`; exec yes;; esac`)
 	f := newForgeWith(t, binary, func(o *githttp.Options) { o.IdleTimeout = 300 * time.Millisecond })
@@ -136,7 +136,7 @@ func TestIdleClients(t *testing.T) {
 			fetchType, len(lsRefs()), body)
 		return conn
 	}
-	t.Run("one that stops sending", func(t *testing.T) {
+	t.Run("a client that stops sending", func(t *testing.T) {
 		conn := send(lsRefs()[:10])
 		defer conn.Close()
 		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -148,16 +148,16 @@ func TestIdleClients(t *testing.T) {
 			t.Errorf("got %d", answer.StatusCode)
 		}
 	})
-	t.Run("one that takes nothing", func(t *testing.T) {
+	t.Run("a client that stops reading", func(t *testing.T) {
 		conn := send(lsRefs())
 		defer conn.Close()
 		pid := started(t, pidFile)
-		eventually(t, "the process is gone", func() bool { return gone(pid) })
+		gittest.Eventually(t, "the process is gone", func() bool { return gone(pid) })
 	})
 }
 
-// An answer that is too long to be held back comes while the client still sends.
-func TestALongAnswerBeforeTheEndOfTheRequest(t *testing.T) {
+// An answer that is too long to buffer begins while the client still sends.
+func TestAnswer_canBeginBeforeRequestEnds(t *testing.T) {
 	const size = 3_000_000
 	f := newForgeWith(t, script(t, fmt.Sprintf(`case "$1" in upload-pack) head -c %d /dev/zero; exec wc -c;; esac`, size)))
 	f.add(t, "group/project", "sha1")
@@ -176,7 +176,7 @@ func TestALongAnswerBeforeTheEndOfTheRequest(t *testing.T) {
 	}
 }
 
-func TestExpectContinue(t *testing.T) {
+func TestExpectContinue_isAnsweredAfterAuthorization(t *testing.T) {
 	f := newForge(t)
 	f.add(t, "group/project", "sha1")
 	continued := 0
@@ -205,8 +205,8 @@ func TestExpectContinue(t *testing.T) {
 	}
 }
 
-func TestAFullDisc(t *testing.T) {
-	// The limit on the size of files plays the part of the disc; its signal is ignored, so that writing fails instead.
+func TestPush_isRefusedIfDiskIsFull(t *testing.T) {
+	// A limit on the size of files stands for a full disk. Its signal is ignored, so that writing fails instead.
 	f := newForgeWith(t, script(t, `case "$1" in receive-pack) trap '' XFSZ; ulimit -f 64;; esac`))
 	p := f.add(t, "group/project", "sha1")
 	c := gittest.New(t, "sha1")
@@ -221,8 +221,8 @@ func TestAFullDisc(t *testing.T) {
 	c.Git(t, "push", "--quiet", f.url(developer, "group/project"), "main")
 }
 
-// git ends at the sight of such a pack, long before the client has sent it all, which must get to the answer nevertheless.
-func TestADamagedPack(t *testing.T) {
+// git ends as soon as it reads such a pack, long before the client has sent all of it. The client must still receive the answer.
+func TestPush_reportsDamagedPack(t *testing.T) {
 	f, p, c := seeded(t, "sha1")
 	line := strings.Repeat("0", 40) + " " + c.Git(t, "rev-parse", "HEAD") + " refs/heads/x\x00report-status side-band-64k"
 	f.unchanged(t, p, func() {
@@ -234,8 +234,8 @@ func TestADamagedPack(t *testing.T) {
 	})
 }
 
-// A push whose client goes away changes nothing, as long as it has not been accepted.
-func TestAClientThatGoesAwayBeforeItsPushIsAccepted(t *testing.T) {
+// A push whose client leaves changes nothing unless the push has been accepted.
+func TestPush_changesNothingIfClientLeavesBeforeAcceptance(t *testing.T) {
 	f, p, c := seeded(t, "sha1")
 	c.Commit(t, "a", "1")
 	asked := make(chan struct{})
@@ -250,11 +250,11 @@ func TestAClientThatGoesAwayBeforeItsPushIsAccepted(t *testing.T) {
 	})
 }
 
-// Once it has been accepted, a push is carried through, whether or not its client is there to hear of it.
-func TestAClientThatGoesAwayAfterItsPushIsAccepted(t *testing.T) {
+// An accepted push is completed even if its client has left.
+func TestPush_isCompletedIfClientLeavesAfterAcceptance(t *testing.T) {
 	f, p, c := seeded(t, "sha1")
 	id := c.Commit(t, "a", "1")
-	// A hook that waits for a file between hearing the verdict and telling git.
+	// This hook has the answer of the server, and waits for a file before it reports to git.
 	dir, self := t.TempDir(), f.hooks.Dir+"/pre-receive"
 	hookPath := filepath.Join(dir, "pre-receive")
 	if target, err := os.Readlink(self); err != nil || os.Symlink(target, hookPath) != nil || os.Remove(self) != nil {
@@ -267,18 +267,18 @@ func TestAClientThatGoesAwayAfterItsPushIsAccepted(t *testing.T) {
 	proxy := newProxy(t, f)
 	result := make(chan string)
 	go func() { result <- c.Refused(t, "push", proxy.url(developer), "main") }()
-	eventually(t, "the push is accepted", func() bool { _, err := os.Stat(dir + "/accepted"); return err == nil })
+	gittest.Eventually(t, "the push is accepted", func() bool { _, err := os.Stat(dir + "/accepted"); return err == nil })
 	proxy.cut()
 	<-result
 	if err := os.WriteFile(dir+"/go", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the push is done and told of", func() bool {
+	gittest.Eventually(t, "the push is done and told of", func() bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		return len(f.pushed[p.id]) == 2
 	})
-	if got := refs(t, p); got != "refs/heads/main "+id+"\n" {
+	if got := shownRefs(t, p); got != "refs/heads/main "+id+"\n" {
 		t.Errorf("got %q", got)
 	}
 	f.idle(t, p)
@@ -333,7 +333,7 @@ func (p *proxy) cut() {
 	}
 }
 
-func TestManyClonesAtOnce(t *testing.T) {
+func TestClone_canRunManyTimesAtOnce(t *testing.T) {
 	f, _, c := seeded(t, "sha1")
 	c.Commit(t, "a", random(500<<10))
 	c.Git(t, "push", "--quiet", "origin", "main")
@@ -351,7 +351,7 @@ func TestManyClonesAtOnce(t *testing.T) {
 	}
 }
 
-func TestOptionsAreChecked(t *testing.T) {
+func TestNew_refusesMissingProjects(t *testing.T) {
 	if _, err := githttp.New(githttp.Options{Hooks: &hook.Server{}}); err == nil {
 		t.Error("a handler without projects is made")
 	}

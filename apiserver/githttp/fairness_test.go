@@ -25,13 +25,13 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// limited puts rate limits before a forge, without which nobody has an address.
+// limited adds rate limits to a forge. Without them, callers have no address.
 func (f *forge) limited(o ratelimit.Options) {
 	o.Clock = clock.RealClock{}
 	f.Config.Handler = ratelimit.New(o).Handler(f.Config.Handler)
 }
 
-// occupy has a caller send fetches that git does not end, until the test ends.
+// occupy sends fetches of a user that git does not end before the test ends.
 func (f *forge) occupy(t *testing.T, user string, number int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -57,7 +57,7 @@ func (f *forge) occupy(t *testing.T, user string, number int) {
 	}
 }
 
-// held is how many slots are held, as the metrics say.
+// held returns the number of slots that are held according to the metrics.
 func (f *forge) held() int {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(f.handler.Requests())
@@ -73,7 +73,7 @@ func (f *forge) held() int {
 	return -1
 }
 
-// take holds a slot as somebody else would.
+// take holds a slot until leave is called.
 func (f *forge) take(t *testing.T) (leave func()) {
 	leave, err := f.handler.Requests().Enter(t.Context())
 	if err != nil {
@@ -83,13 +83,13 @@ func (f *forge) take(t *testing.T) (leave func()) {
 	return leave
 }
 
-// stuckFor is a git whose fetches of one project never end; the others are as usual.
+// stuckFor returns the path of a git whose fetches of one project never end.
 func stuckFor(t *testing.T, path string) string {
 	t.Helper()
 	return script(t, `case "$1:$PWD" in upload-pack:*/`+path+`.git) exec sleep 600;; esac`)
 }
 
-func TestSlots_oneClientDoesNotStopAnother(t *testing.T) {
+func TestSlots_keepSomeForOtherClients(t *testing.T) {
 	f := newForgeWith(t, stuckFor(t, "group/project"), func(o *githttp.Options) {
 		o.Slots = fair.Limits{Total: 8, Share: 4, Reserved: 2, Wait: 20 * time.Second}
 	})
@@ -103,25 +103,25 @@ func TestSlots_oneClientDoesNotStopAnother(t *testing.T) {
 	for name, occupant := range map[string]string{"a user": developer, "an address": ""} {
 		t.Run(name, func(t *testing.T) {
 			f.occupy(t, occupant, 64)
-			eventually(t, "the share is taken", func() bool { return f.held() == 4 })
+			gittest.Eventually(t, "the share is taken", func() bool { return f.held() == 4 })
 			clone := &gittest.Client{Dir: t.TempDir()}
 			clone.Git(t, "clone", "--quiet", f.url(reporter, "group/other"), ".")
 			if got := clone.Git(t, "rev-parse", "HEAD"); got != id {
 				t.Errorf("got %q", got)
 			}
 		})
-		eventually(t, "the slots are free", func() bool { return f.held() == 0 })
+		gittest.Eventually(t, "the slots are free", func() bool { return f.held() == 0 })
 	}
 }
 
-func TestSlots_aRefusalSaysWhyAndWhenToComeBack(t *testing.T) {
+func TestSlots_explainRefusalsAndWhenToRetry(t *testing.T) {
 	f := newForgeWith(t, stuckFor(t, "group/project"), func(o *githttp.Options) {
 		o.Slots = fair.Limits{Total: 8, Share: 2, Wait: 50 * time.Millisecond}
 	})
 	f.limited(ratelimit.Options{})
 	f.add(t, "group/project", "sha1")
 	f.occupy(t, developer, 2)
-	eventually(t, "the share is taken", func() bool { return f.held() == 2 })
+	gittest.Eventually(t, "the share is taken", func() bool { return f.held() == 2 })
 
 	const sentence = "You have 2 of 2 Git requests running at once, and others waiting. Please try again in 10 seconds."
 	c := &gittest.Client{Dir: t.TempDir()}
@@ -130,7 +130,7 @@ func TestSlots_aRefusalSaysWhyAndWhenToComeBack(t *testing.T) {
 	if answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") != "10" || strings.TrimSpace(text) != sentence {
 		t.Errorf("got %d %v %q", answer.StatusCode, answer.Header, text)
 	}
-	// In the middle of a conversation git shows what stands in an answer of its own protocol.
+	// After the list of refs, git only shows errors that are sent in its own protocol.
 	answer, text = f.do(t, http.MethodPost, "/group/project.git/git-upload-pack", developer,
 		http.Header{"Content-Type": {fetchType}, "Git-Protocol": {"version=2"}}, lsRefs())
 	if want := fmt.Sprintf("%04xERR %s", len(sentence)+8, sentence); answer.Header.Get("Retry-After") != "10" || text != want {
@@ -138,14 +138,14 @@ func TestSlots_aRefusalSaysWhyAndWhenToComeBack(t *testing.T) {
 	}
 }
 
-func TestSlots_gitShowsARefusalInTheMiddleOfAConversation(t *testing.T) {
+func TestSlots_explainRefusalsAfterRefsWereListed(t *testing.T) {
 	for _, version := range []string{"0", "2"} {
 		f := newForge(t, func(o *githttp.Options) { o.Slots = fair.Limits{Total: 1, Wait: time.Millisecond} })
 		f.add(t, "group/project", "sha1")
 		c := gittest.New(t, "sha1")
 		c.Commit(t, "a", "1")
 		c.Git(t, "push", "--quiet", f.url(developer, "group/project"), "main")
-		// The list of refs is served, and nothing after it.
+		// The server lists the refs, and refuses the requests that follow.
 		inner := f.Config.Handler
 		f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPost {
@@ -160,9 +160,9 @@ func TestSlots_gitShowsARefusalInTheMiddleOfAConversation(t *testing.T) {
 	}
 }
 
-func TestMemory_whereThereIsNone(t *testing.T) {
+func TestMemory_explainsRefusals(t *testing.T) {
 	binary, pidFile := stuck(t)
-	// Enough for one that serves.
+	// The memory is enough for one request.
 	f := newForgeOn(t, git.Options{Binary: binary, Limits: git.Limits{MemoryTotal: 24 << 20}, MemoryWait: 10 * time.Millisecond})
 	f.add(t, "group/project", "sha1")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -188,7 +188,7 @@ func TestMemory_whereThereIsNone(t *testing.T) {
 	<-ended
 }
 
-func TestRateLimits_ofGit(t *testing.T) {
+func TestRateLimits_applyToGit(t *testing.T) {
 	f := newForge(t)
 	f.limited(ratelimit.Options{GitAuthenticated: 4, GitUnauthenticated: 2, FailedSignIns: 3})
 	public := f.add(t, "group/project", "sha1")
@@ -215,8 +215,8 @@ func TestRateLimits_ofGit(t *testing.T) {
 		{"private", developer, 4, 200, "You have made more than the 4 Git requests"},
 		{"private", maintainer, 4, 200, "You have made more than the 4 Git requests"},
 	} {
-		// The minute may end while this counts.
-		eventually(t, fmt.Sprintf("%d of %q are served and the next is refused", tt.served, tt.user), func() bool {
+		// A minute may end, and the count start again, during this loop.
+		gittest.Eventually(t, fmt.Sprintf("%d of %q are served and the next is refused", tt.served, tt.user), func() bool {
 			for i := range tt.served + 1 {
 				status, text := ask(tt.project, tt.user)
 				if i == tt.served {
@@ -239,7 +239,7 @@ func TestRateLimits_ofGit(t *testing.T) {
 	}
 }
 
-// connect sends the beginning of a request on a connection of its own.
+// connect sends the beginning of a request on a new connection.
 func connect(t *testing.T, to net.Listener, request string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", to.Addr().String())
@@ -253,7 +253,7 @@ func connect(t *testing.T, to net.Listener, request string) net.Conn {
 	return conn
 }
 
-// smallBuffers is a listener whose connections hold little that nobody has taken yet.
+// smallBuffers is a listener whose connections buffer little unread data.
 type smallBuffers struct{ net.Listener }
 
 func (l smallBuffers) Accept() (net.Conn, error) {
@@ -264,7 +264,7 @@ func (l smallBuffers) Accept() (net.Conn, error) {
 	return conn, conn.(*net.TCPConn).SetWriteBuffer(4 << 10)
 }
 
-// withSmallBuffers serves a handler so that the server soon notices when a client takes nothing.
+// withSmallBuffers serves a handler so that the server soon notices when a client does not read.
 func withSmallBuffers(t *testing.T, h http.Handler) net.Listener {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
@@ -279,7 +279,7 @@ func post(service, contentType string, length int) string {
 		"Content-Type: %s\r\nGit-Protocol: version=2\r\nContent-Length: %d\r\n\r\n", service, contentType, length)
 }
 
-func TestPace_aClientThatTakesAFetchTooSlowlyIsCutOff(t *testing.T) {
+func TestPace_cutsOffSlowFetch(t *testing.T) {
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	binary := script(t, `case "$1" in upload-pack) echo $$ >`+pidFile+`.new; mv `+pidFile+`.new `+pidFile+`; exec yes;; esac`)
 	f := newForgeWith(t, binary, func(o *githttp.Options) { o.Patience = 300 * time.Millisecond })
@@ -303,7 +303,7 @@ func TestPace_aClientThatTakesAFetchTooSlowlyIsCutOff(t *testing.T) {
 	}
 }
 
-func TestPace_aClientThatIsFastEnoughAndASlowServerAreNotCutOff(t *testing.T) {
+func TestPace_toleratesSlowServer(t *testing.T) {
 	f := newForgeWith(t, script(t, `case "$1" in upload-pack) for i in 1 2 3 4 5 6 7 8; do head -c 100000 /dev/zero; sleep 0.1; done; exit 0;; esac`),
 		func(o *githttp.Options) { o.Patience = 200 * time.Millisecond; o.IdleTimeout = 200 * time.Millisecond })
 	f.add(t, "group/project", "sha1")
@@ -317,7 +317,7 @@ func TestPace_aClientThatIsFastEnoughAndASlowServerAreNotCutOff(t *testing.T) {
 	}
 }
 
-func TestPace_aClientThatSendsAPushTooSlowlyIsCutOff(t *testing.T) {
+func TestPace_cutsOffSlowPush(t *testing.T) {
 	f := newForge(t, func(o *githttp.Options) { o.Patience = 300 * time.Millisecond })
 	p := f.add(t, "group/project", "sha1")
 	line := strings.Repeat("0", 40) + " " + strings.Repeat("1", 40) + " refs/heads/x\x00report-status"
@@ -327,7 +327,7 @@ func TestPace_aClientThatSendsAPushTooSlowlyIsCutOff(t *testing.T) {
 		go func() {
 			defer close(ended)
 			if answer, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
-				_, _ = io.Copy(io.Discard, answer.Body) // it ends in one way or the other
+				_, _ = io.Copy(io.Discard, answer.Body) // the connection may end with or without an answer
 				_ = answer.Body.Close()
 			}
 			_ = conn.Close()
@@ -349,7 +349,7 @@ func TestPace_aClientThatSendsAPushTooSlowlyIsCutOff(t *testing.T) {
 	})
 }
 
-func TestFairness_whatAPushIsDecidedByCountsForThePusher(t *testing.T) {
+func TestFairness_countsChecksOfPushForThePusher(t *testing.T) {
 	f, _, _ := seeded(t, "sha1")
 	f.mu.Lock()
 	defer f.mu.Unlock()

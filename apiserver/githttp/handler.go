@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/pace"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/fair"
-	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
 	"github.com/forgeplane/forgeplane/internal/hook"
 )
 
@@ -130,7 +130,7 @@ func (h *Handler) serve(out *answer, r *http.Request) error {
 		return req.refused(err)
 	}
 	if !caller.Anonymous() {
-		r = r.WithContext(fair.With(r.Context(), caller.key()))
+		r = r.WithContext(fair.With(r.Context(), caller.Key))
 	}
 	ctx, stop := context.WithTimeoutCause(r.Context(), h.Timeout, errTimeout)
 	defer stop()
@@ -150,7 +150,7 @@ func (h *Handler) serve(out *answer, r *http.Request) error {
 		return req.refused(err)
 	}
 	defer release()
-	if req.service == git.ReceivePack {
+	if req.service == transfer.ReceivePack {
 		return req.refused(h.receive(r.Context(), out, in, req, caller, project))
 	}
 	return req.refused(h.upload(ctx, out, in, req, project))
@@ -159,10 +159,10 @@ func (h *Handler) serve(out *answer, r *http.Request) error {
 // advertise lists the refs, or says that a project takes no pushes.
 func (h *Handler) advertise(ctx context.Context, out *answer, req request, project *Project) error {
 	out.contentType = "application/x-" + string(req.service) + "-advertisement"
-	if req.service == git.ReceivePack || req.version() < 2 {
+	if req.service == transfer.ReceivePack || req.version() < 2 {
 		out.prefix = packetLine("# service="+string(req.service)+"\n") + flush
 	}
-	if text := h.readOnly(project); text != "" && req.service == git.ReceivePack {
+	if text := h.readOnly(project); text != "" && req.service == transfer.ReceivePack {
 		audit.From(ctx).Result(audit.Refused, text)
 		_, err := out.Write([]byte(packetLine("ERR " + text)))
 		return err
@@ -172,7 +172,7 @@ func (h *Handler) advertise(ctx context.Context, out *answer, req request, proje
 		return req.refused(err)
 	}
 	defer release()
-	err = out.finish(project.Repository.Serve(ctx, git.ServeOptions{
+	err = out.finish(transfer.Serve(ctx, project.Repository, transfer.ServeOptions{
 		Service: req.service, Advertise: true, Protocol: req.protocol, HooksDir: h.HooksDir, Stdout: out,
 	}))
 	if err == nil {
@@ -187,7 +187,7 @@ func (h *Handler) upload(ctx context.Context, out *answer, in *body, req request
 	defer cancel(nil)
 	in.failed = cancel
 	out.contentType = "application/x-" + string(req.service) + "-result"
-	err := project.Repository.Serve(ctx, git.ServeOptions{
+	err := transfer.Serve(ctx, project.Repository, transfer.ServeOptions{
 		Service: req.service, Protocol: req.protocol, Stdin: in, Stdout: out,
 	})
 	if refused := context.Cause(ctx); errors.As(refused, new(refusal)) { // git may have answered the part that it has read

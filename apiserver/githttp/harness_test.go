@@ -21,16 +21,18 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/upkeep"
 	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/hook/hooktest"
 	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// TestMain is the hook as well.
+// TestMain lets the test binary also run as the hook.
 func TestMain(m *testing.M) { hooktest.Main(m) }
 
-// forge is a server with users, tokens and projects that tests write down.
+// forge is a server with the users, tokens and projects that tests define.
 type forge struct {
 	*httptest.Server
 	handler *githttp.Handler
@@ -65,7 +67,7 @@ type project struct {
 	asked      int
 }
 
-// The users, which are also their tokens, with all scopes.
+// These are the names of users, and also the values of their tokens, which have all scopes.
 const (
 	developer, maintainer, reporter, guest, stranger, admin = "developer", "maintainer", "reporter", "guest", "stranger", "admin"
 )
@@ -83,7 +85,7 @@ func newForgeWith(t testing.TB, binary string, change ...func(*githttp.Options))
 	return newForgeOn(t, git.Options{Binary: binary}, change...)
 }
 
-// newForgeOn is newForge on another engine.
+// newForgeOn is newForge with another engine.
 func newForgeOn(t testing.TB, engine git.Options, change ...func(*githttp.Options)) *forge {
 	t.Helper()
 	f := &forge{
@@ -120,7 +122,7 @@ func newForgeOn(t testing.TB, engine git.Options, change ...func(*githttp.Option
 	return f
 }
 
-// inMemory returns a directory in memory, if there is such a thing here: git syncs each ref, which takes its time on a disc.
+// inMemory returns a directory in memory if the system has one, because git syncs each ref, which is slow on a disk.
 func inMemory(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "githttp-test-")
@@ -131,7 +133,7 @@ func inMemory(t testing.TB) string {
 	return dir
 }
 
-// add makes a project with an empty repository, and each user in the role of the name.
+// add creates a project with an empty repository, in which each user has the role of the same name.
 func (f *forge) add(t testing.TB, path, format string) *project {
 	t.Helper()
 	f.mu.Lock()
@@ -156,7 +158,7 @@ func (f *forge) set(change func()) {
 	change()
 }
 
-// url is the URL of a project for a user; the user may be "" for an anonymous one.
+// url returns the URL of a project for a user; user is empty for anonymous requests.
 func (f *forge) url(user, path string) string {
 	u, _ := url.Parse(f.URL)
 	if user != "" {
@@ -172,7 +174,7 @@ func (f *forge) Authenticate(_ context.Context, _, password string) (githttp.Cal
 	if !ok {
 		return githttp.Caller{}, githttp.ErrUnauthenticated
 	}
-	return githttp.Caller{UserID: t.user, Scopes: strings.Fields(t.scopes), Who: password}, t.err
+	return githttp.Caller{UserID: t.user, Key: fair.User(t.user), Scopes: strings.Fields(t.scopes), Who: password}, t.err
 }
 
 func (f *forge) Again(ctx context.Context, c githttp.Caller) (githttp.Caller, error) {
@@ -214,12 +216,12 @@ func (f *forge) Pushed(_ context.Context, p *githttp.Project, updates []hook.Upd
 	f.pushed[p.ID] = append(f.pushed[p.ID], updates...)
 }
 
-// protect is a rule that lets a role push.
+// protect returns a rule that lets a role push.
 func protect(name string, level role.Role) protection.Rule {
 	return protection.Rule{Name: name, Source: "team/rule", Push: []protection.Grant{{Role: level}}, Merge: []protection.Grant{{Role: level}}}
 }
 
-// seeded is a forge with one project, "group/project", that has a commit on "main", and a client that has it too.
+// seeded returns a forge with one project, "group/project", which has a commit on "main", and a client that also has the commit.
 func seeded(t *testing.T, format string) (*forge, *project, *gittest.Client) {
 	t.Helper()
 	f := newForge(t)
@@ -232,10 +234,10 @@ func seeded(t *testing.T, format string) (*forge, *project, *gittest.Client) {
 }
 
 // refs lists the refs of a project as "name id" lines.
-func refs(t *testing.T, p *project) string {
+func shownRefs(t *testing.T, p *project) string {
 	t.Helper()
 	var b strings.Builder
-	for ref, err := range p.repository.Refs(t.Context()) {
+	for ref, err := range refs.List(t.Context(), p.repository) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,25 +246,25 @@ func refs(t *testing.T, p *project) string {
 	return b.String()
 }
 
-// unchanged runs a push that must be refused, and checks that it left nothing behind, and nobody counted as a writer.
+// unchanged runs a push that must be refused, and checks that it leaves nothing behind and that no writer is counted afterwards.
 func (f *forge) unchanged(t *testing.T, p *project, push func()) {
 	t.Helper()
-	before := refs(t, p)
+	before := shownRefs(t, p)
 	push()
-	if after := refs(t, p); after != before {
+	if after := shownRefs(t, p); after != before {
 		t.Errorf("the refs were\n%sand are\n%s", before, after)
 	}
-	if err := p.repository.Fsck(t.Context(), true); err != nil {
+	if err := upkeep.Fsck(t.Context(), p.repository, true); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "no quarantine is left", func() bool {
+	gittest.Eventually(t, "no quarantine is left", func() bool {
 		left, _ := filepath.Glob(p.repository.Dir() + "/objects/tmp_*")
 		return len(left) == 0
 	})
 	f.idle(t, p)
 }
 
-// idle checks that nobody counts as a writer.
+// idle checks that no writer is counted.
 func (f *forge) idle(t *testing.T, p *project) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -274,20 +276,6 @@ func (f *forge) idle(t *testing.T, p *project) {
 	open()
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
-	for !is() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("not reached: %s", what)
-		}
-	}
-}
-
 func contains(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, p := range parts {
@@ -297,7 +285,7 @@ func contains(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// do sends a request of a test's own making, and returns the status, headers and body.
+// do sends a request without a Git client, and returns the response and its body.
 func (f *forge) do(t *testing.T, method, path, user string, header http.Header, body string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, f.URL+path, strings.NewReader(body))

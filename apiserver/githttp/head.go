@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/object"
 )
 
 const (
@@ -114,13 +115,13 @@ func (h *head) check(line string) error {
 	if text == certificate {
 		return errSigned
 	}
-	if id, ok := strings.CutPrefix(text, "shallow "); ok && !capabilities && git.IsObjectID(id) {
+	if id, ok := strings.CutPrefix(text, "shallow "); ok && !capabilities && object.IsID(id) {
 		return nil
 	}
 	before, rest, _ := strings.Cut(text, " ")
 	after, ref, _ := strings.Cut(rest, " ")
 	h.commands++
-	if !git.IsObjectID(before) || !git.IsObjectID(after) || len(before) != len(after) || ref == "" || strings.Contains(ref, "\n") ||
+	if !object.IsID(before) || !object.IsID(after) || len(before) != len(after) || ref == "" || strings.Contains(ref, "\n") ||
 		capabilities && h.commands > 1 {
 		return errHead
 	}

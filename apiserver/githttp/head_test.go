@@ -15,11 +15,11 @@ import (
 
 const nothing = "0000000000000000000000000000000000000000"
 
-// line is a packet line of these bytes as they are.
+// line returns a packet line with exactly this text.
 func line(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
 
-// No client of git sends these. What git does with the head of a push it does before the hook is asked, past the quarantine.
-func TestPush_headOfAnotherForm(t *testing.T) {
+// No Git client sends these. git processes the head of a push before it calls the hook, and without a quarantine.
+func TestPush_isRefusedIfItsHeadIsMalformed(t *testing.T) {
 	f := newForgeOn(t, git.Options{Limits: git.Limits{Repository: 64 << 10}})
 	p := f.add(t, "group/project", "sha1")
 	c := gittest.New(t, "sha1")
@@ -51,7 +51,7 @@ func TestPush_headOfAnotherForm(t *testing.T) {
 		"capabilities twice":                 {line(create+capabilities) + line(create+capabilities) + flush, malformed},
 		"half a line":                        {line(create + capabilities)[:60], malformed},
 		"an id that is malformed":            {line("shallow "+strings.Repeat("x", 40)) + line(create+capabilities) + flush, malformed},
-		"words of a server":                  {line(create+capabilities) + line("ERR no") + flush, malformed},
+		"a line that only servers send":      {line(create+capabilities) + line("ERR no") + flush, malformed},
 	} {
 		before := onDisk(t, p.repository.Dir())
 		f.unchanged(t, p, func() {
@@ -69,8 +69,8 @@ func TestPush_headOfAnotherForm(t *testing.T) {
 	}
 }
 
-// The hook hears of updates line by line: none may hide behind what another one is called.
-func TestPush_lineBreakInAName(t *testing.T) {
+// The hook reads one update per line, so a line break in the name of a ref could hide another update.
+func TestPush_isRefusedIfRefNameHasLineBreak(t *testing.T) {
 	f, p, c := seeded(t, "sha1")
 	c.Git(t, "push", "--quiet", "origin", "main:release")
 	f.set(func() { p.rules = []protection.Rule{protect("release", role.Maintainer)} })
@@ -88,8 +88,8 @@ func TestPush_lineBreakInAName(t *testing.T) {
 	}
 }
 
-// What a client that knows signed pushes finds is a server that does not.
-func TestPush_signed(t *testing.T) {
+// A client that can sign pushes must find out that the server does not support it.
+func TestPush_cannotBeSigned(t *testing.T) {
 	f := newForge(t)
 	f.add(t, "group/project", "sha1")
 	c := gittest.New(t, "sha1")

@@ -13,16 +13,16 @@ import (
 	"testing/iotest"
 )
 
-// readHead reads a body as git is given it.
+// readHead reads a body as it is passed to git.
 func readHead(r io.Reader) ([]byte, error) {
 	keep := func(err error) error { return err }
 	return io.ReadAll(bufio.NewReaderSize(&head{in: bufio.NewReader(r), failed: keep}, 64<<10))
 }
 
-// known is what git is to see before the first flush, line by line, with the capabilities at the first update only.
+// known matches the lines that git may receive before the first flush. Only the first update can have capabilities.
 var known = regexp.MustCompile(`(?s)^(?:(shallow (?:[0-9a-f]{40}|[0-9a-f]{64}))|(?:[0-9a-f]{40} [0-9a-f]{40}|[0-9a-f]{64} [0-9a-f]{64}) [^\x00\n]+(\x00.*)?)\n?$`)
 
-// FuzzHead reads what a client may send as git does: it must get nothing that it does not know, and all else as it was sent.
+// FuzzHead reads arbitrary input as it is passed to git. git must receive only lines of a known form, and these exactly as they were sent.
 func FuzzHead(f *testing.F) {
 	const id = "1111111111111111111111111111111111111111"
 	update, line := id+" "+id+" refs/heads/x", func(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
@@ -68,7 +68,7 @@ func FuzzHead(f *testing.F) {
 	})
 }
 
-// endless repeats a text for ever.
+// endless repeats a text forever.
 type endless struct{ text, rest string }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -80,7 +80,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func TestHead_withoutEnd(t *testing.T) {
+func TestHead_refusesEndlessInput(t *testing.T) {
 	const id = "1111111111111111111111111111111111111111"
 	got, err := readHead(&endless{text: packetLine(id + " " + id + " refs/heads/" + strings.Repeat("x", 60_000))})
 	if !errors.Is(err, errLong) || len(got) > maxCommands {

@@ -13,8 +13,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// hostile are histories that take little space on disk and much to work with, and what git says on the terminal when somebody pushes one,
-// or clones one that is on the server already; "" where it is served.
+// hostile are histories that take little space on disk but many resources to process. pushed and clone are the messages that users see when
+// they push such a history, or clone one that is already on the server; clone is empty if the server can serve it.
 var hostile = map[string]struct {
 	limits        git.Limits
 	make          func(t *testing.T, c *gittest.Client)
@@ -52,8 +52,8 @@ var hostile = map[string]struct {
 	},
 }
 
-// A push that is ended for want of memory says so, and leaves nothing behind.
-func TestAPushForWhichThereIsNoMemory(t *testing.T) {
+// A push that is stopped because there is no memory left says so, and leaves nothing behind.
+func TestPush_explainsThatMemoryIsExhausted(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "a", "1")
 	large := c.Write(t, "commit", "tree "+c.Git(t, "rev-parse", "HEAD^{tree}")+"\nauthor a <a> 0 +0000\ncommitter a <a> 0 +0000\n\n"+
@@ -64,7 +64,7 @@ func TestAPushForWhichThereIsNoMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	helpers := t.TempDir()
-	// Each holds 64 MiB for as long as nobody reads.
+	// Each of these processes holds 64 MiB until its output is read.
 	if err := os.WriteFile(helpers+"/git", []byte("#!/bin/sh\nunset GIT_EXEC_PATH\ncase \"$1\" in unpack-objects) for i in 1 2; do "+
 		binary+" cat-file commit "+large+" | sleep 600 & done; wait;; esac\nexec "+binary+" \"$@\"\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestAPushForWhichThereIsNoMemory(t *testing.T) {
 	})
 }
 
-func TestHostileRepositories_overHTTP(t *testing.T) {
+func TestHostileRepositories_doNotDisturbOthers(t *testing.T) {
 	for name, tt := range hostile {
 		t.Run(name, func(t *testing.T) {
 			f := newForgeOn(t, git.Options{Limits: tt.limits})

@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-func TestPush_tooLarge(t *testing.T) {
+func TestPush_isRefusedIfTooLarge(t *testing.T) {
 	f := newForgeOn(t, git.Options{Limits: git.Limits{Push: 100_000}})
 	p := f.add(t, "group/project", "sha1")
 	c := gittest.New(t, "sha1")
@@ -26,8 +26,8 @@ func TestPush_tooLarge(t *testing.T) {
 	})
 }
 
-// What is small as it is sent, and large once it is unpacked, is refused whether git would keep a pack of it or not.
-func TestPush_unpacksTooMuch(t *testing.T) {
+// An object that is small when it is sent and large when it is unpacked is refused, whether or not git keeps the pack.
+func TestPush_limitsUnpackedSizeOfEachObject(t *testing.T) {
 	f := newForgeOn(t, git.Options{Limits: git.Limits{Push: 1 << 20}})
 	p := f.add(t, "group/project", "sha1")
 	for about, files := range map[string]int{"loose": 0, "packed": 12} {
@@ -48,7 +48,7 @@ func TestPush_unpacksTooMuch(t *testing.T) {
 	}
 }
 
-// onDisk is how many bytes the objects of a repository take.
+// onDisk returns the number of bytes that the objects of a repository take.
 func onDisk(t *testing.T, dir string) (sum int64) {
 	t.Helper()
 	err := filepath.WalkDir(filepath.Join(dir, "objects"), func(_ string, e fs.DirEntry, err error) error {
@@ -67,8 +67,8 @@ func onDisk(t *testing.T, dir string) (sum int64) {
 	return sum
 }
 
-// Many objects, each of which is small enough.
-func TestPush_unpacksTooMuchTogether(t *testing.T) {
+// Each of the objects is small enough on its own.
+func TestPush_limitsUnpackedSizeOfAllObjects(t *testing.T) {
 	f := newForgeOn(t, git.Options{Limits: git.Limits{Push: 2 << 20, PushUnpacked: 8 << 20}})
 	p := f.add(t, "group/project", "sha1")
 	for about, commits := range map[string]int{"loose": 1, "packed": 12} {
@@ -97,8 +97,8 @@ func TestPush_unpacksTooMuchTogether(t *testing.T) {
 	}
 }
 
-// A body that is mostly zeros is unpacked no further than git reads.
-func TestPush_bomb(t *testing.T) {
+// A compressed body that is mostly zeros is decompressed only as far as git reads it.
+func TestPush_isNotUnpackedFurtherThanGitReads(t *testing.T) {
 	f := newForgeOn(t, git.Options{Limits: git.Limits{Push: 1 << 20}})
 	p := f.add(t, "group/project", "sha1")
 	var body bytes.Buffer
@@ -118,8 +118,8 @@ func TestPush_bomb(t *testing.T) {
 	})
 }
 
-// A repository with as many refs as it may have can be pushed to, and lose some.
-func TestPush_ofMoreRefsThanARepositoryMayHave(t *testing.T) {
+// Pushes to a repository with the maximum number of refs can still update and delete refs.
+func TestPush_cannotExceedTheLimitOfRefs(t *testing.T) {
 	f := newForgeOn(t, git.Options{Limits: git.Limits{Refs: 3}})
 	p := f.add(t, "group/project", "sha1")
 	c := gittest.New(t, "sha1")
@@ -139,8 +139,8 @@ func TestPush_ofMoreRefsThanARepositoryMayHave(t *testing.T) {
 	c.Git(t, "push", "--quiet", url, "main:refs/tags/2")
 }
 
-// A full repository takes nothing more, and can be made smaller.
-func TestPush_fullRepository(t *testing.T) {
+// A full repository accepts no new objects, but refs can be deleted.
+func TestPush_cannotAddToFullRepository(t *testing.T) {
 	const sentence = "remote: The repository would have more than the 1 MiB that the server allows a repository on disk. Nothing can be added to it."
 	f := newForgeOn(t, git.Options{Limits: git.Limits{Repository: 1 << 20}})
 	p := f.add(t, "group/project", "sha1")
@@ -162,7 +162,7 @@ func TestPush_fullRepository(t *testing.T) {
 }
 
 // A push without objects is measured as well, unless it only removes refs that exist.
-func TestPush_ofNothingToAFullRepository(t *testing.T) {
+func TestPush_withoutObjectsIsMeasuredToo(t *testing.T) {
 	f := newForgeOn(t, git.Options{Limits: git.Limits{Repository: 1 << 20}})
 	p := f.add(t, "group/project", "sha1")
 	c := gittest.New(t, "sha1")
@@ -182,9 +182,9 @@ func TestPush_ofNothingToAFullRepository(t *testing.T) {
 	}
 	for about, updates := range map[string][]string{
 		"neither old nor new":        {nothing + " " + nothing + " refs/heads/x"},
-		"what is not there":          {head + " " + nothing + " refs/heads/x"},
-		"what no ref is called":      {head + " " + nothing + " refs/heads/a\x01b"},
-		"one that is there, and one": {head + " " + nothing + " refs/heads/other", nothing + " " + nothing + " refs/heads/x"},
+		"a ref that does not exist":  {head + " " + nothing + " refs/heads/x"},
+		"an invalid ref name":        {head + " " + nothing + " refs/heads/a\x01b"},
+		"a ref that exists, and one": {head + " " + nothing + " refs/heads/other", nothing + " " + nothing + " refs/heads/x"},
 	} {
 		f.unchanged(t, p, func() {
 			if text := push(updates...); !strings.Contains(text, "The repository would have more than the 1 MiB") {
@@ -197,8 +197,8 @@ func TestPush_ofNothingToAFullRepository(t *testing.T) {
 	}
 }
 
-// The client is told of the limit, and not that the repository may be corrupt; others are served meanwhile.
-func TestMemory_exceeded(t *testing.T) {
+// The client reads about the limit, and not that the repository could be corrupt. Other fetches are still served.
+func TestMemory_explainsTheLimit(t *testing.T) {
 	const sentence = "fatal: This takes more than the 48 MiB of memory that the server allows a Git process."
 	f := newForgeOn(t, git.Options{Limits: git.Limits{Memory: 48 << 20}})
 	p := f.add(t, "group/project", "sha1")

@@ -13,7 +13,7 @@ import (
 
 const advertised = "/acme/web.git/info/refs?service=git-upload-pack"
 
-func TestARefusal_isLookedAtAgainWhenAnotherServerHasWrittenMeanwhile(t *testing.T) {
+func TestOutdated_makesServerRetryBeforeRefusal(t *testing.T) {
 	g := NewWithT(t)
 	asked := 0
 	var f *forge
@@ -46,7 +46,7 @@ func TestARefusal_isLookedAtAgainWhenAnotherServerHasWrittenMeanwhile(t *testing
 	g.Expect(asked).To(Equal(4))
 }
 
-func TestARepositoryThatIsStillBeingMade_isToBeAskedForLater(t *testing.T) {
+func TestPendingRepository_tellsClientsToRetry(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	p := f.add(t, "acme/web", "sha1")

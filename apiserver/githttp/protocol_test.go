@@ -13,9 +13,10 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/git/upkeep"
 )
 
-func TestCloneFetchAndPush(t *testing.T) {
+func TestGit_clonesFetchesAndPushes(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
 		for _, version := range []string{"0", "1", "2"} {
 			t.Run(format+" v"+version, func(t *testing.T) {
@@ -42,7 +43,7 @@ func TestCloneFetchAndPush(t *testing.T) {
 					"refs/remotes/origin/main "+second+"\nrefs/remotes/origin/topic "+second {
 					t.Errorf("got %q", got)
 				}
-				if err := p.repository.Fsck(t.Context(), true); err != nil {
+				if err := upkeep.Fsck(t.Context(), p.repository, true); err != nil {
 					t.Error(err)
 				}
 				if got := len(f.pushed[p.id]); got != 5 {
@@ -54,7 +55,7 @@ func TestCloneFetchAndPush(t *testing.T) {
 	}
 }
 
-func TestAnEmptyRepository(t *testing.T) {
+func TestClone_worksForEmptyRepository(t *testing.T) {
 	f := newForge(t)
 	f.add(t, "group/project", "sha1")
 	c := &gittest.Client{Dir: t.TempDir()}
@@ -63,7 +64,7 @@ func TestAnEmptyRepository(t *testing.T) {
 	c.Git(t, "push", "origin", "HEAD:main")
 }
 
-func TestShallowAndPartialClones(t *testing.T) {
+func TestClone_canBeShallowOrPartial(t *testing.T) {
 	f, _, c := seeded(t, "sha1")
 	for i := range 5 {
 		c.Commit(t, "file", fmt.Sprint(i))
@@ -90,7 +91,7 @@ func TestShallowAndPartialClones(t *testing.T) {
 			t.Errorf("v%s partial: a missing blob is fetched as %q", version, got)
 		}
 
-		// A shallow repository pushes too.
+		// A shallow clone can push.
 		again := &gittest.Client{Dir: t.TempDir()}
 		again.Git(t, "clone", "--quiet", "--depth=1", f.url(developer, "group/project"), ".")
 		again.Commit(t, "more", version)
@@ -98,7 +99,7 @@ func TestShallowAndPartialClones(t *testing.T) {
 	}
 }
 
-func TestALargePushIsSentInChunks(t *testing.T) {
+func TestPush_canBeSentInChunks(t *testing.T) {
 	f, p, c := seeded(t, "sha1")
 	content := random(6 << 20)
 	c.Commit(t, "big", content)
@@ -112,11 +113,11 @@ func TestALargePushIsSentInChunks(t *testing.T) {
 	f.idle(t, p)
 }
 
-func TestARequestWithManyHavesIsCompressed(t *testing.T) {
+func TestFetch_canHaveCompressedBody(t *testing.T) {
 	f, _, c := seeded(t, "sha1")
 	clone := &gittest.Client{Dir: t.TempDir()}
 	clone.Git(t, "clone", "--quiet", f.url(reporter, "group/project"), ".")
-	for i := range 120 { // commits that the server does not know: git lists them, and compresses what is longer than 1024 bytes
+	for i := range 120 { // git lists commits that the server does not have, and compresses requests of more than 1024 bytes
 		clone.Git(t, "commit", "--quiet", "--allow-empty", "-m", fmt.Sprint(i))
 	}
 	for _, version := range []string{"0", "2"} {
@@ -146,7 +147,7 @@ func lsRefs() string {
 	return "0014command=ls-refs\n00010009peel\n0000"
 }
 
-func TestBodies(t *testing.T) {
+func TestBodies_areChecked(t *testing.T) {
 	f := newForge(t, func(o *githttp.Options) { o.MaxFetchBytes = 100_000 })
 	f.add(t, "group/project", "sha1").public = true
 	packed := func(text string) string {
@@ -202,7 +203,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// random returns bytes that do not repeat, not even from one call to the next.
+// random returns bytes that do not repeat, even between calls.
 func random(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b)

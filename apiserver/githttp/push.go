@@ -13,6 +13,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
 	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
@@ -58,7 +60,7 @@ func (h *Handler) receive(client context.Context, out *answer, in *body, req req
 	}
 	defer p.write.End()
 	token, forget := h.Hooks.Expect(func(ctx context.Context, asked hook.Push) hook.Verdict {
-		ctx, cancel := context.WithCancel(fair.With(ctx, caller.key()))
+		ctx, cancel := context.WithCancel(fair.With(ctx, caller.Key))
 		defer context.AfterFunc(client, cancel)()
 		verdict := p.check(ctx, asked)
 		p.tell(asked.Updates, verdict)
@@ -84,7 +86,7 @@ func (h *Handler) receive(client context.Context, out *answer, in *body, req req
 
 	out.contentType = "application/x-" + string(req.service) + "-result"
 	out.stubborn = true
-	err = project.Repository.Serve(p.write.In(ctx), git.ServeOptions{
+	err = transfer.Serve(p.write.In(ctx), project.Repository, transfer.ServeOptions{
 		Service: req.service, Protocol: req.protocol, Stdin: in, Stdout: out,
 		HooksDir: h.HooksDir, HookEnv: []string{hook.SocketEnv + "=" + h.HookSocket, hook.TokenEnv + "=" + token},
 		Accepted: func() bool { return p.stage.Load() == accepted },
@@ -149,12 +151,12 @@ func (p *push) decide(ctx context.Context, asked hook.Push) (refused string, err
 	if err != nil {
 		return "", err
 	}
-	updates, refs := make([]change.Update, len(asked.Updates)), make([]git.RefUpdate, len(asked.Updates))
+	updates, listed := make([]change.Request, len(asked.Updates)), make([]refs.Update, len(asked.Updates))
 	for i, u := range asked.Updates {
-		refs[i] = git.RefUpdate{Ref: u.Ref, Old: u.Old, New: u.New}
-		updates[i] = change.Update{RefUpdate: refs[i], Via: protection.Push, Repository: p.project.Repository, Quarantine: quarantine}.Remembered()
+		listed[i] = refs.Update(u)
+		updates[i] = change.Request{Update: listed[i], Via: protection.Push, Repository: p.project.Repository, Quarantine: quarantine}.Remembered()
 	}
-	if err := p.within(ctx, quarantine, refs); git.LimitReached(err) != "" {
+	if err := p.within(ctx, quarantine, listed); git.LimitReached(err) != "" {
 		return refusals{git.LimitReached(err)}.String(), nil
 	} else if err != nil {
 		return "", err
@@ -172,11 +174,11 @@ func (p *push) decide(ctx context.Context, asked hook.Push) (refused string, err
 }
 
 // within returns a *git.LimitError where the push is more than the server allows.
-func (p *push) within(ctx context.Context, q *git.Quarantine, refs []git.RefUpdate) error {
-	if err := p.project.Repository.CheckPush(ctx, q, refs...); err != nil {
+func (p *push) within(ctx context.Context, q *git.Quarantine, listed []refs.Update) error {
+	if err := transfer.CheckPush(ctx, p.project.Repository, q, listed...); err != nil {
 		return err
 	}
-	release, err := p.project.Repository.ReserveRefs(refs...)
+	release, err := refs.Reserve(p.project.Repository, listed...)
 	if err != nil {
 		return err
 	}
@@ -192,7 +194,7 @@ const (
 )
 
 // decideNow decides by what is declared at this moment.
-func (p *push) decideNow(ctx context.Context, updates []change.Update, branches []string) (refused string, err error) {
+func (p *push) decideNow(ctx context.Context, updates []change.Request, branches []string) (refused string, err error) {
 	caller, err := p.Authenticator.Again(ctx, p.caller)
 	switch {
 	case errors.Is(err, ErrUnauthenticated):
@@ -201,8 +203,8 @@ func (p *push) decideNow(ctx context.Context, updates []change.Update, branches 
 		return blocked, nil
 	case err != nil:
 		return "", fmt.Errorf("checking the caller again: %w", err)
-	case !caller.has(scopes[git.ReceivePack]):
-		return missingScope[git.ReceivePack].text, nil
+	case !caller.has(scopes[transfer.ReceivePack]):
+		return missingScope[transfer.ReceivePack].text, nil
 	}
 	project, err := p.find(ctx, p.path, caller)
 	if err == nil {

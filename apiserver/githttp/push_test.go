@@ -13,13 +13,14 @@ import (
 	"testing"
 
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
-	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-func TestProtectedBranches(t *testing.T) {
+func TestProtectedBranches_refusePushes(t *testing.T) {
 	f, p, c := seeded(t, "sha1")
 	c.Git(t, "push", "--quiet", "origin", "main:release/1", "main:open")
 	f.set(func() {
@@ -38,7 +39,7 @@ func TestProtectedBranches(t *testing.T) {
 	for _, x := range []struct {
 		about, remote string
 		refspecs      []string
-		want          []string // what the terminal shows of a refusal
+		want          []string // parts of the refusal on the terminal
 	}{
 		{"update", "origin", []string{forward + ":main"}, []string{
 			"remote: The push is refused, and nothing was changed.",
@@ -48,10 +49,10 @@ func TestProtectedBranches(t *testing.T) {
 			`Branch "main" is protected`, forward + " -> topic (pre-receive hook declined)"}},
 		{"force", "maintainer", []string{"+" + rewritten + ":main"}, []string{"nobody may rewrite its history"}},
 		{"delete", "maintainer", []string{":main"}, []string{`Branch "main" is protected by "main" (team/rule), so Git cannot delete it.`}},
-		{"create what a wildcard matches", "maintainer", []string{forward + ":refs/heads/release/2"}, []string{
+		{"create a branch that a wildcard matches", "maintainer", []string{forward + ":refs/heads/release/2"}, []string{
 			`Branch "release/2" is protected by "release/*" (team/rule): no one may push to it. You have the Maintainer role.`}},
-		{"update what a wildcard matches", "maintainer", []string{forward + ":refs/heads/release/1"}, []string{"no one may push to it"}},
-		{"a deletion beside", "origin", []string{forward + ":refs/heads/topic", ":release/1"}, []string{"so Git cannot delete it"}},
+		{"update a branch that a wildcard matches", "maintainer", []string{forward + ":refs/heads/release/1"}, []string{"no one may push to it"}},
+		{"delete a protected branch together with a push", "origin", []string{forward + ":refs/heads/topic", ":release/1"}, []string{"so Git cannot delete it"}},
 	} {
 		t.Run(x.about, func(t *testing.T) {
 			f.unchanged(t, p, func() {
@@ -65,14 +66,14 @@ func TestProtectedBranches(t *testing.T) {
 	c.Git(t, "push", "--quiet", "origin", ":topic")
 	c.Git(t, "push", "--quiet", "maintainer", forward+":main")
 	want := "refs/heads/main " + forward + "\nrefs/heads/open " + rewritten + "\nrefs/heads/release/1 " + first + "\nrefs/tags/v1 " + first + "\n"
-	if got := refs(t, p); got != want {
+	if got := shownRefs(t, p); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	f.idle(t, p)
 }
 
-// A change of the rules counts for the next push, without anything being told to the server.
-func TestRulesAreReadWithEachPush(t *testing.T) {
+// A change of the rules applies to the next push without notifying the server.
+func TestPush_readsCurrentRules(t *testing.T) {
 	f, p, c := seeded(t, "sha1")
 	c.Commit(t, "a", "1")
 	f.set(func() { p.rules = []protection.Rule{protect("*", role.Maintainer)} })
@@ -83,8 +84,8 @@ func TestRulesAreReadWithEachPush(t *testing.T) {
 	c.Refused(t, "push", "origin", "main:other")
 }
 
-// The role of the pusher may be taken away while the pack is on its way.
-func TestTheProjectIsLookedAtAnewInTheHook(t *testing.T) {
+// The pusher can lose their role while the server receives the pack.
+func TestPush_isAuthorizedAgainInTheHook(t *testing.T) {
 	for about, x := range map[string]struct {
 		change func(f *forge, p *project)
 		want   string
@@ -102,7 +103,7 @@ func TestTheProjectIsLookedAtAnewInTheHook(t *testing.T) {
 			c.Commit(t, "a", "1")
 			server := f.Config.Handler
 			f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.Method == http.MethodPost { // after the request was let in, as its body is read
+				if r.Method == http.MethodPost { // the change happens after the request was admitted, when its body is read
 					r.Body = afterwards{r.Body, func() { f.set(func() { x.change(f, p) }) }}
 				}
 				server.ServeHTTP(w, r)
@@ -112,7 +113,7 @@ func TestTheProjectIsLookedAtAnewInTheHook(t *testing.T) {
 	}
 }
 
-// afterwards is a body that does something when it is first read.
+// afterwards is a body that calls a function when it is first read.
 type afterwards struct {
 	io.ReadCloser
 	do func()
@@ -120,7 +121,7 @@ type afterwards struct {
 
 func (a afterwards) Read(p []byte) (int, error) { a.do(); return a.ReadCloser.Read(p) }
 
-func TestAReadOnlyProject(t *testing.T) {
+func TestReadOnlyProject_refusesPushes(t *testing.T) {
 	f, p, c := seeded(t, "sha1")
 	c.Commit(t, "a", "1")
 	f.set(func() { p.readOnly = "The project is archived." })
@@ -139,8 +140,8 @@ func TestAReadOnlyProject(t *testing.T) {
 	c.Git(t, "push", "--quiet", "origin", "main")
 }
 
-// A repository that is closed while a push is on its way: the push is refused in its hook, with the same words.
-func TestClosingARepositoryDuringAPush(t *testing.T) {
+// If a repository is closed during a push, the hook refuses the push with the same message.
+func TestPush_isRefusedIfRepositoryIsClosedMeanwhile(t *testing.T) {
 	f, p, c := seeded(t, "sha1")
 	c.Commit(t, "a", "1")
 	server := f.Config.Handler
@@ -160,7 +161,7 @@ func TestClosingARepositoryDuringAPush(t *testing.T) {
 	})
 }
 
-func TestRefNames(t *testing.T) {
+func TestRefNames_areChecked(t *testing.T) {
 	f, p, c := seeded(t, "sha1")
 	id := c.Git(t, "rev-parse", "HEAD")
 	for name, want := range map[string]string{
@@ -171,7 +172,7 @@ func TestRefNames(t *testing.T) {
 		"refs/heads/" + strings.Repeat("x", 251): "is longer than 250 bytes",
 		"refs/merge-requests/1/head":             `"refs/merge-requests/1/head" is managed by the server: only branches, tags and notes can be changed.`,
 		"refs/keep-around/x":                     "is managed by the server",
-		git.InternalRefs + "x":                   "deny updating a hidden ref",
+		object.InternalRefs + "x":                "deny updating a hidden ref",
 		"refs/x":                                 "is managed by the server",
 		"refs/heads/../x":                        `it contains ".."`,
 		"refs/heads/a..b":                        `it contains ".."`,
@@ -191,40 +192,40 @@ func TestRefNames(t *testing.T) {
 			}
 		})
 	}
-	before := refs(t, p)
+	before := shownRefs(t, p)
 	for _, name := range []string{"refs/heads/größe", "refs/heads/a/b", "refs/notes/x", "refs/heads/" + strings.Repeat("0a", 19), "refs/tags/" + strings.Repeat("0a", 20)} {
 		if got := f.push(t, p, id, name); !strings.Contains(got, "ok "+name) {
 			t.Errorf("%q: got %q", name, got)
 		}
 	}
-	if refs(t, p) == before {
+	if shownRefs(t, p) == before {
 		t.Error("nothing was pushed")
 	}
-	// A deletion is no way around.
+	// Deletions do not bypass the check.
 	f.unchanged(t, p, func() {
 		line := id + " " + strings.Repeat("0", 40) + " refs/heads/x/../main\x00report-status side-band-64k"
 		_, text := f.do(t, http.MethodPost, "/group/project.git/git-receive-pack", developer, http.Header{"Content-Type": {pushType}},
 			fmt.Sprintf("%04x%s"+flush, len(line)+4, line))
 		contains(t, demultiplex(t, text), "funny refname")
 	})
-	// A name that has got in by other ways can be removed.
+	// A ref with an invalid name that was created in another way can be deleted.
 	bad := "refs/heads/\xff"
 	if err := os.WriteFile(filepath.Join(p.repository.Dir(), bad), []byte(id+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := f.push(t, p, "", bad); !strings.Contains(got, "ok "+bad) || strings.Contains(refs(t, p), bad) {
+	if got := f.push(t, p, "", bad); !strings.Contains(got, "ok "+bad) || strings.Contains(shownRefs(t, p), bad) {
 		t.Errorf("got %q", got)
 	}
 }
 
-// push sends the request of a push of one ref, without the checks that a client makes of its own. The object must be on the
-// server already. Without an id it is a deletion. It returns the answer.
+// push sends a push of one ref without the checks that Git clients make, and returns the answer. The server must already have the object.
+// Without an id, the push deletes the ref.
 func (f *forge) push(t *testing.T, p *project, id, name string) string {
 	t.Helper()
 	before, after := strings.Repeat("0", 40), id
 	if id == "" {
 		before, after = strings.Repeat("0", 40), strings.Repeat("0", 40)
-		for ref, err := range p.repository.Refs(t.Context()) {
+		for ref, err := range refs.List(t.Context(), p.repository) {
 			if err == nil && ref.Name == name {
 				before = ref.Object
 			}
@@ -242,7 +243,7 @@ func (f *forge) push(t *testing.T, p *project, id, name string) string {
 	return demultiplex(t, text)
 }
 
-// demultiplex returns what an answer says in all its side bands, without the packets around it.
+// demultiplex returns the text in all side bands of an answer, without the packet headers.
 func demultiplex(t *testing.T, answer string) string {
 	t.Helper()
 	var all strings.Builder
@@ -262,7 +263,7 @@ func demultiplex(t *testing.T, answer string) string {
 // emptyPack is a pack without objects, and its SHA-1.
 const emptyPack = "PACK\x00\x00\x00\x02\x00\x00\x00\x00\x02\x9d\x08\x82\x3b\xd8\xa8\xea\xb5\x10\xad\x6a\xc7\x5c\x82\x3c\xfd\x3e\xd3\x1e"
 
-// pushMany sends the request of a push that creates many branches. A client would prepare it for half a minute.
+// pushMany sends a push that creates many branches. A Git client would take half a minute to prepare it.
 func (f *forge) pushMany(t *testing.T, n int, id string) string {
 	t.Helper()
 	var body strings.Builder
@@ -277,7 +278,7 @@ func (f *forge) pushMany(t *testing.T, n int, id string) string {
 	return demultiplex(t, text)
 }
 
-func TestFiveThousandRefs(t *testing.T) {
+func TestPush_canChangeFiveThousandRefs(t *testing.T) {
 	f, p, c := seeded(t, "sha1")
 	id := c.Git(t, "rev-parse", "HEAD")
 	f.set(func() { p.rules = []protection.Rule{protect("many/*", role.Maintainer)} })
@@ -291,24 +292,24 @@ func TestFiveThousandRefs(t *testing.T) {
 	asked := p.asked
 	f.set(func() { p.rules = nil })
 	f.pushMany(t, 5000, id)
-	if got := strings.Count(refs(t, p), "refs/heads/many/"); got != 5000 {
+	if got := strings.Count(shownRefs(t, p), "refs/heads/many/"); got != 5000 {
 		t.Errorf("got %d refs", got)
 	}
-	if n := p.asked - asked; n > 3 { // when it is let in, and twice when it is decided
+	if n := p.asked - asked; n > 3 { // once when the push is admitted, and twice when it is checked
 		t.Errorf("the project was asked for %d times", n)
 	}
 	f.idle(t, p)
 }
 
-func TestTooManyRefs(t *testing.T) {
+func TestPush_refusesTooManyRefs(t *testing.T) {
 	f, p, c := seeded(t, "sha1")
 	f.unchanged(t, p, func() {
 		contains(t, f.pushMany(t, 10_001, c.Git(t, "rev-parse", "HEAD")), "a push may change at most 10000 refs. Nothing was changed.")
 	})
 }
 
-// The refs that are refused are named on the terminal, up to a number that it has room for.
-func TestAPushOfManyRefsWithARealClient(t *testing.T) {
+// The terminal shows only the first refs that are refused, and the number of the others.
+func TestPush_listsSomeRefusedRefs(t *testing.T) {
 	f, p, c := seeded(t, "sha1")
 	for i := range 100 {
 		c.Git(t, "update-ref", fmt.Sprintf("refs/heads/many/%02d", i), "HEAD")
@@ -320,8 +321,8 @@ func TestAPushOfManyRefsWithARealClient(t *testing.T) {
 	})
 }
 
-// Whoever pushes may claim any old value: a lie must not turn an update into something that is allowed.
-func TestAFalseOldValueHelpsNobody(t *testing.T) {
+// A client can claim any old value. A false value must not turn a forbidden update into one that is allowed.
+func TestPush_doesNotTrustOldValues(t *testing.T) {
 	f, p, c := seeded(t, "sha1")
 	unrelated := c.Git(t, "commit-tree", "-m", "Unrelated", "HEAD^{tree}")
 	c.Git(t, "push", "--quiet", "origin", unrelated+":refs/heads/side")
@@ -338,7 +339,7 @@ func TestAFalseOldValueHelpsNobody(t *testing.T) {
 	}
 }
 
-func TestAPushFailsClosed(t *testing.T) {
+func TestPush_isRefusedIfItCannotBeChecked(t *testing.T) {
 	c0 := func(t *testing.T) (*forge, *project, *gittest.Client) {
 		t.Helper()
 		f, p, c := seeded(t, "sha1")
@@ -384,7 +385,7 @@ func TestAPushFailsClosed(t *testing.T) {
 	})
 }
 
-func TestDamagedObjectsAreRefused(t *testing.T) {
+func TestPush_refusesDamagedObjects(t *testing.T) {
 	f, p, c := seeded(t, "sha1")
 	tree := c.Git(t, "-c", "alias.bad=!printf '100644 .git\\0aaaaaaaaaaaaaaaaaaaa' | git hash-object -w -t tree --literally --stdin", "bad")
 	commit := c.Git(t, "commit-tree", "-m", "Bad", tree)
@@ -393,8 +394,8 @@ func TestDamagedObjectsAreRefused(t *testing.T) {
 	})
 }
 
-// What is pushed may take long to look at. What changes meanwhile counts as well.
-func TestAPush_isDecidedByWhatHoldsWhenGitGoesOn(t *testing.T) {
+// The check of a push can take long. Changes during the check must count too.
+func TestPush_isAuthorizedAgainAfterItsCheck(t *testing.T) {
 	for about, x := range map[string]struct {
 		change func(f *forge, p *project)
 		want   string

@@ -13,6 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
 )
 
 // refusal is an answer other than success. Git shows the text to the person at the terminal.
@@ -32,10 +33,10 @@ func (e refusal) Error() string { return e.text }
 var signIn = refusal{status: http.StatusUnauthorized,
 	text: "Please sign in with your username, and as password an access token with the scope read_repository or write_repository."}
 
-var missingScope = map[git.Service]refusal{
-	git.UploadPack: {status: http.StatusForbidden,
+var missingScope = map[transfer.Service]refusal{
+	transfer.UploadPack: {status: http.StatusForbidden,
 		text: "The access token lacks a scope: to fetch it needs read_repository, write_repository or api."},
-	git.ReceivePack: {status: http.StatusForbidden,
+	transfer.ReceivePack: {status: http.StatusForbidden,
 		text: "The access token lacks a scope: to push it needs write_repository or api."},
 }
 
@@ -85,7 +86,7 @@ func (req request) refused(err error) error {
 		return err
 	}
 	// For a status other than 200 git says its number alone, in the middle of a conversation.
-	r.fetch = !req.advertise && req.service == git.UploadPack
+	r.fetch = !req.advertise && req.service == transfer.UploadPack
 	return r
 }
 

@@ -9,14 +9,14 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
 )
 
 // request is what a client asks for.
 type request struct {
 	// path is the full path of the project, or empty if no project can have the requested path.
 	path    string
-	service git.Service
+	service transfer.Service
 	// advertise asks for the list of refs, with which each conversation begins.
 	advertise bool
 	// protocol is the Git-Protocol header.
@@ -35,7 +35,7 @@ const infoRefs = "/info/refs"
 
 // cutEndpoint returns what precedes the part of a path that the protocol defines.
 func cutEndpoint(path string) (project string, found bool) {
-	for _, endpoint := range []string{infoRefs, "/" + string(git.UploadPack), "/" + string(git.ReceivePack)} {
+	for _, endpoint := range []string{infoRefs, "/" + string(transfer.UploadPack), "/" + string(transfer.ReceivePack)} {
 		if before, found := strings.CutSuffix(path, endpoint); found {
 			return before, true
 		}
@@ -65,7 +65,7 @@ func parse(method string, u *url.URL, header http.Header) (request, error) {
 		req.advertise = true
 		return req.parseService(method, u.Query().Get("service"))
 	}
-	req.service = git.Service(u.Path[strings.LastIndexByte(u.Path, '/')+1:])
+	req.service = transfer.Service(u.Path[strings.LastIndexByte(u.Path, '/')+1:])
 	return req.parseBody(method, header)
 }
 
@@ -73,13 +73,13 @@ func parse(method string, u *url.URL, header http.Header) (request, error) {
 var protocolForm = regexp.MustCompile(`^([0-9a-zA-Z-]{1,32}(=[0-9a-zA-Z.-]{1,32})?(:[0-9a-zA-Z-]{1,32}(=[0-9a-zA-Z.-]{1,32})?){0,7})?$`)
 
 func (req request) parseService(method, service string) (request, error) {
-	req.service = git.Service(service)
+	req.service = transfer.Service(service)
 	switch {
 	case method != http.MethodGet:
 		return request{}, refusal{status: http.StatusMethodNotAllowed, text: "This request must use GET.", allow: http.MethodGet}
 	case service == "":
 		return request{}, refusal{status: http.StatusForbidden, text: "This server supports only the smart HTTP protocol of Git: please use a newer client."}
-	case req.service != git.UploadPack && req.service != git.ReceivePack:
+	case req.service != transfer.UploadPack && req.service != transfer.ReceivePack:
 		return request{}, refusal{status: http.StatusForbidden, text: "This server does not offer that service."}
 	}
 	return req, nil

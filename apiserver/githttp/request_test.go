@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
 )
 
 func TestParse(t *testing.T) {
@@ -16,26 +16,26 @@ func TestParse(t *testing.T) {
 		method, target string
 		header         [3]string // Content-Type, Content-Encoding, Git-Protocol
 		want           request
-		status         int // of a refusal
+		status         int // the status of a refusal
 	}{
-		{"GET", "/g/p.git/info/refs?service=git-upload-pack", [3]string{}, request{path: "g/p", service: git.UploadPack, advertise: true}, 0},
-		{"GET", "/g/s/p.git/info/refs?service=git-receive-pack", [3]string{"", "", "version=2"}, request{path: "g/s/p", service: git.ReceivePack, advertise: true, protocol: "version=2"}, 0},
-		{"GET", "/g/p.git.git/info/refs?service=git-upload-pack", [3]string{}, request{path: "g/p.git", service: git.UploadPack, advertise: true}, 0},
-		{"POST", "/g/p.git/git-upload-pack", [3]string{fetch}, request{path: "g/p", service: git.UploadPack}, 0},
-		{"POST", "/g/p.git/git-upload-pack", [3]string{fetch + "; charset=x", "gzip", "version=1"}, request{path: "g/p", service: git.UploadPack, gzip: true, protocol: "version=1"}, 0},
-		{"POST", "/g/p.git/git-receive-pack", [3]string{push, "identity"}, request{path: "g/p", service: git.ReceivePack}, 0},
-		{"POST", "/gr%C3%B6%C3%9Fe/p.git/git-receive-pack", [3]string{push}, request{path: "größe/p", service: git.ReceivePack}, 0},
+		{"GET", "/g/p.git/info/refs?service=git-upload-pack", [3]string{}, request{path: "g/p", service: transfer.UploadPack, advertise: true}, 0},
+		{"GET", "/g/s/p.git/info/refs?service=git-receive-pack", [3]string{"", "", "version=2"}, request{path: "g/s/p", service: transfer.ReceivePack, advertise: true, protocol: "version=2"}, 0},
+		{"GET", "/g/p.git.git/info/refs?service=git-upload-pack", [3]string{}, request{path: "g/p.git", service: transfer.UploadPack, advertise: true}, 0},
+		{"POST", "/g/p.git/git-upload-pack", [3]string{fetch}, request{path: "g/p", service: transfer.UploadPack}, 0},
+		{"POST", "/g/p.git/git-upload-pack", [3]string{fetch + "; charset=x", "gzip", "version=1"}, request{path: "g/p", service: transfer.UploadPack, gzip: true, protocol: "version=1"}, 0},
+		{"POST", "/g/p.git/git-receive-pack", [3]string{push, "identity"}, request{path: "g/p", service: transfer.ReceivePack}, 0},
+		{"POST", "/gr%C3%B6%C3%9Fe/p.git/git-receive-pack", [3]string{push}, request{path: "größe/p", service: transfer.ReceivePack}, 0},
 
-		// What no project can be called is looked for nowhere, and answered like what does not exist.
-		{"POST", "/../../etc/p.git/git-upload-pack", [3]string{fetch}, request{service: git.UploadPack}, 0},
-		{"POST", "/g/%2e%2e/p.git/git-upload-pack", [3]string{fetch}, request{service: git.UploadPack}, 0},
-		{"POST", "/g%2Fp.git/git-upload-pack", [3]string{fetch}, request{service: git.UploadPack}, 0},
-		{"POST", "/g%00/p.git/git-upload-pack", [3]string{fetch}, request{service: git.UploadPack}, 0},
-		{"POST", "/g%0a/p.git/git-upload-pack", [3]string{fetch}, request{service: git.UploadPack}, 0},
-		{"POST", "/g/%ff.git/git-upload-pack", [3]string{fetch}, request{service: git.UploadPack}, 0},
-		{"POST", "/g//p.git/git-upload-pack", [3]string{fetch}, request{service: git.UploadPack}, 0},
-		{"POST", "/.git/git-upload-pack", [3]string{fetch}, request{service: git.UploadPack}, 0},
-		{"POST", "/" + strings.Repeat("a", 256) + ".git/git-upload-pack", [3]string{fetch}, request{service: git.UploadPack}, 0},
+		// A path that no project can have is not looked up, and is answered like a path that does not exist.
+		{"POST", "/../../etc/p.git/git-upload-pack", [3]string{fetch}, request{service: transfer.UploadPack}, 0},
+		{"POST", "/g/%2e%2e/p.git/git-upload-pack", [3]string{fetch}, request{service: transfer.UploadPack}, 0},
+		{"POST", "/g%2Fp.git/git-upload-pack", [3]string{fetch}, request{service: transfer.UploadPack}, 0},
+		{"POST", "/g%00/p.git/git-upload-pack", [3]string{fetch}, request{service: transfer.UploadPack}, 0},
+		{"POST", "/g%0a/p.git/git-upload-pack", [3]string{fetch}, request{service: transfer.UploadPack}, 0},
+		{"POST", "/g/%ff.git/git-upload-pack", [3]string{fetch}, request{service: transfer.UploadPack}, 0},
+		{"POST", "/g//p.git/git-upload-pack", [3]string{fetch}, request{service: transfer.UploadPack}, 0},
+		{"POST", "/.git/git-upload-pack", [3]string{fetch}, request{service: transfer.UploadPack}, 0},
+		{"POST", "/" + strings.Repeat("a", 256) + ".git/git-upload-pack", [3]string{fetch}, request{service: transfer.UploadPack}, 0},
 
 		{"GET", "/g/p/info/refs?service=git-upload-pack", [3]string{}, request{}, 404},
 		{"GET", "/g/p.git/HEAD", [3]string{}, request{}, 404},
@@ -98,7 +98,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if req.service != git.UploadPack && req.service != git.ReceivePack {
+		if req.service != transfer.UploadPack && req.service != transfer.ReceivePack {
 			t.Errorf("service %q", req.service)
 		}
 		if req.advertise != (method == http.MethodGet) {

@@ -1,3 +1,4 @@
+// Package namespace has the rules for the groups and personal namespaces that callers of the REST API make: their paths, names and owners.
 package namespace
 
 import (
@@ -9,13 +10,18 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
+
+// Personal reports whether a group holds the personal projects of a user.
+func Personal(g *v1alpha1.Group) bool {
+	_, ok := g.Labels[v1alpha1.LabelPersonal]
+	return ok
+}
 
 // PersonalKey names the group that holds the personal projects of a user; home is the Kubernetes namespace of those of all users.
 // It is of the user's id, which is not given to another one, as usernames are, unless an administrator pins it: see IsPersonal.
 func PersonalKey(u *v1alpha1.User, home string) client.ObjectKey {
-	return client.ObjectKey{Namespace: home, Name: naturalkey.Name("user", id(u.RESTID()))}
+	return client.ObjectKey{Namespace: home, Name: v1alpha1.NaturalName("user", id(u.RESTID()))}
 }
 
 // PersonalOf declares the group that PersonalKey names.
@@ -44,6 +50,19 @@ func IsPersonal(ctx context.Context, c *catalog.Catalog, o metav1.Object, u *v1a
 	// It was made before there was the annotation; its membership has the UID.
 	m, err := c.MembershipIn(ctx, u, catalog.Scope{Groups: []*v1alpha1.Group{g}})
 	return m != nil, err
+}
+
+// FindPersonal returns the group of a user's personal projects, or catalog.ErrNotFound if it does not exist yet.
+func FindPersonal(ctx context.Context, c *catalog.Catalog, u *v1alpha1.User, home string) (*v1alpha1.Group, error) {
+	g, err := c.Group(ctx, home, v1alpha1.Reference{Name: PersonalKey(u, home).Name})
+	if err != nil {
+		return nil, err
+	}
+	own, err := IsPersonal(ctx, c, g, u, home)
+	if err == nil && !own {
+		err = catalog.ErrNotFound
+	}
+	return g, err
 }
 
 func id(n int64) string { return strconv.FormatInt(n, 10) }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/groups"
@@ -18,20 +19,20 @@ import (
 	"github.com/forgeplane/forgeplane/internal/claim"
 )
 
-// newForge returns a forge of root, who is an administrator, bob and max, that serves what namespaces are about.
+// newForge returns a forge with the users root, who is an administrator, bob and max. It serves groups, projects and users.
 func newForge(t *testing.T) *Forge {
 	t.Helper()
 	f := New(t, User("root", 1, Admin), User("bob", 2), User("max", 3))
 	return f.Serve(
 		groups.New(f.Catalog, f.Guard, f.Writer, f.Clock, WebURL, "home").Table(),
-		projects.New(f.Catalog, f.Guard, f.Writer, f.RefWriter(), f.Clock, WebURL, "home").Table(),
-		users.New(f.Catalog, f.Writer, WebURL, "home").Table(),
+		projects.New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, WebURL, "home").Table(),
+		users.New(f.Catalog, f.Guard, f.Writer, WebURL, "home").Table(),
 	)
 }
 
 const notAvailable = `400 {"message":{"namespace":["is not available: another group holds the path"]}}`
 
-func TestAUserOfADeletedOnesNameOwnsNothingOfHis(t *testing.T) {
+func TestUser_inheritsNothingWithUsername(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	g.Expect(f.As("bob", "POST /projects", `{"name":"secret"}`).Code).To(Equal(201))
@@ -56,10 +57,10 @@ func TestAUserOfADeletedOnesNameOwnsNothingOfHis(t *testing.T) {
 	g.Expect(f.As("bob", "POST /projects", `{"name":"mine"}`).String()).To(Equal(notAvailable))
 }
 
-func TestAUserMadeAnewUnderAnOldIDDoesNotGetThePersonalNamespace(t *testing.T) {
+func TestUser_doesNotInheritPersonalNamespaceWithID(t *testing.T) {
 	for name, was := range map[string]func(*v1alpha1.Group){
-		"as it is made":                    func(*v1alpha1.Group) {},
-		"made before it had an annotation": func(g *v1alpha1.Group) { g.Annotations = nil },
+		"as it is created":                    func(*v1alpha1.Group) {},
+		"created before it had an annotation": func(g *v1alpha1.Group) { g.Annotations = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -90,7 +91,7 @@ func TestAUserMadeAnewUnderAnOldIDDoesNotGetThePersonalNamespace(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotHoldItsPathIsNotServedUnderItsIDEither(t *testing.T) {
+func TestGroupsAndProjects_areNotServedWithoutTheirPath(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	public := v1alpha1.VisibilityPublic
@@ -109,10 +110,10 @@ func TestWhatDoesNotHoldItsPathIsNotServedUnderItsIDEither(t *testing.T) {
 	}
 }
 
-func TestAProjectThatHasNoPlaceLeavesNoGroupBehind(t *testing.T) {
+func TestPersonalProject_leavesNoGroupIfPathIsTaken(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
-	// One that held the path before there was the user keeps it.
+	// A group that held the path before the user was created keeps it.
 	group := Group("acme", "max", 10, "", v1alpha1.VisibilityPublic)
 	g.Expect(f.Client.Create(t.Context(), group)).To(Succeed())
 	hold(t, f, client.ObjectKeyFromObject(group))
@@ -122,7 +123,7 @@ func TestAProjectThatHasNoPlaceLeavesNoGroupBehind(t *testing.T) {
 	g.Expect(all.Items).To(HaveExactElements(HaveField("Name", "max")))
 }
 
-func TestPersonalProjects_haveThePathThatAnotherTenantHasDeclared(t *testing.T) {
+func TestPersonalProject_getsPathThatAnotherTenantOnlyDeclared(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	g.Expect(f.Client.Create(t.Context(), Group("acme", "max", 10, "", v1alpha1.VisibilityPublic))).To(Succeed())
@@ -130,17 +131,17 @@ func TestPersonalProjects_haveThePathThatAnotherTenantHasDeclared(t *testing.T) 
 	g.Expect(f.As("max", "GET /projects/max%2Fmine", "").Code).To(Equal(200))
 }
 
-// hold has a root group hold its path, as its controller does.
+// hold gives a root group its path, as its controller does.
 func hold(t *testing.T, f *Forge, key client.ObjectKey) {
 	t.Helper()
 	g := NewWithT(t)
 	var group v1alpha1.Group
 	g.Expect(f.Client.Get(t.Context(), key, &group)).To(Succeed())
 	group.Status.Claims = []string{claim.Path("", group.Spec.Path).String()}
-	g.Expect(f.Client.Update(t.Context(), &group)).To(Succeed())
+	g.Expect(f.Client.Status().Update(t.Context(), &group)).To(Succeed())
 }
 
-func TestUsernamesAndRootPathsAreTakenFromOneAnother(t *testing.T) {
+func TestUsernamesAndRootPaths_areUniqueTogether(t *testing.T) {
 	const path, username = `400 {"message":{"path":["has already been taken"]}}`, `409 {"message":"Username has already been taken"}`
 	g := NewWithT(t)
 	f := newForge(t)
@@ -158,11 +159,11 @@ func TestUsernamesAndRootPathsAreTakenFromOneAnother(t *testing.T) {
 	}
 	g.Expect(f.As("root", "PUT /users/3", `{"username":"Max","name":"Max M."}`).Code).To(Equal(200), "his own group is in nobody's way")
 	at := f.As("bob", "GET /namespaces/acme", "")
-	below := fmt.Sprintf(`{"name":"x","path":"max","parent_id":%d}`, Decode[namespace.Namespace](t, at).ID)
+	below := fmt.Sprintf(`{"name":"x","path":"max","parent_id":%d}`, Decode[entity.Namespace](t, at).ID)
 	g.Expect(f.As("bob", "POST /groups", below).Code).To(Equal(201), "below a group there are no users")
 }
 
-func TestPersonalProjectsMoveWithTheUsername(t *testing.T) {
+func TestPersonalProjects_moveWithUsername(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	g.Expect(f.As("max", "POST /projects", `{"name":"mine"}`).Code).To(Equal(201))
@@ -173,7 +174,7 @@ func TestPersonalProjectsMoveWithTheUsername(t *testing.T) {
 	g.Expect(f.As("root", "POST /users", `{"email":"x@forge.example","name":"x","username":"max"}`).Code).To(Equal(201))
 }
 
-func TestAPersonalNamespaceIsNoGroup(t *testing.T) {
+func TestPersonalNamespace_isNotServedAsGroup(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	made := Decode[projects.Project](t, f.As("max", "POST /projects", `{"name":"mine","visibility":"public"}`))
@@ -196,7 +197,7 @@ func TestAPersonalNamespaceIsNoGroup(t *testing.T) {
 	g.Expect(f.As("bob", "POST /projects", in).Code).To(Equal(403))
 }
 
-func TestTheForgesOwnRoutesAreNobodys(t *testing.T) {
+func TestReservedNames_areRefused(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	acme := Decode[groups.Group](t, f.As("bob", "POST /groups", `{"name":"Acme","path":"acme"}`))
@@ -217,10 +218,10 @@ func TestTheForgesOwnRoutesAreNobodys(t *testing.T) {
 	}
 }
 
-func TestAUserOfAReservedNameMakesNoPersonalProjects(t *testing.T) {
+func TestPersonalProject_isRefusedForReservedUsername(t *testing.T) {
 	g := NewWithT(t)
 	f := New(t, User("api", 2))
-	f.Serve(projects.New(f.Catalog, f.Guard, f.Writer, f.RefWriter(), f.Clock, WebURL, "home").Table())
+	f.Serve(projects.New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, WebURL, "home").Table())
 	g.Expect(f.As("api", "POST /projects", `{"name":"v4"}`).String()).To(
 		Equal(`400 {"message":{"namespace":["is not available: the username is a reserved name"]}}`))
 }

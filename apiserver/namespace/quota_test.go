@@ -1,7 +1,6 @@
 package namespace_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http/httptest"
@@ -9,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,14 +35,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/quota"
 )
 
-// unused stands for an activity database in which nothing is.
-type unused struct{}
-
-func (unused) LastUsed(context.Context, string, ...types.UID) (map[types.UID]time.Time, error) {
-	return nil, nil
-}
-
-// newBounded is a forge in which little may be made.
+// newBounded returns a forge with quotas.
 func newBounded(t *testing.T, l quota.Limits) *Forge {
 	t.Helper()
 	f := New(t, User("root", 1, Admin), User("bob", 2), User("max", 3),
@@ -55,14 +45,14 @@ func newBounded(t *testing.T, l quota.Limits) *Forge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := store.NewWriter(declare.NewWriter(f.Client, f.Client, f.IDs).Within(quota.New(f.Catalog, f.Clock, l, "home")))
+	w := store.NewBackend(declare.NewWriter(f.Client, f.Client, f.IDs).Within(quota.New(f.Catalog, f.Clock, l, "home")), f.Catalog, "")
 	return f.Serve(
 		groups.New(f.Catalog, f.Guard, w, f.Clock, WebURL, "home").Table(),
-		projects.New(f.Catalog, f.Guard, w, f.RefWriter(), f.Clock, WebURL, "home").Table(),
-		users.New(f.Catalog, w, WebURL, "home").Within(l).Table(),
-		accesstokens.New(f.Catalog, w, f.Clock).Table(),
-		members.New(f.Catalog, w, f.Clock, WebURL).Table(),
-		triggertokens.New(f.Catalog, w, credential.NewStore(f.Client, Namespace), unused{}, WebURL).Table(),
+		projects.New(f.Catalog, f.Guard, w, f.RefUpdater(), f.Clock, WebURL, "home").Table(),
+		users.New(f.Catalog, f.Guard, w, WebURL, "home").Within(l).Table(),
+		accesstokens.New(f.Catalog, w, f.Uses, f.Clock).Table(),
+		members.New(f.Catalog, f.Guard, w, f.Clock, WebURL).Table(),
+		triggertokens.New(f.Catalog, w, credential.NewStore(f.Client, Namespace), f.Uses, WebURL).Table(),
 		remotemirrors.New(f.Catalog, w, credential.NewStore(f.Client, Namespace), f.Clock, anywhere).Table(),
 		protectedbranches.New(f.Catalog, w, f.IDs, f.Guard).Table(),
 	)
@@ -73,7 +63,7 @@ func tooMany(whose string, number int, what string) string {
 		whose, number, number, what)
 }
 
-func TestQuotas_boundWhatAUserMakes(t *testing.T) {
+func TestQuotas_limitObjectsOfUser(t *testing.T) {
 	g := NewWithT(t)
 	f := newBounded(t, quota.Limits{Projects: 2, Groups: 2, Tokens: 3})
 	for i := range 2 {
@@ -90,7 +80,7 @@ func TestQuotas_boundWhatAUserMakes(t *testing.T) {
 	g.Expect(f.As("bob", "POST /groups", fmt.Sprintf(`{"name":"g1","path":"g1","parent_id":%d}`, id)).Code).To(Equal(201))
 	g.Expect(f.As("bob", "POST /groups", `{"name":"g2","path":"g2"}`).String()).To(Equal(tooMany("The user bob", 2, "groups")))
 
-	// The token of this caller is one of them.
+	// Bob already has one token, with which this test makes requests.
 	for i := range 2 {
 		g.Expect(f.As("root", "POST /users/2/personal_access_tokens", fmt.Sprintf(`{"name":"t%d","scopes":["api"]}`, i)).Code).To(Equal(201))
 	}
@@ -114,7 +104,7 @@ func TestQuotas_boundWhatAUserMakes(t *testing.T) {
 	g.Expect(f.As("root", "POST /users/2/personal_access_tokens", create).Code).To(Equal(201), "what is revoked does not count")
 }
 
-func TestQuotas_aUserMayHaveALimitOfHisOwn(t *testing.T) {
+func TestQuotas_canDifferForUser(t *testing.T) {
 	g := NewWithT(t)
 	f := newBounded(t, quota.Limits{Projects: 1})
 	shown := func(who, request string) (limit int, may bool) {
@@ -148,16 +138,16 @@ func TestQuotas_aUserMayHaveALimitOfHisOwn(t *testing.T) {
 	g.Expect(u.Spec.ProjectsLimit).To(Equal(ptr.To[int32](7)))
 }
 
-func TestQuotas_boundTheSettingsOfAProject(t *testing.T) {
+func TestQuotas_limitSettingsOfProject(t *testing.T) {
 	g := NewWithT(t)
 	f := newBounded(t, quota.Limits{Settings: 1})
 	g.Expect(f.As("bob", "POST /projects/11/members", `{"user_id":3,"access_level":10}`).Code).To(Equal(201))
 	g.Expect(f.As("bob", "POST /projects/11/members", `{"user_id":1,"access_level":10}`).String()).To(Equal(tooMany("The project app", 1, "members")))
 }
 
-// What a request makes is several objects at times. Whichever of them is one too many, the client reads which limit that is, and the rest
-// is taken back.
-func TestResourceQuotas_areNamedWhateverTheyRefuse(t *testing.T) {
+// A request can create several objects. Whichever of them exceeds a limit, the client reads which limit that is, and the other objects are
+// deleted again.
+func TestResourceQuota_isNamedInRefusal(t *testing.T) {
 	for _, tt := range []struct{ refused, request, body string }{
 		{"Group", "POST /groups", `{"name":"G","path":"g"}`},
 		{"Membership", "POST /groups", `{"name":"G","path":"g"}`},
@@ -192,7 +182,7 @@ func TestResourceQuotas_areNamedWhateverTheyRefuse(t *testing.T) {
 		})
 	}
 
-	// The group of personal projects is a user's own, whether there are projects in it or not.
+	// The group of a user's personal projects remains usable after a refused request, even though it is empty.
 	g := NewWithT(t)
 	f := newBounded(t, quota.Limits{})
 	f.Before = func(verb string, o client.Object) error {
@@ -207,7 +197,7 @@ func TestResourceQuotas_areNamedWhateverTheyRefuse(t *testing.T) {
 	g.Expect(f.As("bob", "POST /projects", `{"name":"P"}`).Code).To(Equal(201))
 }
 
-// objects are what there is, by kind and name.
+// objects returns all objects, by kind and name.
 func objects(t *testing.T, f *Forge) (all []string) {
 	t.Helper()
 	for _, l := range []client.ObjectList{
@@ -225,7 +215,7 @@ func objects(t *testing.T, f *Forge) (all []string) {
 	return all
 }
 
-func TestQuotas_holdForRequestsAtOnce(t *testing.T) {
+func TestQuotas_limitConcurrentRequests(t *testing.T) {
 	f := newBounded(t, quota.Limits{Projects: 5})
 	if first := f.As("bob", "POST /projects", `{"name":"first"}`); first.Code != 201 {
 		t.Fatal(first)

@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// in runs something in the context of a request from an address, for a caller who has signed in or not.
+// in calls a function with the context of a request from an address. The request is anonymous if caller is empty.
 func in(l *Limiter, enter func(http.Handler) http.Handler, address string, caller fair.Key, do func(context.Context) error) (err error) {
 	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 	r.RemoteAddr = address
@@ -65,7 +65,7 @@ func TestCountGit_limitsUsersAndAddresses(t *testing.T) {
 	}
 }
 
-func TestCountGit_withoutLimitsCountsNothing(t *testing.T) {
+func TestCountGit_countsNothingWithoutLimits(t *testing.T) {
 	l := New(Options{Clock: clocktesting.NewFakePassiveClock(at)})
 	for range 100 {
 		if err := errors.Join(in(l, l.Handler, home, fair.Key{}, CountGit), in(l, l.Handler, home, fair.Key{}, CountFailedSignIn)); err != nil {
@@ -74,7 +74,7 @@ func TestCountGit_withoutLimitsCountsNothing(t *testing.T) {
 	}
 }
 
-func TestAggregated_limitsWhatIsCostlyByIdentity(t *testing.T) {
+func TestAggregated_limitsCostlyRequestsByIdentity(t *testing.T) {
 	l := New(Options{Authenticated: 1, Unauthenticated: 1, Endpoints: true, Clock: clocktesting.NewFakePassiveClock(at)})
 	archive := func(ctx context.Context) error {
 		return CountThing(ctx, 2, "archive", func() string { return "group/project" })
@@ -97,7 +97,7 @@ func TestAggregated_limitsWhatIsCostlyByIdentity(t *testing.T) {
 	}
 }
 
-// refused is what the metrics say, by limit.
+// refused returns the metric of refused requests, by limit.
 func refused(t *testing.T, l *Limiter) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()

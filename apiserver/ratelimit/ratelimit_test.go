@@ -27,7 +27,7 @@ import (
 // at is 20 seconds into a minute.
 var at = time.Date(2026, 6, 15, 12, 30, 20, 0, time.UTC)
 
-// guard admits who says in a header which user he is, and counts as the guard of the forge does.
+// guard admits users by the id in a header, and counts requests in the same way as the guard of the forge.
 type guard struct{}
 
 func (guard) Admit(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent) (context.Context, any, error) {
@@ -63,7 +63,7 @@ func newServer(o Options) (http.Handler, *clocktesting.FakePassiveClock) {
 	})), clk
 }
 
-// get asks for a path as a user, or as nobody for an empty one, from an address.
+// get requests a path from an address, as a user or, if user is empty, anonymously.
 func get(h http.Handler, path, user, address string, forwarded ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, path, http.NoBody)
 	r.RemoteAddr = address
@@ -80,7 +80,7 @@ func get(h http.Handler, path, user, address string, forwarded ...string) *httpt
 
 const home = "192.0.2.1:1234"
 
-func TestEveryAnswerSaysHowManyRequestsAreLeft(t *testing.T) {
+func TestHandler_reportsRemainingRequests(t *testing.T) {
 	h, clk := newServer(Options{Authenticated: 2, Unauthenticated: 1})
 	expect := func(w *httptest.ResponseRecorder, status int, name, limit, observed, remaining, wait string) {
 		t.Helper()
@@ -117,7 +117,7 @@ func TestEveryAnswerSaysHowManyRequestsAreLeft(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotLimitedSaysNothing(t *testing.T) {
+func TestHandler_omitsHeadersWithoutLimits(t *testing.T) {
 	for name, o := range map[string]Options{"nothing": {}, "only the others": {Unauthenticated: 1}, "only endpoints": {Endpoints: true}} {
 		h, _ := newServer(o)
 		for range 5 {
@@ -135,7 +135,7 @@ func TestWhatIsNotLimitedSaysNothing(t *testing.T) {
 	}
 }
 
-func TestEndpointsHaveLimitsOfTheirOwn(t *testing.T) {
+func TestLimited_countsEachEndpointAndProject(t *testing.T) {
 	h, clk := newServer(Options{Endpoints: true, Authenticated: 1000})
 	tests := []struct {
 		path, user, address string
@@ -167,7 +167,7 @@ func TestEndpointsHaveLimitsOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestOperatorsChooseOtherLimitsForWhatIsCostly(t *testing.T) {
+func TestCostly_replacesLimitsOfEndpoints(t *testing.T) {
 	for perMinute, served := range map[int]int{0: 50, 1: 1, 30: 30} {
 		h, _ := newServer(Options{Endpoints: true, Costly: map[string]int{"archive": perMinute}})
 		got := 0
@@ -182,7 +182,7 @@ func TestOperatorsChooseOtherLimitsForWhatIsCostly(t *testing.T) {
 	}
 }
 
-func TestOnlyTrustedProxiesSayWhoCalls(t *testing.T) {
+func TestTrustedProxies_reportAddressesOfClients(t *testing.T) {
 	proxies, err := ParseProxies([]string{"10.0.0.0/8", "192.0.2.9", "fd00::/8"})
 	if err != nil {
 		t.Fatal(err)
@@ -195,9 +195,9 @@ func TestOnlyTrustedProxiesSayWhoCalls(t *testing.T) {
 		as        []string
 	}{
 		"no proxy is trusted":           {nil, "10.0.0.1:1", []string{"192.0.2.7"}, "10.0.0.1:2", nil},
-		"the client is none":            {proxies, "203.0.113.1:1", []string{"192.0.2.7"}, "203.0.113.1:2", nil},
-		"behind one":                    {proxies, "10.0.0.1:1", []string{"192.0.2.7"}, "192.0.2.7:2", nil},
-		"behind two":                    {proxies, "10.0.0.1:1", []string{"192.0.2.7, 192.0.2.9"}, "192.0.2.7:2", nil},
+		"the client is not a proxy":     {proxies, "203.0.113.1:1", []string{"192.0.2.7"}, "203.0.113.1:2", nil},
+		"behind one proxy":              {proxies, "10.0.0.1:1", []string{"192.0.2.7"}, "192.0.2.7:2", nil},
+		"behind two proxies":            {proxies, "10.0.0.1:1", []string{"192.0.2.7, 192.0.2.9"}, "192.0.2.7:2", nil},
 		"behind two, in two headers":    {proxies, "10.0.0.1:1", []string{"192.0.2.7", "192.0.2.9"}, "192.0.2.7:2", nil},
 		"with what the client invented": {proxies, "10.0.0.1:1", []string{"1.1.1.1, 10.0.0.5, 192.0.2.7"}, "192.0.2.7:2", nil},
 		"with a header it invented":     {proxies, "10.0.0.1:1", []string{"1.1.1.1", "192.0.2.7"}, "192.0.2.7:2", nil},
@@ -205,7 +205,7 @@ func TestOnlyTrustedProxiesSayWhoCalls(t *testing.T) {
 		"an empty header":               {proxies, "10.0.0.1:1", []string{""}, "10.0.0.1:2", nil},
 		"with a port":                   {proxies, "10.0.0.1:1", []string{"192.0.2.7:443"}, "192.0.2.7:2", nil},
 		"IPv4 within IPv6":              {proxies, "[::ffff:10.0.0.1]:1", []string{"::ffff:192.0.2.7"}, "192.0.2.7:2", nil},
-		"one network of IPv6":           {proxies, "[fd00::1]:1", []string{"2001:db8::1"}, "[2001:db8::ffff:ffff]:2", nil},
+		"a network of IPv6 is one":      {proxies, "[fd00::1]:1", []string{"2001:db8::1"}, "[2001:db8::ffff:ffff]:2", nil},
 		"the loopback":                  {nil, "[::1]:1", nil, "[::1]:2", nil},
 		"the same by another proxy":     {proxies, "10.0.0.1:1", []string{"192.0.2.7"}, "10.0.0.2:1", []string{"192.0.2.7"}},
 	}
@@ -230,7 +230,7 @@ func TestOnlyTrustedProxiesSayWhoCalls(t *testing.T) {
 	}
 }
 
-func TestAMillionAddressesTakeLittleMemory(t *testing.T) {
+func TestHandler_needsLittleMemoryForMillionAddresses(t *testing.T) {
 	l := New(Options{Unauthenticated: 10, Clock: clocktesting.NewFakePassiveClock(at)})
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
@@ -252,7 +252,7 @@ func TestAMillionAddressesTakeLittleMemory(t *testing.T) {
 	if refused > 0 {
 		t.Errorf("%d were refused at their first request", refused)
 	}
-	// Who insists is found out all the same.
+	// An address that sends many requests is still refused.
 	r.RemoteAddr = home
 	for range 11 {
 		count.ServeHTTP(w, r)
@@ -270,7 +270,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-func TestRequestsAtOnceAreAllCounted(t *testing.T) {
+func TestHandler_countsConcurrentRequests(t *testing.T) {
 	h, _ := newServer(Options{Authenticated: 100})
 	var served atomic.Int64
 	var all sync.WaitGroup
@@ -315,8 +315,8 @@ func BenchmarkCount(b *testing.B) {
 	}
 }
 
-// A server that is about to refuse looks at a request once more where another server may have written something meanwhile.
-func TestCount_oncePerRequest(t *testing.T) {
+// Before a server refuses a request, it retries the request if another server may have written something in the meantime.
+func TestCount_countsRetriedRequestOnce(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(at)
 	refuse := func(context.Context, endpoint.None, *idRequest) (endpoint.None, error) {
 		return endpoint.None{}, endpoint.NotFound("Project")
@@ -350,8 +350,8 @@ func TestCount_oncePerRequest(t *testing.T) {
 	}
 }
 
-// All that kube-apiserver passes on comes from its own address.
-func TestAggregated_countsTheAddressThatTheDoorKnows(t *testing.T) {
+// All requests that kube-apiserver forwards come from its own address.
+func TestAggregated_countsAddressInContext(t *testing.T) {
 	l := New(Options{Clock: clocktesting.NewFakePassiveClock(at)})
 	for name, tt := range map[string]struct{ known, want fair.Key }{
 		"known":   {fair.Address(netip.MustParseAddr("203.0.113.7")), fair.Address(netip.MustParseAddr("203.0.113.7"))},

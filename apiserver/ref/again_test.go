@@ -12,10 +12,10 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
 )
 
-// change changes an object as it is in the cluster.
+// change updates an object in the cluster.
 func change[T client.Object](t *testing.T, d *desk, obj T, key client.ObjectKey, how func(T)) {
 	t.Helper()
 	if err := d.Client.Get(t.Context(), key, obj); err != nil {
@@ -27,7 +27,7 @@ func change[T client.Object](t *testing.T, d *desk, obj T, key client.ObjectKey,
 	}
 }
 
-// tokenOf is the key of the token that a user calls with.
+// tokenOf returns the key of the token that a user sends with requests.
 func tokenOf(t *testing.T, d *desk, username string) client.ObjectKey {
 	t.Helper()
 	var all v1alpha1.AccessTokenList
@@ -43,7 +43,7 @@ func tokenOf(t *testing.T, d *desk, username string) client.ObjectKey {
 	return client.ObjectKey{}
 }
 
-func TestWrite_isDecidedByWhatHoldsWhenItHasBeenPrepared(t *testing.T) {
+func TestWrite_isAuthorizedAfterPreparation(t *testing.T) {
 	dora, acme := client.ObjectKey{Name: "dora"}, client.ObjectKey{Namespace: "acme", Name: "web"}
 	tests := map[string]struct {
 		meanwhile func(t *testing.T, d *desk)
@@ -86,12 +86,12 @@ func TestWrite_isDecidedByWhatHoldsWhenItHasBeenPrepared(t *testing.T) {
 			})
 			prepared := false
 			d.Serve(endpoint.Table{endpoint.Post("/projects/{id}/drafts", func(ctx context.Context, s auth.Project, _ *draftRequest) (none made, err error) {
-				return none, d.writer.Write(ctx, s, d.web, func(context.Context) ([]git.RefUpdate, error) {
+				return none, d.writer.Write(ctx, s, d.web, func(context.Context) ([]refs.Update, error) {
 					was := d.client.Git(t, "rev-parse", "free")
 					next := d.client.Git(t, "commit-tree", "-p", was, "-m", "slow", "main^{tree}")
 					tt.meanwhile(t, d)
 					prepared = true
-					return []git.RefUpdate{{Ref: "refs/heads/free", Old: was, New: next}}, nil
+					return []refs.Update{{Ref: "refs/heads/free", Old: was, New: next}}, nil
 				})
 			}).Needs(auth.PushCode).Anonymous(endpoint.Hidden)})
 			before := d.client.Git(t, "show-ref")

@@ -13,13 +13,17 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/edit"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
 )
 
 // Draft is a commit that a caller would make on a branch:
 //
 //	id, err := writer.Commit(ctx, repo, ref.Draft{
 //		Branch: "main", Message: "Add a greeting", When: clock.Now(),
-//		Actions: []git.Action{{Kind: git.CreateFile, Path: "greeting", Content: []byte("Hello\n")}},
+//		Actions: []edit.Action{{Kind: edit.CreateFile, Path: "greeting", Content: []byte("Hello\n")}},
 //	})
 //	if err != nil {
 //		return none, ref.Uncommitted(err)
@@ -30,12 +34,14 @@ type Draft struct {
 	// StartBranch is the branch, and StartCommit the id of the commit, on which the commit is based. Branch is used if both are empty. If
 	// it is another branch, Branch must not exist, unless Force is set.
 	StartBranch, StartCommit string
+	// StartIn is the repository of another project that StartBranch or StartCommit is in; nil for the repository that gets the commit.
+	StartIn *git.Repository
 	// Force puts Branch at the commit, whatever it has been at.
 	Force bool
 	// Actions are what the commit does.
-	Actions []git.Action
+	Actions []edit.Action
 	// ActionsAt, unless nil, returns the actions in place of Actions, given the id of the parent commit.
-	ActionsAt func(ctx context.Context, parent string) ([]git.Action, error)
+	ActionsAt func(ctx context.Context, parent string) ([]edit.Action, error)
 	Message   string
 	// AuthorName and AuthorEmail default to the caller's. The committer is always the caller.
 	AuthorName, AuthorEmail string
@@ -59,19 +65,19 @@ func Content(text, encoding string) (content []byte, ok bool) {
 // branches it creates the first one. The update is decided like a push; if it is refused, only unreferenced objects remain. If somebody
 // else changes the branch in the meantime, it stays as they left it.
 //
-// The error is Refused if the caller may not do this; an answer if the project takes no changes, the start does not exist, or the caller is
-// not a User; or an error of git.Repository.WriteCommit or UpdateRefs. Uncommitted converts it to an answer.
-func (w *Writer) Commit(ctx context.Context, s auth.Project, repo *git.Repository, d Draft) (id string, err error) {
+// The error is RefusedError if the caller may not do this; an answer if the project takes no changes, the start does not exist, or the caller is
+// not a User; or an error of edit.Commit or refs.Apply. Uncommitted converts it to an answer.
+func (u *Updater) Commit(ctx context.Context, s auth.Project, repo *git.Repository, d Draft) (id string, err error) {
 	commit, err := d.commit(s)
 	if err != nil {
 		return "", err
 	}
 	ref := Branches + d.Branch
-	err = w.Write(ctx, s, repo, func(ctx context.Context) ([]git.RefUpdate, error) {
-		if may, err := w.MayPush(ctx, s, ref); err != nil {
+	err = u.Write(ctx, s, repo, func(ctx context.Context) ([]refs.Update, error) {
+		if may, err := u.MayPush(ctx, s, ref); err != nil {
 			return nil, err
 		} else if !may {
-			return nil, &Refused{Ref: ref, Reason: notAllowed}
+			return nil, &RefusedError{Ref: ref, Reason: notAllowed}
 		}
 		parent, old, err := d.start(ctx, repo)
 		if err != nil {
@@ -83,23 +89,23 @@ func (w *Writer) Commit(ctx context.Context, s auth.Project, repo *git.Repositor
 				return nil, err
 			}
 		}
-		if id, err = repo.WriteCommit(ctx, commit); err != nil {
+		if id, err = edit.Commit(ctx, repo, commit); err != nil {
 			return nil, err
 		}
-		return []git.RefUpdate{{Ref: ref, Old: old, New: id}}, nil
+		return []refs.Update{{Ref: ref, Old: old, New: id}}, nil
 	})
 	return id, err
 }
 
 // commit returns the commit of the draft, without its parent.
-func (d Draft) commit(s auth.Project) (git.NewCommit, error) {
+func (d Draft) commit(s auth.Project) (edit.NewCommit, error) {
 	person, err := s.Caller.Person()
 	if err != nil {
-		return git.NewCommit{}, err
+		return edit.NewCommit{}, err
 	}
-	committer := git.Signature{Name: catalog.DisplayName(person), Email: person.Spec.Email, When: d.When}
-	author := git.Signature{Name: cmp.Or(d.AuthorName, committer.Name), Email: cmp.Or(d.AuthorEmail, committer.Email), When: d.When}
-	return git.NewCommit{Actions: d.Actions, Author: author, Committer: committer, Message: d.Message}, nil
+	committer := object.Signature{Name: catalog.DisplayName(person), Email: person.Spec.Email, When: d.When}
+	author := object.Signature{Name: cmp.Or(d.AuthorName, committer.Name), Email: cmp.Or(d.AuthorEmail, committer.Email), When: d.When}
+	return edit.NewCommit{Actions: d.Actions, Author: author, Committer: committer, Message: d.Message}, nil
 }
 
 // notAllowed is what clients know of a protected branch.
@@ -107,35 +113,52 @@ const notAllowed = "You are not allowed to push into this branch"
 
 // start returns the parent of the draft, empty if there is none, and the current commit of the branch.
 func (d Draft) start(ctx context.Context, repo *git.Repository) (parent, old string, err error) {
-	if d.StartCommit != "" && !git.IsObjectID(d.StartCommit) {
+	if d.StartCommit != "" && !object.IsID(d.StartCommit) {
 		return "", "", invalid("Invalid start_sha '%.100s'", d.StartCommit)
 	}
 	from := cmp.Or(d.StartCommit, Branches+cmp.Or(d.StartBranch, d.Branch))
-	if d.StartCommit == "" && git.CheckRefName(from) != nil {
+	if d.StartCommit == "" && object.CheckRefName(from) != nil {
 		return "", "", invalid("You can only create or edit files when you are on a branch")
 	}
 	if !IsBranchName(d.Branch) {
 		return "", "", invalid("Branch name is invalid")
 	}
-	found, err := repo.Objects(ctx, from+"^{commit}", Branches+d.Branch)
+	in := cmp.Or(d.StartIn, repo)
+	// The branch comes first: if somebody moves it now, the commit is based on what they pushed, and the update of the branch is refused.
+	branch, err := repo.Objects(ctx, Branches+d.Branch)
 	if err != nil {
 		return "", "", err
 	}
-	parent, old = found[0].ID, found[1].ID
-	switch elsewhere := from != Branches+d.Branch; {
+	start, err := in.Objects(ctx, from+"^{commit}")
+	if err != nil {
+		return "", "", err
+	}
+	parent, old = start[0].ID, branch[0].ID
+	switch elsewhere := in != repo || from != Branches+d.Branch; {
 	case parent == "" && d.StartCommit != "":
 		return "", "", invalid("Cannot find start_sha '%s'", d.StartCommit)
 	case parent == "":
-		return "", "", onNoBranch(ctx, repo)
+		return "", "", cmp.Or(onNoBranch(ctx, in), onNoBranch(ctx, repo))
 	case elsewhere && old != "" && !d.Force:
 		return "", "", invalid("A branch called '%s' already exists. Switch to that branch in order to make changes", d.Branch)
+	case in != repo:
+		return parent, old, bring(ctx, repo, in, parent)
 	}
 	return parent, old, nil
 }
 
+// bring copies the commit at which a draft starts from the repository of another project.
+func bring(ctx context.Context, repo, from *git.Repository, id string) error {
+	err := transfer.Bring(ctx, repo, from, id)
+	if errors.Is(err, git.ErrObjectNotFound) {
+		err = invalid("The repositories have different object formats")
+	}
+	return err
+}
+
 // onNoBranch returns the answer for a start that does not exist, or nil if the repository has no branch yet.
 func onNoBranch(ctx context.Context, repo *git.Repository) error {
-	for _, err := range repo.Refs(ctx, Branches) {
+	for _, err := range refs.List(ctx, repo, Branches) {
 		if err != nil {
 			return err
 		}
@@ -150,21 +173,21 @@ func invalid(format string, args ...any) error {
 
 // Uncommitted is the answer for an error of Commit.
 func Uncommitted(err error) error {
-	var refused *Refused
-	var action *git.ActionError
-	var object *git.RefusedObjectError
+	var refused *RefusedError
+	var action *edit.ActionError
+	var rejected *edit.RefusedObjectError
 	switch {
 	case errors.As(err, &refused):
 		return endpoint.Forbidden(refused.Reason)
 	case errors.As(err, &action):
 		return undone(action)
-	case errors.As(err, &object):
-		return invalid("%s", object.Error())
-	case errors.Is(err, git.ErrRefMoved):
+	case errors.As(err, &rejected):
+		return invalid("%s", rejected.Error())
+	case errors.Is(err, refs.ErrMoved):
 		return invalid("The branch has changed in the meantime. Please refresh and try again.")
-	case errors.Is(err, git.ErrRefInTheWay):
+	case errors.Is(err, refs.ErrInTheWay):
 		return invalid("Another branch is in the way")
-	case errors.Is(err, git.ErrCommitTooLarge):
+	case errors.Is(err, edit.ErrTooLarge):
 		return endpoint.Message(http.StatusRequestEntityTooLarge, "413 Request Entity Too Large")
 	case Missing(err):
 		return endpoint.NotFound("Repository")
@@ -173,17 +196,17 @@ func Uncommitted(err error) error {
 }
 
 // undone is the answer for an action that cannot be done.
-func undone(a *git.ActionError) error {
+func undone(a *edit.ActionError) error {
 	switch {
-	case errors.Is(a, git.ErrFileExists):
+	case errors.Is(a, edit.ErrFileExists):
 		return invalid("A file with this name already exists")
-	case errors.Is(a, git.ErrFileNotFound):
+	case errors.Is(a, edit.ErrFileNotFound):
 		return invalid("A file with this name doesn't exist")
-	case errors.Is(a, git.ErrDirectoryExists):
+	case errors.Is(a, edit.ErrDirectoryExists):
 		return invalid("A directory with this name already exists")
-	case errors.Is(a, git.ErrNotDirectory):
+	case errors.Is(a, edit.ErrNotDirectory):
 		return invalid("A file is in the place of a directory: %s", a.Path)
-	case errors.Is(a, git.ErrFileChanged):
+	case errors.Is(a, edit.ErrFileChanged):
 		return invalid("The file has changed since you started editing it: %s", a.Path)
 	default:
 		return invalid("invalid path: '%.300s'", a.Path)

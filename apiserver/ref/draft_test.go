@@ -18,19 +18,20 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/edit"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// desk is a forge that takes drafts, which its family hands on: a public project web that protects branches, and one that is empty.
-// Mary is a Maintainer, dora a Developer.
+// desk is a forge with an endpoint that commits drafts. It has the public projects web, which has protected branches, and empty. Mary is a
+// Maintainer, dora a Developer.
 type desk struct {
 	*familytest.Forge
 
 	repos  *repository.Repositories
 	web    *git.Repository
 	client *gittest.Client // in the repository of web
-	writer *Writer
+	writer *Updater
 
 	mu     sync.Mutex
 	pushed []types.NamespacedName
@@ -75,7 +76,7 @@ func newDesk(t *testing.T, c *gittest.Client) *desk {
 	d := &desk{Forge: f, repos: familytest.Repositories(t, f.Catalog)}
 	d.web = familytest.Push(t, d.repos, web, c)
 	d.client = &gittest.Client{Dir: d.web.Dir()}
-	d.writer = NewWriter(f.Guard, f.Catalog, d.repos, func(p types.NamespacedName) {
+	d.writer = NewUpdater(f.Guard, f.Catalog, d.repos, func(p types.NamespacedName) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.pushed = append(d.pushed, p)
@@ -99,7 +100,7 @@ func (d *desk) take(ctx context.Context, s auth.Project, r *draftRequest) (none 
 	id, err := d.writer.Commit(ctx, s, repo, Draft{
 		Branch: r.Branch, StartBranch: r.StartBranch, StartCommit: r.StartCommit, Force: r.Force,
 		AuthorName: r.AuthorName, Message: "Say more", When: d.Clock.Now(),
-		Actions: []git.Action{{Kind: git.ActionKind(r.Action), Path: r.Path, Content: []byte(r.Content)}},
+		Actions: []edit.Action{{Kind: edit.ActionKind(r.Action), Path: r.Path, Content: []byte(r.Content)}},
 	})
 	if err != nil {
 		return none, Uncommitted(err)
@@ -107,7 +108,7 @@ func (d *desk) take(ctx context.Context, s auth.Project, r *draftRequest) (none 
 	return made{id}, nil
 }
 
-// draft sends one, and returns the id of the commit or, where there is none, the answer.
+// draft sends a draft, and returns the id of the commit or, if it is refused, the answer.
 func (d *desk) draft(t *testing.T, who, project, body string) string {
 	t.Helper()
 	answer := d.As(who, "POST /projects/"+project+"/drafts", body)
@@ -117,7 +118,7 @@ func (d *desk) draft(t *testing.T, who, project, body string) string {
 	return answer.String()
 }
 
-// history has the branches main, free at the commit before, and owned.
+// history creates a repository with three commits: owned is at the first, free at the second and main at the third.
 func history(t *testing.T) *gittest.Client {
 	t.Helper()
 	c := gittest.New(t, "sha1")
@@ -129,7 +130,7 @@ func history(t *testing.T) *gittest.Client {
 	return c
 }
 
-func TestADraftBecomesTheCommitOfItsCaller(t *testing.T) {
+func TestCommit_hasItsCallerAsAuthor(t *testing.T) {
 	d := newDesk(t, history(t))
 	main, free := d.client.Git(t, "rev-parse", "main"), d.client.Git(t, "rev-parse", "free")
 	id := d.draft(t, "dora", "20", `{"branch":"free","content":"3"}`)
@@ -161,7 +162,7 @@ func TestADraftBecomesTheCommitOfItsCaller(t *testing.T) {
 	d.client.Git(t, "fsck", "--strict")
 }
 
-func TestADraftIsDecidedOnAsAPush(t *testing.T) {
+func TestCommit_isAuthorizedLikePush(t *testing.T) {
 	d := newDesk(t, history(t))
 	before := d.client.Git(t, "show-ref")
 	owned := `{"action":"create","path":"owned/x","branch":"owned"`
@@ -196,7 +197,7 @@ func TestADraftIsDecidedOnAsAPush(t *testing.T) {
 	}
 }
 
-func TestADraftThatCannotBeIsRefused(t *testing.T) {
+func TestCommit_refusesInvalidDrafts(t *testing.T) {
 	d := newDesk(t, history(t))
 	before := d.client.Git(t, "show-ref")
 	const onBranch = `400 {"message":"You can only create or edit files when you are on a branch"}`
@@ -230,7 +231,7 @@ func TestADraftThatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheFirstCommitOfARepositoryFollowsNone(t *testing.T) {
+func TestCommit_hasNoParentInEmptyRepository(t *testing.T) {
 	d := newDesk(t, history(t))
 	if got := d.draft(t, "dora", "21", `{"branch":"dev","action":"create","start_sha":"`+strings.Repeat("1", 40)+`"}`); !strings.HasPrefix(got, "400 ") {
 		t.Errorf("from nowhere: %s", got)
@@ -253,7 +254,7 @@ func TestTheFirstCommitOfARepositoryFollowsNone(t *testing.T) {
 	}
 }
 
-func TestOfDraftsAtTheSameTimeNoneIsLost(t *testing.T) {
+func TestCommit_losesNoConcurrentDrafts(t *testing.T) {
 	d := newDesk(t, history(t))
 	var wait sync.WaitGroup
 	answers := make([]string, 16)

@@ -10,12 +10,13 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
 )
 
 // SetHead makes HEAD name the default branch that a project declares, as its controller does a little later. Where there is no
 // repository, or it takes no changes at the moment, that is left to the controller.
-func (w *Writer) SetHead(ctx context.Context, p *v1alpha1.Project) error {
-	repo, err := w.repositories.Of(ctx, p)
+func (u *Updater) SetHead(ctx context.Context, p *v1alpha1.Project) error {
+	repo, err := u.repositories.Of(ctx, p)
 	if err == nil {
 		err = repo.Check()
 	}
@@ -33,14 +34,19 @@ func (w *Writer) SetHead(ctx context.Context, p *v1alpha1.Project) error {
 		return err
 	}
 	defer end()
-	if err := repo.SetHead(ctx, p.Spec.DefaultBranch); err != nil {
+	if err := refs.SetHead(ctx, repo, p.Spec.DefaultBranch); err != nil {
 		return fmt.Errorf("setting the default branch: %w", err)
 	}
-	w.pushed(client.ObjectKeyFromObject(p))
+	u.pushed(client.ObjectKeyFromObject(p))
 	return nil
 }
 
 // Empty reports whether a project has no branch at the moment.
-func (w *Writer) Empty(ctx context.Context, p *v1alpha1.Project) (bool, error) {
-	return w.repositories.Empty(ctx, p)
+func (u *Updater) Empty(ctx context.Context, p *v1alpha1.Project) (bool, error) {
+	return u.repositories.Empty(ctx, p)
+}
+
+// Commits returns the number of commits of a project's default branch.
+func (u *Updater) Commits(ctx context.Context, p *v1alpha1.Project) (int, error) {
+	return u.repositories.Commits(ctx, p)
 }

@@ -7,9 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/commit"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -20,19 +23,19 @@ const (
 )
 
 // Name is the name of a branch or tag without its prefix.
-func Name(r git.Ref) string {
+func Name(r refs.Ref) string {
 	_, name, _ := strings.Cut(strings.TrimPrefix(r.Name, "refs/"), "/")
 	return strings.ToValidUTF8(name, "\uFFFD")
 }
 
 // IsBranchName reports whether a new branch may have a name: one of the form of an object id would hide the object, or be hidden.
 func IsBranchName(name string) bool {
-	return name != "HEAD" && !git.IsObjectID(name) && git.CheckRefName(Branches+name) == nil
+	return name != "HEAD" && !object.IsID(name) && object.CheckRefName(Branches+name) == nil
 }
 
 // Missing reports whether an error says that something does not exist: a ref, an object, or the whole repository.
 func Missing(err error) bool {
-	for _, kind := range []error{git.ErrRefNotFound, git.ErrObjectNotFound, git.ErrNotFound, repository.ErrNoStorage} {
+	for _, kind := range []error{refs.ErrNotFound, git.ErrObjectNotFound, git.ErrNotFound, repository.ErrNoStorage} {
 		if errors.Is(err, kind) {
 			return true
 		}
@@ -40,15 +43,33 @@ func Missing(err error) bool {
 	return false
 }
 
+// Find returns the ref with a full name in the repository of a project. If only the ref is missing, it returns the repository and
+// refs.ErrNotFound. See Missing for the other errors.
+func Find(
+	ctx context.Context, all *repository.Repositories, p *v1alpha1.Project, name string,
+) (repo *git.Repository, found refs.Ref, err error) {
+	if repo, err = all.Of(ctx, p); err != nil {
+		return nil, found, err
+	}
+	objects, err := repo.Objects(ctx, name)
+	if err == nil && objects[0].ID == "" {
+		err = refs.ErrNotFound
+	}
+	if err != nil {
+		return repo, found, err
+	}
+	return repo, refs.Ref{Name: name, Object: objects[0].ID, Type: objects[0].Type}, nil
+}
+
 // Search returns what tells the refs whose names contain a text, in whatever case. With ^ before it they begin with it, and with $
 // behind it they end with it. It is nil for all refs.
-func Search(text string) func(git.Ref) bool {
+func Search(text string) func(refs.Ref) bool {
 	if text == "" {
 		return nil
 	}
 	text, first := strings.CutPrefix(strings.ToLower(text), "^")
 	text, last := strings.CutSuffix(text, "$")
-	return func(r git.Ref) bool {
+	return func(r refs.Ref) bool {
 		name := strings.ToLower(Name(r))
 		switch {
 		case first && last:
@@ -72,11 +93,11 @@ type Paging struct {
 
 // Page cuts the page that is asked for out of the refs that match: all where match is nil. Where they are in the order of their names,
 // the last one of the page before may be gone by now; compare is that order, and nil for any other.
-func Page(p Paging, all []git.Ref, match func(git.Ref) bool, compare func(a, b string) int) (none endpoint.List[git.Ref], err error) {
+func Page(p Paging, all []refs.Ref, match func(refs.Ref) bool, compare func(a, b string) int) (none endpoint.List[refs.Ref], err error) {
 	if match == nil {
-		match = func(git.Ref) bool { return true }
+		match = func(refs.Ref) bool { return true }
 	}
-	same := func(r git.Ref) git.Ref { return r }
+	same := func(r refs.Ref) refs.Ref { return r }
 	skip, size := p.Window()
 	if p.Pagination != "keyset" {
 		rows, total := cut(all, match, skip, size)
@@ -86,9 +107,9 @@ func Page(p Paging, all []git.Ref, match func(git.Ref) bool, compare func(a, b s
 	switch {
 	case p.PageToken == "":
 	case compare != nil:
-		match = func(r git.Ref) bool { return compare(Name(r), p.PageToken) > 0 && matched(r) }
+		match = func(r refs.Ref) bool { return compare(Name(r), p.PageToken) > 0 && matched(r) }
 	default:
-		i := slices.IndexFunc(all, func(r git.Ref) bool { return Name(r) == p.PageToken && matched(r) })
+		i := slices.IndexFunc(all, func(r refs.Ref) bool { return Name(r) == p.PageToken && matched(r) })
 		if i < 0 {
 			return none, endpoint.Parameters("page_token is invalid")
 		}
@@ -100,7 +121,7 @@ func Page(p Paging, all []git.Ref, match func(git.Ref) bool, compare func(a, b s
 
 // cut returns so many of the refs that match, without the first ones, and how many match. There may be very many, so none of the others
 // is held for a request.
-func cut(all []git.Ref, match func(git.Ref) bool, skip, size int) (rows []git.Ref, total int) {
+func cut(all []refs.Ref, match func(refs.Ref) bool, skip, size int) (rows []refs.Ref, total int) {
 	for _, r := range all {
 		if !match(r) {
 			continue

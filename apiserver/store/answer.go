@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
@@ -13,8 +12,8 @@ import (
 // value first.
 func answer(err error, what string) error {
 	var invalid *declare.InvalidError
-	var forbidden *declare.RefusedError
-	if refused := refusal.TooMany(err); refused != nil {
+	var forbidden *refusedError
+	if refused := tooMany(err); refused != nil {
 		return refused
 	}
 	switch {

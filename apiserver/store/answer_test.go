@@ -11,10 +11,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
-func TestAnswer_explainsWhatIsNotWritten(t *testing.T) {
+func TestAnswer_returnsStatusOfFailedWrites(t *testing.T) {
 	g := NewWithT(t)
 	for status, err := range map[int]error{
-		422: &declare.InvalidError{Reason: "spec.path: too long"}, 403: &declare.RefusedError{}, 404: fmt.Errorf("updating: %w", declare.ErrGone),
+		422: &declare.InvalidError{Reason: "spec.path: too long"}, 403: &refusedError{}, 404: fmt.Errorf("updating: %w", declare.ErrGone),
 		409: declare.ErrContended, 412: declare.ErrChanged,
 	} {
 		var said *endpoint.Error

@@ -18,7 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/users"
 )
 
-// publicKey was generated for this test; its private key does not exist any more.
+// publicKey was generated for this test; its private key no longer exists.
 const publicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIiPXSRZ2AeMBfIMp5PjfANcw7nyQFIOFQY8jNfG1q0l"
 
 // newForge returns a forge whose objects were all created in the first minute of 2026.
@@ -40,17 +40,17 @@ func newForge(t *testing.T) *familytest.Forge {
 		},
 	)
 	return f.Serve(
-		users.New(f.Catalog, f.Writer, familytest.WebURL, "home").Table(),
-		accesstokens.New(f.Catalog, f.Writer, f.Clock).Table(),
+		users.New(f.Catalog, f.Guard, f.Writer, familytest.WebURL, "home").Table(),
+		accesstokens.New(f.Catalog, f.Writer, f.Uses, f.Clock).Table(),
 		groups.New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table(),
-		projects.New(f.Catalog, f.Guard, f.Writer, f.RefWriter(), f.Clock, familytest.WebURL, "home").Table(),
-		members.New(f.Catalog, f.Writer, f.Clock, familytest.WebURL).Table(),
+		projects.New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, familytest.WebURL, "home").Table(),
+		members.New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL).Table(),
 		deploykeys.New(f.Catalog, f.Writer, f.Guard).Table(),
 		protectedbranches.New(f.Catalog, f.Writer, f.IDs, f.Guard).Table(),
 	)
 }
 
-func TestARecordIsRemovedUnlessItWasChangedMeanwhile(t *testing.T) {
+func TestDelete_refusesIfRecordWasChangedSince(t *testing.T) {
 	before := time.Date(2025, 12, 31, 0, 0, 0, 0, time.UTC).Format(http.TimeFormat)
 	after := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC).Format(http.TimeFormat)
 	for request, success := range map[string]int{
@@ -75,7 +75,7 @@ func TestARecordIsRemovedUnlessItWasChangedMeanwhile(t *testing.T) {
 	}
 }
 
-func TestThatATokenIsRevokedDependsOnNothing(t *testing.T) {
+func TestRevokeToken_ignoresIfUnmodifiedSince(t *testing.T) {
 	for _, request := range []string{"DELETE /personal_access_tokens/self", "DELETE /personal_access_tokens/1002"} {
 		f := newForge(t)
 		f.Header = http.Header{"If-Unmodified-Since": {time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC).Format(http.TimeFormat)}}

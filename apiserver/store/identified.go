@@ -28,7 +28,7 @@ type Identified[T v1alpha1.Identified] struct {
 }
 
 // ByID returns a store of a project's own objects.
-func ByID[T v1alpha1.Identified](w Writer, c *catalog.Catalog, own Own[T]) Identified[T] {
+func ByID[T v1alpha1.Identified](b Backend, c *catalog.Catalog, own Own[T]) Identified[T] {
 	find := func(ctx context.Context, of auth.Subject, id int64) (found T, err error) {
 		all, err := own(ctx, c, of.Scope)
 		if err != nil {
@@ -36,7 +36,7 @@ func ByID[T v1alpha1.Identified](w Writer, c *catalog.Catalog, own Own[T]) Ident
 		}
 		return catalog.WithID(ctx, c, all, id)
 	}
-	return Identified[T]{New(w, find), c, own}
+	return Identified[T]{New(b, find), c, own}
 }
 
 // Named is Store.Named.

@@ -49,7 +49,7 @@ func newShop(t *testing.T, policy v1alpha1.RESTWrites) *shop {
 	return &shop{f, store.ByID(f.Writer, f.Catalog, catalog.In[*v1alpha1.Badge]).Named("", "Badge"), auth.Subject{Scope: scope}}
 }
 
-// write calls a method that writes, for the badge with an id.
+// write calls the method for a verb, for the badge with an id.
 func (s *shop) write(ctx context.Context, verb string, id int64) error {
 	rename := func(b *v1alpha1.Badge) error {
 		b.Spec.Name = "renamed"
@@ -60,7 +60,7 @@ func (s *shop) write(ctx context.Context, verb string, id int64) error {
 	case "create":
 		b := badge("made", "web", 0)
 		b.Spec.ProjectRef = &v1alpha1.Reference{Name: "web", UID: string(s.web.Scope.Project.UID)}
-		err = s.badges.Create(ctx, s.web, b)
+		err = s.badges.Create(ctx, b)
 	case "update":
 		_, err = s.badges.Update(ctx, s.web, id, rename)
 	case "act":
@@ -83,7 +83,7 @@ func status(err error) int {
 	}
 }
 
-func TestStore_writesWhatIsTheProjectsOwn(t *testing.T) {
+func TestStore_writesOnlyObjectsOfItsProject(t *testing.T) {
 	for _, verb := range []string{"update", "act", "delete"} {
 		for id, want := range map[int64]int{30: 0, 40: 404, 50: 404, 0: 404} {
 			if got := status(newShop(t, v1alpha1.RESTWritesAllow).write(t.Context(), verb, id)); got != want {
@@ -93,7 +93,7 @@ func TestStore_writesWhatIsTheProjectsOwn(t *testing.T) {
 	}
 }
 
-func TestStore_asksTheProjectWhetherItTakesWrites(t *testing.T) {
+func TestStore_refusesIfProjectRefusesWrites(t *testing.T) {
 	for verb, want := range map[string]int{"create": 403, "update": 403, "delete": 403, "act": 0} {
 		s := newShop(t, v1alpha1.RESTWritesRefuse)
 		writes := 0
@@ -104,12 +104,12 @@ func TestStore_asksTheProjectWhetherItTakesWrites(t *testing.T) {
 	}
 }
 
-func TestStore_takesBackWhatCannotBeCompleted(t *testing.T) {
+func TestCreate_deletesObjectThatCannotBeCompleted(t *testing.T) {
 	s := newShop(t, v1alpha1.RESTWritesAllow)
 	b := badge("made", "web", 0)
 	b.Spec.ProjectRef = &v1alpha1.Reference{Name: "web", UID: string(s.web.Scope.Project.UID)}
 	broken := errors.New("broken")
-	err := s.badges.Create(t.Context(), s.web, b, func(context.Context, store.Unasked) error { return broken })
+	err := s.badges.Create(t.Context(), b, func(context.Context, store.Unasked) error { return broken })
 	if !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
@@ -118,7 +118,7 @@ func TestStore_takesBackWhatCannotBeCompleted(t *testing.T) {
 	}
 }
 
-func TestStore_says404InTheNameOfTheKind(t *testing.T) {
+func TestStore_namesTheKindIn404(t *testing.T) {
 	s := newShop(t, v1alpha1.RESTWritesAllow)
 	for verb, want := range map[string]string{"update": `404 {"message":"404 Not found"}`, "delete": `404 {"message":"404 Badge Not Found"}`} {
 		if err := s.write(t.Context(), verb, 50); err == nil || err.Error() != want {
@@ -127,7 +127,7 @@ func TestStore_says404InTheNameOfTheKind(t *testing.T) {
 	}
 }
 
-func TestIdentified_listsWhatHasAnIDByIt(t *testing.T) {
+func TestIdentified_listsObjectsWithIDsInOrder(t *testing.T) {
 	s := newShop(t, v1alpha1.RESTWritesAllow)
 	all, err := s.badges.List(t.Context(), s.web)
 	if err != nil || len(all) != 2 || all[0].RESTID() != 30 || all[1].RESTID() != 31 {
@@ -135,7 +135,7 @@ func TestIdentified_listsWhatHasAnIDByIt(t *testing.T) {
 	}
 }
 
-func TestKnown_leavesOutWhatHasNoIDOrIsNotWanted(t *testing.T) {
+func TestKnown_omitsObjectsWithoutIDAndUnwantedOnes(t *testing.T) {
 	all := func() []*v1alpha1.Badge {
 		return []*v1alpha1.Badge{badge("b", "web", 31), badge("new", "web", 0), badge("a", "web", 30)}
 	}

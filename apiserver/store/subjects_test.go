@@ -10,7 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/store"
 )
 
-func TestGroups_findsTheGroupThatARequestIsAbout(t *testing.T) {
+func TestGroups_findsGroupOfRequest(t *testing.T) {
 	s := newShop(t, v1alpha1.RESTWritesAllow)
 	above := auth.Subject{Scope: s.web.Scope}
 	above.Scope.Project = nil
@@ -20,7 +20,7 @@ func TestGroups_findsTheGroupThatARequestIsAbout(t *testing.T) {
 	}
 }
 
-func TestProjects_asksAProjectWhetherItTakesWritesItself(t *testing.T) {
+func TestProjects_refuseIfProjectRefusesWrites(t *testing.T) {
 	for policy, want := range map[v1alpha1.RESTWrites]int{v1alpha1.RESTWritesAllow: 0, v1alpha1.RESTWritesRefuse: 403} {
 		for verb, write := range map[string]func(s *shop) error{
 			"update": func(s *shop) error {

@@ -6,7 +6,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
@@ -27,10 +26,10 @@ type Unasked interface {
 	Discard(ctx context.Context, objects ...client.Object) error
 }
 
-// UpdateUnasked makes a change to an object that follows from a caller's change elsewhere, and returns the object. An object that its
-// project protects from REST callers, or that is gone, stays as it is.
-func (s *Store[K, T]) UpdateUnasked(ctx context.Context, in catalog.Scope, found T, change func(T) error) (T, error) {
-	if err := s.allow(ctx, in, found); err != nil {
+// UpdateUnasked makes a change to an object that follows from a caller's change elsewhere, and returns the object. An object that restWrites
+// protects from REST callers, or that is gone, stays as it is.
+func (s *Store[K, T]) UpdateUnasked(ctx context.Context, found T, change func(T) error) (T, error) {
+	if err := s.policy.allow(ctx, found); err != nil {
 		return found, s.unlessKept(err)
 	}
 	obj, err := s.changed(ctx, found, change)
@@ -41,8 +40,8 @@ func (s *Store[K, T]) UpdateUnasked(ctx context.Context, in catalog.Scope, found
 }
 
 // DeleteUnasked is UpdateUnasked for a removal.
-func (s *Store[K, T]) DeleteUnasked(ctx context.Context, in catalog.Scope, found T) error {
-	err := s.allow(ctx, in, found)
+func (s *Store[K, T]) DeleteUnasked(ctx context.Context, found T) error {
+	err := s.policy.allow(ctx, found)
 	if err == nil {
 		err = s.writer.Delete(ctx, found.DeepCopyObject().(T))
 	}
@@ -56,10 +55,10 @@ func (s *Store[K, T]) SweepUnasked(ctx context.Context, found T) (gone bool, err
 	return gone, answer(err, s.missing)
 }
 
-// CheckUnasked returns an error if the project protects an object from REST callers, for operations that must be done completely or not at
+// CheckUnasked returns an error if restWrites protects an object from REST callers, for operations that must be done completely or not at
 // all.
-func (s *Store[K, T]) CheckUnasked(ctx context.Context, in catalog.Scope, found T) error {
-	return answer(s.allow(ctx, in, found), s.missing)
+func (s *Store[K, T]) CheckUnasked(ctx context.Context, found T) error {
+	return answer(s.policy.allow(ctx, found), s.missing)
 }
 
 // EnsureUnasked creates an object that a caller needs for their request, unless it exists, and reads it in either case. It then calls then.
@@ -73,9 +72,9 @@ func (s *Store[K, T]) EnsureUnasked(ctx context.Context, obj T, then ...Then) er
 	return answer(err, s.missing)
 }
 
-// unlessKept returns the answer to an error, or nil if the object stays as it is because its project protects it or because it is gone.
+// unlessKept returns the answer to an error, or nil if the object stays as it is because restWrites protects it or because it is gone.
 func (s *Store[K, T]) unlessKept(err error) error {
-	if errors.Is(err, declare.ErrGone) || errors.As(err, new(*declare.RefusedError)) {
+	if errors.Is(err, declare.ErrGone) || errors.As(err, new(*refusedError)) {
 		return nil
 	}
 	return answer(err, s.missing)

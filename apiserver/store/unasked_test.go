@@ -29,7 +29,7 @@ func (s *shop) stored(t *testing.T, name string) *v1alpha1.Badge {
 	return b
 }
 
-func TestStore_leavesAloneWhatNobodyAskedForAndMayNotBeChanged(t *testing.T) {
+func TestUnasked_skipsObjectsThatCannotBeChanged(t *testing.T) {
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Badge"}, "a", nil)
 	for name, tt := range map[string]struct {
 		policy v1alpha1.RESTWrites
@@ -44,7 +44,7 @@ func TestStore_leavesAloneWhatNobodyAskedForAndMayNotBeChanged(t *testing.T) {
 	} {
 		for verb, write := range map[string]func(s *shop, b *v1alpha1.Badge) error{
 			"update": func(s *shop, b *v1alpha1.Badge) error {
-				got, err := s.badges.UpdateUnasked(t.Context(), s.web.Scope, b, func(b *v1alpha1.Badge) error {
+				got, err := s.badges.UpdateUnasked(t.Context(), b, func(b *v1alpha1.Badge) error {
 					b.Spec.Name = "renamed"
 					return nil
 				})
@@ -53,7 +53,7 @@ func TestStore_leavesAloneWhatNobodyAskedForAndMayNotBeChanged(t *testing.T) {
 				}
 				return err
 			},
-			"delete": func(s *shop, b *v1alpha1.Badge) error { return s.badges.DeleteUnasked(t.Context(), s.web.Scope, b) },
+			"delete": func(s *shop, b *v1alpha1.Badge) error { return s.badges.DeleteUnasked(t.Context(), b) },
 		} {
 			s := newShop(t, tt.policy)
 			writes := 0
@@ -65,14 +65,14 @@ func TestStore_leavesAloneWhatNobodyAskedForAndMayNotBeChanged(t *testing.T) {
 	}
 }
 
-func TestStore_saysBeforeTheFirstWriteWhatItWouldRefuse(t *testing.T) {
+func TestCheck_refusesBeforeTheFirstWrite(t *testing.T) {
 	for policy, want := range map[v1alpha1.RESTWrites]int{v1alpha1.RESTWritesAllow: 0, v1alpha1.RESTWritesRefuse: 403} {
 		s := newShop(t, policy)
 		s.Before = func(verb string, o client.Object) error { return fmt.Errorf("%s of %s", verb, o.GetName()) }
 		if err := s.badges.Check(t.Context(), s.web, 30); status(err) != want {
 			t.Errorf("%s: got %v", policy, err)
 		}
-		if err := s.badges.CheckUnasked(t.Context(), s.web.Scope, s.stored(t, "a")); status(err) != want {
+		if err := s.badges.CheckUnasked(t.Context(), s.stored(t, "a")); status(err) != want {
 			t.Errorf("%s, unasked: got %v", policy, err)
 		}
 	}
@@ -82,23 +82,23 @@ func TestStore_saysBeforeTheFirstWriteWhatItWouldRefuse(t *testing.T) {
 	}
 }
 
-func TestStore_makesOneOfWhatStandsForTheSame(t *testing.T) {
+func TestCreateUnique_refusesDuplicates(t *testing.T) {
 	s := newShop(t, v1alpha1.RESTWritesAllow)
 	unique := func(link string) error {
 		b := badge("", "web", 0)
 		b.Spec.LinkURL, b.Spec.ProjectRef.UID = link, string(s.web.Scope.Project.UID)
-		return s.badges.CreateUnique(t.Context(), s.web, b, func(holder *v1alpha1.Badge) bool { return holder.Spec.LinkURL == link }, []string{link})
+		return s.badges.CreateUnique(t.Context(), b, func(holder *v1alpha1.Badge) bool { return holder.Spec.LinkURL == link }, []string{link})
 	}
 	if first, second := unique("https://b.example"), unique("https://b.example"); first != nil || !errors.Is(second, store.ErrExists) {
 		t.Errorf("got %v, then %v", first, second)
 	}
-	s.web.Scope.Project.Spec.RESTWrites = v1alpha1.RESTWritesRefuse
+	s = newShop(t, v1alpha1.RESTWritesRefuse)
 	if err := unique("https://c.example"); status(err) != 403 {
 		t.Errorf("where changes are refused: got %v", err)
 	}
 }
 
-func TestStore_completesWhatIsThereAlready(t *testing.T) {
+func TestEnsureUnasked_completesExistingObject(t *testing.T) {
 	s := newShop(t, v1alpha1.RESTWritesAllow)
 	for _, name := range []string{"a", "made", "made"} {
 		b, completed := badge(name, "web", 0), false
@@ -113,7 +113,7 @@ func TestStore_completesWhatIsThereAlready(t *testing.T) {
 	}
 }
 
-func TestStore_replacesOneByAnotherOrKeepsIt(t *testing.T) {
+func TestReplace_createsSuccessorUnlessUpdateFails(t *testing.T) {
 	s := newShop(t, v1alpha1.RESTWritesAllow)
 	over := errors.New("it is over already")
 	for _, tt := range []struct {
@@ -133,7 +133,7 @@ func TestStore_replacesOneByAnotherOrKeepsIt(t *testing.T) {
 	}
 }
 
-// notes records who wrote objects over REST.
+// notes returns objects that look as if a GitOps tool had created them, except the object made, which looks as if it was created over REST.
 type notes struct {
 	client.Reader
 	made string
@@ -145,11 +145,11 @@ func (n notes) Get(ctx context.Context, key client.ObjectKey, o client.Object, o
 		manager = string(declare.FieldOwner)
 	}
 	err := n.Reader.Get(ctx, key, o, opts...)
-	o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}})
+	o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:title":{}}}`)}})
 	return err
 }
 
-func TestStore_sweepsWhatWasMadeOverRESTAlone(t *testing.T) {
+func TestSweepUnasked_deletesOnlyObjectsCreatedOverREST(t *testing.T) {
 	s := newShop(t, v1alpha1.RESTWritesAllow)
 	all := store.ByID(s.WriterReading(notes{s.Client, "b"}), s.Catalog, catalog.In[*v1alpha1.Badge])
 	for name, want := range map[string]bool{"a": false, "b": true} {

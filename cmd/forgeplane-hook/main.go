@@ -1,5 +1,5 @@
-// Command forgeplane-hook is the Git hook of Forgeplane. Git runs it by the name of the hook, of which it knows
-// pre-receive. It only speaks for the server that has started git: see package hook.
+// Command forgeplane-hook is the Git hook of Forgeplane. Git runs it by the name of the hook, and it supports pre-receive. It only talks to the
+// server that has started git: see package hook.
 package main
 
 import (

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestMain is the command itself when the tests run it.
+// TestMain runs the command itself if a test has started this program.
 func TestMain(m *testing.M) {
 	if os.Getenv("FORGEPLANE_HOOK_TEST") != "" {
 		main()
@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestTheNameDecidesWhatItIs(t *testing.T) {
+func TestHook_isChosenByTheNameOfTheProgram(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -18,6 +19,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/internal/registry"
+	"github.com/forgeplane/forgeplane/internal/registry/record"
+	"github.com/forgeplane/forgeplane/internal/retained"
+	"github.com/forgeplane/forgeplane/internal/storagemove"
 	"github.com/forgeplane/forgeplane/internal/subscription"
 	"github.com/forgeplane/forgeplane/internal/sweep"
 	"github.com/forgeplane/forgeplane/internal/tokenuse"
@@ -27,11 +32,11 @@ import (
 // activityEnv is the environment variable with the URL of the activity database.
 const activityEnv = "FORGEPLANE_ACTIVITY_DATABASE"
 
-// activityDatabase says where the activity database is.
+// activityDatabase is the location of the activity database.
 type activityDatabase struct {
 	// path is the path of a SQLite file.
 	path string
-	// urlFile holds the URL of a PostgreSQL database; its password must not be read from the arguments of the process.
+	// urlFile is a file with the URL of a PostgreSQL database, whose password must not be among the arguments of the process.
 	urlFile string
 }
 
@@ -42,7 +47,7 @@ func (a *activityDatabase) bind(f *pflag.FlagSet) {
 		"file with the URL of a PostgreSQL database as the activity database, as in postgres://user:password@host/database; by default the URL is in the environment variable "+activityEnv)
 }
 
-// name is what the database is opened by. A process that is alone may have it in a file.
+// name returns the name by which the database is opened. A single process can use a file.
 func (a *activityDatabase) name(alone bool) (string, error) {
 	if strings.Contains(a.path, "://") {
 		return "", fmt.Errorf("--activity-database must be the path of a file: everybody on the machine can read the password of a URL there; write the URL into a file for --activity-database-file, or into the environment variable %s", activityEnv)
@@ -62,7 +67,7 @@ func (a *activityDatabase) name(alone bool) (string, error) {
 	case text != "":
 		return text, nil
 	case !alone:
-		return "", fmt.Errorf("several processes share the activity database, which requires PostgreSQL: set its URL with --activity-database-file or the environment variable %s, or run a single process of \"forgeplane all\" without --leader-elect", activityEnv)
+		return "", fmt.Errorf("several processes share the activity database, which requires PostgreSQL: set its URL with --activity-database-file or the environment variable %s, or run a single process of \"forgeplane all\" without --leader-elect and --registry=separate", activityEnv)
 	case a.path == "":
 		return "", errors.New("--activity-database must name a file")
 	default:
@@ -70,41 +75,57 @@ func (a *activityDatabase) name(alone bool) (string, error) {
 	}
 }
 
-// activity is what the activity database is opened by.
-func (o *options) activity() (string, error) {
-	// In development all processes are on one machine, where they can share a file.
-	return o.activityDatabase.name(o.development || o.single && !o.leaderElect)
+// activityName returns the name by which the activity database is opened.
+func (o *options) activityName() (string, error) {
+	// In development, all processes are on one machine, where they can share a file.
+	return o.activityDatabase.name(o.development || o.single() && !o.leaderElect)
 }
 
-// activity is what happens in the forge: a database, and the aggregates in it.
+// activity is the record of what happens in the forge: a database, and its aggregates.
 type activity struct {
 	database      *database.DB
 	subscriptions *subscription.Store
 	uses          *tokenuse.Store
 	written       *watermark.Written
+	moves         *storagemove.History
+	containers    *record.Store
 }
 
-// openActivity opens the activity database; the caller closes it. It is here that an aggregate is added.
-func openActivity(ctx context.Context, o *options, c clock.PassiveClock) (a activity, err error) {
-	name, err := o.activity()
+// openActivity opens the activity database of a process.
+func (o *options) openActivity(ctx context.Context) (activity, error) {
+	name, err := o.activityName()
 	if err != nil {
-		return a, err
+		return activity{}, err
 	}
-	a.database, err = database.Open(ctx, name, subscription.Migrations(), tokenuse.Migrations(), watermark.Migrations(), job.Migrations())
+	return openActivity(ctx, name, clock.RealClock{})
+}
+
+// openActivity opens the activity database with a name. The caller closes it. New aggregates are added here.
+func openActivity(ctx context.Context, name string, c clock.PassiveClock) (a activity, err error) {
+	a.database, err = database.Open(ctx, name, subscription.Migrations(), tokenuse.Migrations(), watermark.Migrations(), job.Migrations(),
+		storagemove.Migrations(), record.Migrations())
 	if err != nil {
 		return a, err
 	}
 	a.subscriptions, a.uses, a.written = subscription.New(a.database, c), tokenuse.New(a.database), watermark.NewWritten(a.database, c)
+	a.moves, a.containers = storagemove.NewHistory(a.database), record.New(a.database, c)
 	return a, nil
 }
 
-// addSweeper adds to mgr what removes the activity of objects that are gone.
+// addSweeper adds to mgr the sweeper that removes the activity of objects that are gone.
 func addSweeper(mgr ctrl.Manager, s shared) error {
-	sweeper := sweep.New([]sweep.Objects{
+	swept := []sweep.Objects{
 		{Kind: subscription.KindUser, Having: known[*v1alpha1.User](s.catalog), Rows: s.subscriptions.Users()},
 		{Kind: subscription.KindLabel, Having: known[*v1alpha1.Label](s.catalog), Rows: s.subscriptions.Subjects()},
+		{Kind: tokenuse.KindAccessToken, Having: known[*v1alpha1.AccessToken](s.catalog), Rows: s.uses.Subjects()},
+		{Kind: tokenuse.KindBotToken, Having: known[*v1alpha1.BotToken](s.catalog), Rows: s.uses.Subjects()},
 		{Kind: tokenuse.KindTriggerToken, Having: known[*v1alpha1.TriggerToken](s.catalog), Rows: s.uses.Subjects()},
-	}, s.written.Forget, clock.RealClock{}, mgr.GetLogger().WithName("activity"))
+	}
+	if s.registry != nil {
+		tasks := job.NewQueue(s.database, job.QueueOptions{Name: registry.DeletionQueue})
+		swept = append(swept, sweep.Objects{Kind: record.KindProject, Having: knownOrRetained(s.catalog), Rows: registry.Leftovers(s.containers, tasks)})
+	}
+	sweeper := sweep.New(swept, s.written.Forget, clock.RealClock{}, mgr.GetLogger().WithName("activity"))
 	if err := mgr.Add(sweeper); err != nil {
 		return fmt.Errorf("adding the sweeper of the activity database: %w", err)
 	}
@@ -123,7 +144,24 @@ func known[T v1alpha1.Identified](c *catalog.Catalog) sweep.Having {
 	}
 }
 
-// activityReachable checks whether the database answers. The reason of a failure is logged, because it is not in the answer.
+// knownOrRetained looks up for the sweeper which projects declare an id, and which deleted ones have left a repository. Their images stay for as
+// long as a project can adopt them.
+func knownOrRetained(c *catalog.Catalog) sweep.Having {
+	projects := known[*v1alpha1.Project](c)
+	return func(ctx context.Context, id int64) ([]sweep.Known, error) {
+		all, err := projects(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		left, err := retained.WithID(ctx, c, id)
+		for _, r := range left {
+			all = append(all, sweep.Known{UID: types.UID(r.Spec.Project.UID), Created: r.CreationTimestamp.Time})
+		}
+		return all, err
+	}
+}
+
+// activityReachable checks whether the database answers. It logs the reason of a failure, because the answer does not contain the reason.
 func activityReachable(db *database.DB, log logr.Logger) healthz.Checker {
 	return func(r *http.Request) error {
 		err := db.Check(r.Context())

@@ -30,29 +30,29 @@ func fileOf(t *testing.T, content string) string {
 	return path
 }
 
-func TestTheActivityDatabaseIsAFileUnlessAURLIsGiven(t *testing.T) {
+func TestActivity_isAFileUnlessAURLIsGiven(t *testing.T) {
 	file := fileOf(t, databaseURL+"\n")
 	for name, c := range map[string]struct {
 		variable string
 		args     []string
 		want     string
 	}{
-		"by default":                         {want: "/var/lib/forgeplane/activity.db"},
-		"a file":                             {args: []string{"--activity-database=here.db"}, want: "here.db"},
-		"the variable goes before a file":    {variable: databaseURL, args: []string{"--activity-database=here.db"}, want: databaseURL},
-		"a file of a URL, and its last line": {args: []string{"--activity-database-file=" + file}, want: databaseURL},
-		"it goes before the variable":        {variable: "postgresql://other", args: []string{"--activity-database-file=" + file}, want: databaseURL},
-		"several processes":                  {args: []string{"--leader-elect", "--activity-database-file=" + file}, want: databaseURL},
-		"several processes in development":   {args: []string{"--leader-elect", "--development", "--activity-database=here.db"}, want: "here.db"},
+		"by default":                               {want: "/var/lib/forgeplane/activity.db"},
+		"a file":                                   {args: []string{"--activity-database=here.db"}, want: "here.db"},
+		"the variable overrides a file":            {variable: databaseURL, args: []string{"--activity-database=here.db"}, want: databaseURL},
+		"a file with a URL and a line end":         {args: []string{"--activity-database-file=" + file}, want: databaseURL},
+		"a file with a URL overrides the variable": {variable: "postgresql://other", args: []string{"--activity-database-file=" + file}, want: databaseURL},
+		"several processes":                        {args: []string{"--leader-elect", "--activity-database-file=" + file}, want: databaseURL},
+		"several processes in development":         {args: []string{"--leader-elect", "--development", "--activity-database=here.db"}, want: "here.db"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(activityEnv, c.variable)
-			NewWithT(t).Expect(parse(t, c.args...).activity()).To(Equal(c.want))
+			NewWithT(t).Expect(parse(t, c.args...).activityName()).To(Equal(c.want))
 		})
 	}
 }
 
-func TestWhatIsWrongWithTheActivityDatabaseIsToldWithoutItsPassword(t *testing.T) {
+func TestActivity_isValidatedWithoutShowingThePassword(t *testing.T) {
 	for name, c := range map[string]struct {
 		variable string
 		args     []string
@@ -62,9 +62,9 @@ func TestWhatIsWrongWithTheActivityDatabaseIsToldWithoutItsPassword(t *testing.T
 		"a variable without a URL":       {variable: "forgeplane:hush@db.example", want: activityEnv},
 		"a file without a URL":           {args: []string{"--activity-database-file=" + fileOf(t, "hush")}, want: "--activity-database-file"},
 		"an empty file":                  {args: []string{"--activity-database-file=" + fileOf(t, "\n")}, want: "--activity-database-file"},
-		"a file that is missing":         {args: []string{"--activity-database-file=" + filepath.Join(t.TempDir(), "none")}, want: "--activity-database-file"},
+		"a missing file":                 {args: []string{"--activity-database-file=" + filepath.Join(t.TempDir(), "none")}, want: "--activity-database-file"},
 		"several processes and one file": {args: []string{"--leader-elect"}, want: "PostgreSQL"},
-		"nothing at all":                 {args: []string{"--activity-database="}, want: "--activity-database"},
+		"an empty flag":                  {args: []string{"--activity-database="}, want: "--activity-database"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(activityEnv, c.variable)
@@ -73,7 +73,7 @@ func TestWhatIsWrongWithTheActivityDatabaseIsToldWithoutItsPassword(t *testing.T
 	}
 }
 
-func TestPartsInProcessesOfTheirOwnNeedADatabaseThatTheyShare(t *testing.T) {
+func TestActivity_mustBePostgreSQLForSeparateProcesses(t *testing.T) {
 	for _, p := range []parts{{controllers: true}, {server: true}} {
 		g := NewWithT(t)
 		o := defaults(p)
@@ -85,7 +85,7 @@ func TestPartsInProcessesOfTheirOwnNeedADatabaseThatTheyShare(t *testing.T) {
 	}
 }
 
-func TestReadinessSaysInTheLogWhyTheActivityDatabaseDoesNotAnswer(t *testing.T) {
+func TestActivityReachable_logsWhyTheDatabaseDoesNotAnswer(t *testing.T) {
 	g := NewWithT(t)
 	var log []string
 	db, err := database.Open(t.Context(), filepath.Join(t.TempDir(), "activity.db"), subscription.Migrations())
@@ -99,7 +99,7 @@ func TestReadinessSaysInTheLogWhyTheActivityDatabaseDoesNotAnswer(t *testing.T) 
 	g.Expect(log).To(ConsistOf(ContainSubstring("activity.db")))
 }
 
-func TestTheDoorIsReadyWhenEverythingIs(t *testing.T) {
+func TestReadiness_needsAllChecks(t *testing.T) {
 	g := NewWithT(t)
 	db, err := database.Open(t.Context(), filepath.Join(t.TempDir(), "activity.db"), subscription.Migrations())
 	g.Expect(err).NotTo(HaveOccurred())
@@ -110,15 +110,11 @@ func TestTheDoorIsReadyWhenEverythingIs(t *testing.T) {
 	g.Expect(ready(request)).To(MatchError(ContainSubstring("activity.db")))
 }
 
-func TestOpenActivity_findsWhatAnEarlierVersionHasWritten(t *testing.T) {
+func TestOpenActivity_findsDataOfAnEarlierVersion(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
-		g, o, dump := NewWithT(t), defaults(parts{controllers: true, server: true}), "testdata/activity.sqlite.sql"
+		g, dump := NewWithT(t), "testdata/activity.sqlite.sql"
 		if database.IsPostgres(name) {
-			t.Setenv(activityEnv, name)
 			dump = "testdata/activity.postgres.sql"
-		} else {
-			t.Setenv(activityEnv, "")
-			o.activityDatabase.path = name
 		}
 		statements, err := os.ReadFile(dump)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -126,7 +122,7 @@ func TestOpenActivity_findsWhatAnEarlierVersionHasWritten(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 
 		now := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 23, 2, 51, 0, 0, time.UTC))
-		a, err := openActivity(t.Context(), o, now)
+		a, err := openActivity(t.Context(), name, now)
 		g.Expect(err).NotTo(HaveOccurred())
 		t.Cleanup(func() { g.Expect(a.database.Close()).To(Succeed()) })
 		user := database.User{ID: 7, UID: "uid-7"}

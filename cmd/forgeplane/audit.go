@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/audit"
 )
 
-// auditLog is where the account of writes goes.
+// auditLog configures the log of writes.
 type auditLog struct {
 	path                string
 	maxSize, maxBackups int
@@ -37,7 +37,7 @@ func (a *auditLog) validate() error {
 func (a *auditLog) open(log logr.Logger) (*audit.Log, error) {
 	return audit.Open(audit.Options{
 		Path: a.path, MaxSize: a.maxSize, MaxBackups: a.maxBackups,
-		// The door that leads through kube-apiserver serves the metrics of the generic API server.
+		// The door through kube-apiserver serves the metrics of the generic API server.
 		Metrics: []prometheus.Registerer{metrics.Registry, legacyregistry.Registerer()}, Log: log.WithName("audit"),
 	})
 }

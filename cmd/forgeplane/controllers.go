@@ -14,7 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/egress"
 )
 
-// countLater has a write of a shard's status stand for all projects that come in a second, where thousands are applied at once.
+// countLater makes one write of a shard's status count all projects that arrive within a second, because thousands can be applied at once.
 const countLater = time.Second
 
 // addControllers adds the controllers of all kinds to mgr.
@@ -29,7 +29,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options, s shared)
 	return controllers.Parts{
 		Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("forgeplane"),
 		Catalog: s.catalog, IDs: s.ids, Repositories: s.repositories, Clock: clock.RealClock{},
-		Namespace: o.namespace, AllowFileImport: o.development, Egress: proxy, Mirrors: o.mirrors, Retention: o.retention.quota(), Audit: s.audit,
-		CountLater: countLater, Metrics: metrics.Registry,
+		Namespace: o.namespace, AllowFileImport: o.development, Egress: proxy, Mirrors: o.mirrors, Moves: o.moves, History: s.moves, Registry: s.registry, Cleanups: o.cleanups, Retention: o.retention.quota(), Audit: s.audit,
+		CountLater: countLater, Images: s.containers, Metrics: metrics.Registry,
 	}.AddTo(mgr, controller.Options{MaxConcurrentReconciles: o.concurrency})
 }

@@ -25,7 +25,7 @@ import (
 // certificateSecret holds the certificate of the servers and its authority, in the namespace of the platform.
 const certificateSecret = "forgeplane-apiserver-tls"
 
-// service is where kube-apiserver finds the servers of the REST API.
+// service is the Service at which kube-apiserver finds the servers of the REST API.
 type service struct {
 	name         string
 	port         int32
@@ -38,7 +38,7 @@ func (s *service) bind(f *pflag.FlagSet) {
 	f.StringVar(&s.externalName, "service-external-name", s.externalName, "host name of the servers if they run outside of the cluster; Forgeplane creates the Service with it")
 }
 
-// door is the one of the REST API that leads through kube-apiserver.
+// door is the door of the REST API that leads through kube-apiserver.
 type door struct {
 	address                     string
 	kubernetesURL               string
@@ -71,7 +71,7 @@ func (d *door) validate() error {
 	return nil
 }
 
-// registration is the part that all processes have in it.
+// registration returns the configuration that all processes share.
 func (o *options) registration(mgr ctrl.Manager, direct client.Client) registration.Options {
 	return registration.Options{
 		Client: direct, Service: client.ObjectKey{Namespace: o.namespace, Name: o.service.name},
@@ -80,7 +80,7 @@ func (o *options) registration(mgr ctrl.Manager, direct client.Client) registrat
 	}
 }
 
-// addDoor adds to mgr the server that kube-apiserver leads to.
+// addDoor adds to mgr the server that kube-apiserver forwards requests to.
 func addDoor(mgr ctrl.Manager, o *options, s shared, server *apiserver.Server) error {
 	kubernetesURL := o.door.kubernetesURL
 	if kubernetesURL == "" {
@@ -105,13 +105,13 @@ func addDoor(mgr ctrl.Manager, o *options, s shared, server *apiserver.Server) e
 		URL: external, Tree: server.Aggregated(), Routes: aggregated.RoutesOf(rest.Endpoints()), Known: aggregated.KnownIn(s.catalog),
 		Certificates: o.certificates(mgr, s.direct),
 		Registration: registration.Server{Options: o.registration(mgr, s.direct), Name: host},
-		// As for the process, whose endpoint goes with its readiness; that tells the log why.
+		// The checks of the process log the reason of a failure, so these do not.
 		Ready: all(cacheComplete(mgr), server.Ready, activityReachable(s.database, logr.Discard())),
 		Log:   mgr.GetLogger().WithName("aggregated"),
 	}))
 }
 
-// certificates is where the certificate of the door is from.
+// certificates returns the source of the certificate of the door.
 func (o *options) certificates(mgr ctrl.Manager, direct client.Client) *certificate.Source {
 	log := mgr.GetLogger().WithName("certificate")
 	if o.door.certificate != "" {
@@ -123,7 +123,7 @@ func (o *options) certificates(mgr ctrl.Manager, direct client.Client) *certific
 	})
 }
 
-// kubeconfigFile is the file that clusterConfig reads; none for the pod's service account.
+// kubeconfigFile returns the file that clusterConfig reads, or an empty string for the service account of a pod.
 func kubeconfigFile(flag string) (string, error) {
 	if flag != "" {
 		return flag, nil
@@ -131,7 +131,7 @@ func kubeconfigFile(flag string) (string, error) {
 	files := slices.DeleteFunc(filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)), func(f string) bool { return f == "" })
 	switch {
 	case len(files) > 1:
-		// Delegated authentication reads one file, where the rest would go by all of them together.
+		// Delegated authentication reads one file, whereas other clients would merge all of them.
 		return "", errors.New("KUBECONFIG names several files: name one by --kubeconfig")
 	case len(files) == 1:
 		return files[0], nil

@@ -7,18 +7,18 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-func TestTheKubeconfigFileIsTheOneThatIsRead(t *testing.T) {
+func TestKubeconfigFile_isTheFileThatTheClientReads(t *testing.T) {
 	for _, tt := range []struct {
 		name, flag, list, pod string
 		want                  string
 		refused               bool
 	}{
-		{name: "the flag goes first", flag: "flag", list: "a:b", want: "flag"},
+		{name: "the flag overrides the list", flag: "flag", list: "a:b", want: "flag"},
 		{name: "one file in the list", list: "a", want: "a"},
 		{name: "empty elements", list: ":a:", want: "a"},
 		{name: "several files", list: "a:b", refused: true},
-		{name: "a pod's account", pod: "10.0.0.1", want: ""},
-		{name: "nothing is said", want: clientcmd.RecommendedHomeFile},
+		{name: "the account of a pod", pod: "10.0.0.1", want: ""},
+		{name: "the default", want: clientcmd.RecommendedHomeFile},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/feature"
 )
 
-// features are what --feature turns on and off.
+// features are the features that --feature turns on and off.
 type features map[string]bool
 
 // Set implements pflag.Value.
@@ -37,7 +37,7 @@ func (f features) String() string {
 // Type implements pflag.Value.
 func (features) Type() string { return "name=bool" }
 
-// featureUsage says which features there are, and whether they are on by default.
+// featureUsage lists the features and their defaults.
 func featureUsage() string {
 	var on, off []string
 	for _, d := range feature.Definitions() {

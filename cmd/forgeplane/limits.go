@@ -43,7 +43,7 @@ func (l *limits) bind(f *pflag.FlagSet) {
 	f.DurationVar(&l.importTime, "import-timeout", l.importTime, "time limit of an import; 0 for any time")
 }
 
-// leastMemory is what git and its hook need for a small repository.
+// leastMemory is the memory that git and its hook need for a small repository.
 const leastMemory = 128 << 20
 
 func (l *limits) validate() error {
@@ -71,7 +71,7 @@ func (l *limits) validate() error {
 	return nil
 }
 
-// git are the limits in the terms of the engine.
+// git returns the limits in the form of the engine.
 func (l *limits) git() git.Limits {
 	size := func(q resource.QuantityValue) int64 { return unlimited(q.Value()) }
 	return git.Limits{
@@ -80,7 +80,7 @@ func (l *limits) git() git.Limits {
 	}
 }
 
-// unlimited is a value of a flag in the terms of the engine, for which 0 is the default.
+// unlimited converts the value of a flag for the engine, in which 0 is the default.
 func unlimited[T int64 | time.Duration](value T) T {
 	if value == 0 {
 		return -1

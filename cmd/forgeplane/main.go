@@ -1,4 +1,4 @@
-// Command forgeplane is the whole forge in one binary; its subcommands say which part of it runs.
+// Command forgeplane is the whole forge in one binary. Its subcommands select the parts that run.
 package main
 
 import (
@@ -33,12 +33,17 @@ branches and so on as custom resources, and its controllers put them into force.
 		runCommand("all", "Run the controllers and the server in one process", parts{controllers: true, server: true}),
 		runCommand("manager", "Run the controllers only, one of several replicas at a time", parts{controllers: true}),
 		runCommand("apiserver", "Run the server only, Git and REST, in any number of replicas", parts{server: true}),
+		registryCommand(),
 	)
 	return root
 }
 
-// parts of the forge that one process runs.
-type parts struct{ controllers, server bool }
+// parts are the parts of the forge that one process runs.
+type parts struct {
+	controllers, server bool
+	// registry is the container registry alone.
+	registry bool
+}
 
 func runCommand(use, short string, p parts) *cobra.Command {
 	o := defaults(p)

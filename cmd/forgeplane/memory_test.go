@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-func TestAStartIsFrugalUntilTheQueuesAreEmpty(t *testing.T) {
+func TestFrugalStart_lastsUntilTheQueuesAreEmpty(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("GOGC", "")
 	usual, limit := debug.SetGCPercent(90), debug.SetMemoryLimit(-1)
@@ -44,7 +44,7 @@ func TestAStartIsFrugalUntilTheQueuesAreEmpty(t *testing.T) {
 	g.Expect(percent()).To(Equal(90))
 }
 
-func TestAnOperatorsGOGCStands(t *testing.T) {
+func TestFrugalStart_keepsGOGCOfTheOperator(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("GOGC", "90")
 	usual := debug.SetGCPercent(90)

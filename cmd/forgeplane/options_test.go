@@ -24,7 +24,7 @@ func parse(t *testing.T, args ...string) *options {
 	return o
 }
 
-func TestWhatIsWrongWithFlagsIsNamedByTheFlag(t *testing.T) {
+func TestValidate_namesTheWrongFlag(t *testing.T) {
 	for flag, args := range map[string][]string{
 		"--first-id":                    {"--first-id=0"},
 		"--concurrency":                 {"--concurrency=0"},
@@ -63,13 +63,14 @@ func TestWhatIsWrongWithFlagsIsNamedByTheFlag(t *testing.T) {
 		"--quota-retained and":          {"--quota-retained=-1"},
 		"--quota-retained-size":         {"--quota-retained-size=-1Gi"},
 		"--slots-reserved":              {"--slots-reserved=100"},
+		"--rest-writes":                 {"--rest-writes=Deny"},
 	} {
 		NewWithT(t).Expect(parse(t, args...).validate()).To(MatchError(ContainSubstring(flag)))
 	}
 	NewWithT(t).Expect(parse(t).validate()).To(Succeed())
 }
 
-func TestLimits_zeroIsNone(t *testing.T) {
+func TestLimits_areUnlimitedWhenZero(t *testing.T) {
 	g := NewWithT(t)
 	usual := git.DefaultLimits
 	usual.MemoryTotal = git.HalfMemory()
@@ -90,7 +91,7 @@ func TestLimits_zeroIsNone(t *testing.T) {
 	}))
 }
 
-func TestSlots_areSharedByPercent(t *testing.T) {
+func TestSlots_areSharedByPercentage(t *testing.T) {
 	g := NewWithT(t)
 	usual := parse(t)
 	g.Expect(usual.slots.of("git")).To(Equal(fair.Limits{Total: 64, Share: 16, Reserved: 16}))
@@ -110,7 +111,7 @@ func TestSlots_areSharedByPercent(t *testing.T) {
 	g.Expect(unbounded.slots.onDisk()).To(BeNil())
 }
 
-func TestRates_areLimitedInDevelopmentByWhatIsGivenAlone(t *testing.T) {
+func TestRates_areLimitedInDevelopmentOnlyIfGiven(t *testing.T) {
 	g := NewWithT(t)
 	perMinute := func(args ...string) (ratelimit.Options, error) {
 		o := parse(t, args...)
@@ -122,7 +123,7 @@ func TestRates_areLimitedInDevelopmentByWhatIsGivenAlone(t *testing.T) {
 	chosen, err := perMinute("--rate-limit-authenticated=7", "--rate-limit-unauthenticated=0", "--trusted-proxies=10.0.0.0/8")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect([]any{chosen.Authenticated, chosen.Unauthenticated, len(chosen.TrustedProxies)}).To(Equal([]any{7, 0, 1}))
-	all := map[string]int{"archive": 0, "blob": 0, "changelog": 0, "file": 0}
+	all := map[string]int{"archive": 0, "blob": 0, "changelog": 0, "file": 0, "housekeeping": 0}
 	off, err := perMinute("--development", "--trusted-proxies=10.0.0.0/8")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(off).To(Equal(ratelimit.Options{Endpoints: true, Costly: all, TrustedProxies: chosen.TrustedProxies}))
@@ -145,7 +146,7 @@ func TestRates_areLimitedInDevelopmentByWhatIsGivenAlone(t *testing.T) {
 	g.Expect(manager.validate()).To(Succeed(), "a process without a server has no such flags")
 }
 
-func TestFeatures_areNamedInTheHelpAndInTheError(t *testing.T) {
+func TestFeatures_areNamedInTheHelpAndInErrors(t *testing.T) {
 	g := NewWithT(t)
 	p := parts{server: true}
 	o := defaults(p)
@@ -160,7 +161,7 @@ func TestFeatures_areNamedInTheHelpAndInTheError(t *testing.T) {
 	g.Expect(flags.Parse([]string{"--feature=mr_approved_filter"})).To(MatchError(ContainSubstring("must be mr_approved_filter=true or")))
 }
 
-func TestTheAddressIsTheURLUnlessAnotherIsGiven(t *testing.T) {
+func TestExternal_isTheURLOrTheHTTPAddress(t *testing.T) {
 	g := NewWithT(t)
 	for want, args := range map[string][]string{
 		"http://localhost:8080":       nil,

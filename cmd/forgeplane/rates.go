@@ -13,12 +13,12 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 )
 
-// rates are the flags that limit how many requests are served in a minute, and how many connections there are.
+// rates are the flags that limit the number of requests per minute, and the number of connections.
 type rates struct {
 	perMinute   ratelimit.Options
 	connections int
 	proxies     []string
-	// flags tell which of them were given.
+	// flags are the flags of the command line, which know whether they were set.
 	flags *pflag.FlagSet
 }
 
@@ -51,11 +51,15 @@ func (r *rates) bind(f *pflag.FlagSet) {
 	}
 	f.StringToIntVar(&r.perMinute.Costly, "rate-limit-costly", nil, "number of costly requests of a user to a project in a minute, by kind, as in archive=20,changelog=0; for "+
 		strings.Join(apiserver.Costly(), ", ")+" the default is 5; 0 for any number")
+}
+
+// bindConnections binds the flags of all processes with clients.
+func (r *rates) bindConnections(f *pflag.FlagSet) {
 	f.IntVar(&r.connections, "max-connections-per-address", r.connections, "number of connections that an address can have at once, except a trusted proxy; 0 for any number")
 	f.StringSliceVar(&r.proxies, "trusted-proxies", nil, "networks of proxies whose header X-Forwarded-For is trusted, as in 10.0.0.0/8")
 }
 
-// limits are what the flags say. In development no default counts: there is a limit where a flag asks for one.
+// limits returns the limits. In development, there are no default limits, only the limits that flags set.
 func (r *rates) limits(development bool) (ratelimit.Options, error) {
 	limits := r.perMinute
 	if r.connections < 0 {
@@ -92,5 +96,5 @@ func (r *rates) limits(development bool) (ratelimit.Options, error) {
 	return limits, nil
 }
 
-// given reports whether somebody has set a flag. A process without a server has none of them.
+// given reports whether a flag was set. A process without a server has none of these flags.
 func (r *rates) given(flag string) bool { return r.flags != nil && r.flags.Changed(flag) }

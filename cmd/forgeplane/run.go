@@ -25,6 +25,8 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/avatar"
+	"github.com/forgeplane/forgeplane/internal/blob"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/fair"
@@ -34,24 +36,33 @@ import (
 	"github.com/forgeplane/forgeplane/internal/index"
 	"github.com/forgeplane/forgeplane/internal/informer"
 	"github.com/forgeplane/forgeplane/internal/registration"
+	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// shared is what the parts of the forge have in common.
+// shared are the objects that the parts of the forge share.
 type shared struct {
-	catalog      *catalog.Catalog
-	repositories *repository.Repositories
+	catalog *catalog.Catalog
 	// informers are the informers of the cache.
 	informers *informer.Factory
-	ids       *ids.Allocator
-	activity
-	// direct reads and writes past the cache what no informer watches: that would ask for more rights than it needs.
+	// direct is a client without the cache, for kinds that no informer watches. Watching them would need more rights.
 	direct client.Client
-	// targets says which hosts that users name may be reached.
-	targets *egress.Policy
-	// audit is told of every write.
+	activity
+	// registry has the images of projects; nil if it is off.
+	registry *registry.Registry
+	// audit records every write.
 	audit *audit.Log
-	// requests is what is held for requests and answers.
+
+	// Those below are not in a process that is a container registry alone.
+
+	repositories *repository.Repositories
+	ids          *ids.Allocator
+	blobs        *blob.Store
+	// avatars are in blobs.
+	avatars *avatar.Store
+	// targets are the hosts named by users that can be reached.
+	targets *egress.Policy
+	// requests is the memory for requests and answers.
 	requests *fair.Memory
 }
 
@@ -62,9 +73,6 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 	mgr, err := newManager(p, o, informers)
 	if err != nil {
 		return err
-	}
-	if err := mgr.Add(newFrugalStart(metrics.Registry)); err != nil {
-		return fmt.Errorf("adding the end of the start: %w", err)
 	}
 	if err := addIndexes(ctx, p, mgr); err != nil {
 		return err
@@ -82,16 +90,28 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 			return fmt.Errorf("registering the metrics of Git: %w", err)
 		}
 	}
-	s, err := share(ctx, mgr, o, informers, engine)
+	s, err := share(mgr, o, informers)
 	if err != nil {
 		return err
 	}
-	s.requests = requests
-	if s.activity, err = openActivity(ctx, o, clock.RealClock{}); err != nil {
+	if err := s.shareRepositories(ctx, mgr, o, engine); err != nil {
 		return err
 	}
-	// All users of the database have stopped when the manager has.
+	s.requests = requests
+	if s.activity, err = o.openActivity(ctx); err != nil {
+		return err
+	}
+	// All users of the database have stopped when the manager has stopped.
 	defer func() { err = errors.Join(err, s.database.Close()) }()
+	s.ids.Spare("StorageMove", s.moves.Has)
+	if s.blobs, err = blob.Open(ctx, o.blobs); err != nil {
+		return fmt.Errorf("--blobs: %w", err)
+	}
+	defer func() { err = errors.Join(err, s.blobs.Close()) }()
+	s.avatars = avatar.NewStore(s.blobs)
+	if s.registry, err = o.registry(ctx, s); err != nil {
+		return err
+	}
 	if s.audit, err = o.audit.open(mgr.GetLogger()); err != nil {
 		return err
 	}
@@ -123,13 +143,10 @@ func addIndexes(ctx context.Context, p parts, mgr ctrl.Manager) error {
 	return index.AddForManagers(ctx, mgr.GetFieldIndexer())
 }
 
-// share returns what the parts have in common, without what must be closed.
-func share(ctx context.Context, mgr ctrl.Manager, o *options, informers *informer.Factory, engine *git.Engine) (s shared, err error) {
+// share returns the shared objects of all processes that need not be closed.
+func share(mgr ctrl.Manager, o *options, informers *informer.Factory) (s shared, err error) {
 	rules, err := o.rootGroupRules()
 	if err != nil {
-		return s, err
-	}
-	if s.targets, err = o.targets(); err != nil {
 		return s, err
 	}
 	s.direct, err = client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
@@ -139,12 +156,20 @@ func share(ctx context.Context, mgr ctrl.Manager, o *options, informers *informe
 	s.informers, s.catalog = informers, catalog.New(mgr.GetCache(), rules...)
 	s.catalog.Remember(informers)
 	s.catalog.LookUpIn(informers)
-	s.repositories = repository.New(engine, s.catalog).WithHome(o.home)
-	s.ids = ids.New(mgr.GetCache(), s.direct, s.direct, o.namespace, o.ids)
-	return s, s.repositories.Follow(ctx, mgr.GetCache())
+	return s, nil
 }
 
-// addParts adds to mgr the parts that the process runs, and what says how they are.
+// shareRepositories adds the shared objects of the processes that serve and reconcile repositories.
+func (s *shared) shareRepositories(ctx context.Context, mgr ctrl.Manager, o *options, engine *git.Engine) (err error) {
+	if s.targets, err = o.targets(); err != nil {
+		return err
+	}
+	s.repositories = repository.New(engine, s.catalog).WithHome(o.home)
+	s.ids = ids.New(mgr.GetCache(), s.direct, s.direct, o.namespace, o.ids)
+	return s.repositories.Follow(ctx, mgr.GetCache())
+}
+
+// addParts adds to mgr the parts that the process runs, and the checks of their health.
 func addParts(ctx context.Context, mgr ctrl.Manager, p parts, o *options, s shared) error {
 	if p.controllers {
 		if err := addControllers(ctx, mgr, o, s); err != nil {
@@ -154,6 +179,12 @@ func addParts(ctx context.Context, mgr ctrl.Manager, p parts, o *options, s shar
 			return fmt.Errorf("adding the watch of the servers: %w", err)
 		}
 		if err := addSweeper(mgr, s); err != nil {
+			return err
+		}
+		if err := mgr.Add(avatar.NewSweeper(s.avatars, s.catalog, clock.RealClock{}, mgr.GetLogger().WithName("avatars"))); err != nil {
+			return fmt.Errorf("adding the sweeper of avatars: %w", err)
+		}
+		if err := o.addCollector(mgr, s); err != nil {
 			return err
 		}
 	}
@@ -185,7 +216,7 @@ func newManager(p parts, o *options, informers *informer.Factory) (ctrl.Manager,
 	if err != nil {
 		return nil, err
 	}
-	// The API server's own priority and fairness says how fast is too fast.
+	// The priority and fairness of the API server limits the rate of requests.
 	config.QPS = -1
 	config.Wrap(informer.ReadAhead)
 	scheme := runtime.NewScheme()
@@ -202,13 +233,16 @@ func newManager(p parts, o *options, informers *informer.Factory) (ctrl.Manager,
 		LeaderElection:          p.controllers && o.leaderElect,
 		LeaderElectionID:        "forgeplane-manager",
 		LeaderElectionNamespace: o.namespace,
-		// The process ends when it does not lead any more, so the next one need not wait for the lease to run out.
+		// The process ends when it no longer leads, so the next one need not wait for the lease to expire.
 		LeaderElectionReleaseOnCancel: true,
 		Cache:                         informers.CacheOptions(o.namespace, p.controllers),
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	if err := mgr.Add(newFrugalStart(metrics.Registry)); err != nil {
+		return nil, fmt.Errorf("adding the end of the start: %w", err)
 	}
 	return mgr, nil
 }
@@ -224,7 +258,8 @@ func clusterConfig(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
-// addChecks serves health: alive as long as it answers, ready when the cache is complete and the activity database answers.
+// addChecks serves the health checks. The process is alive as long as it answers, and ready when the cache is complete and the activity database
+// answers.
 func addChecks(mgr ctrl.Manager, s shared) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding a health check: %w", err)
@@ -238,7 +273,7 @@ func addChecks(mgr ctrl.Manager, s shared) error {
 	return nil
 }
 
-// all checks one thing after the other.
+// all runs several checks, one after another.
 func all(checks ...healthz.Checker) healthz.Checker {
 	return func(r *http.Request) error {
 		for _, check := range checks {
@@ -250,7 +285,7 @@ func all(checks ...healthz.Checker) healthz.Checker {
 	}
 }
 
-// cacheComplete checks whether there is everything to answer from.
+// cacheComplete checks whether the cache contains everything.
 func cacheComplete(mgr ctrl.Manager) healthz.Checker {
 	return func(r *http.Request) error {
 		if !mgr.GetCache().WaitForCacheSync(r.Context()) {

@@ -19,9 +19,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
-// addServer adds to mgr what clients talk to, and what follows a push.
+// addServer adds to mgr the server for clients, and the work that follows from a push.
 func addServer(ctx context.Context, mgr ctrl.Manager, o *options, s shared) error {
-	external, err := o.external()
+	external, images, err := o.clients(ctx, mgr, s)
 	if err != nil {
 		return err
 	}
@@ -43,21 +43,23 @@ func addServer(ctx context.Context, mgr ctrl.Manager, o *options, s shared) erro
 		return err
 	}
 	var others *watermark.Watermark
-	if !o.single {
+	if !o.single() {
 		others = watermark.New(s.written, s.informers, mgr.GetLogger().WithName("watermark"))
 	}
-	server, err := apiserver.New(apiserver.Options{
+	server, err := apiserver.New(ctx, apiserver.Options{
 		Address: o.httpAddress, RuntimeDir: o.runtimeDir, HookBinary: o.hookBinary,
-		ExternalURL: external, Version: version, Namespace: o.namespace, Home: o.home, Targets: s.targets, Features: features,
-		Catalog: s.catalog, Repositories: s.repositories, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), IDs: s.ids, Subscriptions: s.subscriptions, Uses: s.uses, Clock: clock.RealClock{},
+		ExternalURL: external, Version: version, Namespace: o.namespace, Home: o.home, RESTWrites: o.restWrites, Targets: s.targets, Features: features,
+		Catalog: s.catalog, Repositories: s.repositories, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), IDs: s.ids, Avatars: s.avatars, Registry: images, Clock: clock.RealClock{},
+		Activity: s.database, Subscriptions: s.subscriptions, Uses: s.uses, Moves: s.moves,
 		Log: mgr.GetLogger().WithName("server"), Administrators: administrators, RateLimits: limits, Connections: connection.Limits{PerAddress: o.rates.connections, Trusted: limits.TrustedProxies}, Quotas: o.quotas, GitSlots: o.slots.of("git"), Memory: s.requests, Disk: o.slots.onDisk(), Uploads: o.slots.uploads,
-		// The door that leads through kube-apiserver serves the metrics of the generic API server.
+		// The door through kube-apiserver serves the metrics of the generic API server.
 		Metrics: []prometheus.Registerer{metrics.Registry, legacyregistry.Registerer()},
 		Others:  others, Audit: s.audit,
 		Pushed: func(project types.NamespacedName) {
 			observer.Pushed(project)
 			keeper.Pushed(project)
 		},
+		Maintain: keeper.Ask,
 	})
 	if err != nil {
 		return err
@@ -82,7 +84,7 @@ func addServer(ctx context.Context, mgr ctrl.Manager, o *options, s shared) erro
 	return nil
 }
 
-// administrators knows which Kubernetes identities administer the instance; nil where none calls.
+// administrators knows the Kubernetes identities that administer the instance. It is nil if no Kubernetes identity can call.
 func (d *door) administrators(mgr ctrl.Manager) (auth.Administrators, error) {
 	if !d.open() {
 		return nil, nil

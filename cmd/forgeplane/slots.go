@@ -11,33 +11,35 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
+	"github.com/forgeplane/forgeplane/apiserver/registryhttp"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
-// slots are how many requests of each kind are served at once, and how callers share them.
+// slots are the limits of simultaneous requests of each kind, and the shares of callers.
 type slots struct {
 	number map[string]int
-	// memory is how much is held for their requests and answers; 0 for any amount.
+	// memory is the memory for requests and answers, or 0 for any amount.
 	memory resource.QuantityValue
-	// disk is the same for what they upload, and uploads the directory for it; that of the process when it is empty.
+	// disk is the disk space for uploads, or 0 for any amount. uploads is the directory for them, or empty for the directory of the process.
 	disk    resource.QuantityValue
 	uploads string
-	// Percentages: the share of one caller, and the part that is reserved for callers who have signed in.
+	// share is the share of one caller, and reserved is the part that is reserved for callers with credentials, both in percent.
 	share, reserved int
 }
 
-// defaultSlots are those that nobody has set.
+// defaultSlots are the default limits.
 func defaultSlots() slots {
 	const share, reserved, memory, disk = 25, 25, 256 << 20, 8 << 30
 	return slots{share: share, reserved: reserved, memory: bytesValue(memory), disk: bytesValue(disk)}
 }
 
-// defaultNumbers is how many there are of each kind.
+// defaultNumbers are the default numbers of simultaneous requests of each kind.
 func defaultNumbers() map[string]int {
 	engine := git.DefaultSlots()
 	return map[string]int{
 		"git": githttp.DefaultSlots().Total, "archives": engine.Archives.Total, "blobs": engine.Blobs.Total, "walks": engine.Walks.Total,
+		"registry": registryhttp.DefaultSlots().Total,
 	}
 }
 
@@ -47,16 +49,20 @@ func (s *slots) bind(f *pflag.FlagSet) {
 	for _, name := range slices.Sorted(maps.Keys(numbers)) {
 		all = append(all, fmt.Sprintf("%s=%d", name, numbers[name]))
 	}
-	f.StringToIntVar(&s.number, "slots", nil, "number of requests of each kind that are served at once: Git requests (git), archives, large files (blobs), and history and comparisons (walks), "+
+	f.StringToIntVar(&s.number, "slots", nil, "number of requests of each kind that are served at once: Git requests (git), archives, large files (blobs), history and comparisons (walks), and requests of the container registry (registry), "+
 		"as in git=128,walks=32; by default "+strings.Join(all, ","))
-	f.Var(&s.memory, "request-memory-total", "memory of the server for REST requests with long bodies, and for long responses until clients have read them; 0 for any amount")
-	f.Var(&s.disk, "upload-disk-total", "disk space of the server for uploads of REST clients, until each request is answered; 0 for any amount")
-	f.StringVar(&s.uploads, "upload-dir", s.uploads, "directory for uploads of REST clients, until each request is answered; by default one in --runtime-dir")
 	f.IntVar(&s.share, "slots-per-caller", s.share, "percentage of the --slots, of --request-memory-total and of --upload-disk-total that one user or one address can use; further requests wait")
 	f.IntVar(&s.reserved, "slots-reserved", s.reserved, "percentage of the --slots, of --request-memory-total and of --upload-disk-total that is reserved for callers who are signed in")
 }
 
-// leastRequestMemory is what one request takes whose body is as long as it may be, and leastDisk what is worth an upload.
+// bindSizes binds the limits of REST requests.
+func (s *slots) bindSizes(f *pflag.FlagSet) {
+	f.Var(&s.memory, "request-memory-total", "memory of the server for REST requests with long bodies, and for long responses until clients have read them; 0 for any amount")
+	f.Var(&s.disk, "upload-disk-total", "disk space of the server for uploads of REST clients, until each request is answered; 0 for any amount")
+	f.StringVar(&s.uploads, "upload-dir", s.uploads, "directory for uploads of REST clients, until each request is answered; by default one in --runtime-dir")
+}
+
+// leastRequestMemory is the memory for one request with the longest possible body, and leastDisk is the smallest useful disk space for uploads.
 const leastRequestMemory, leastDisk = 64 << 20, 64 << 20
 
 func (s *slots) validate() error {

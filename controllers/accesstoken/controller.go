@@ -4,6 +4,7 @@ package accesstoken
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,7 +86,11 @@ func (c *Controller) Reconcile(ctx context.Context, t *v1alpha1.AccessToken) (re
 }
 
 func (c *Controller) resolveUser(ctx context.Context, t *v1alpha1.AccessToken) error {
-	_, err := c.frame.Catalog.User(ctx, t.Spec.UserRef)
+	t.Status.Username = ""
+	u, err := c.frame.Catalog.User(ctx, t.Spec.UserRef)
+	if err == nil {
+		t.Status.Username = u.Spec.Username
+	}
 	// The digest stays: a server may know the user already, and looks them up on each request.
 	return c.orphans.Unresolved(ctx, t, "userRef", t.Spec.UserRef, err)
 }
@@ -119,7 +124,7 @@ func (c *Controller) digest(ctx context.Context, t *v1alpha1.AccessToken) error 
 		return fmt.Errorf("reading Secret %s: %w", ref.Name, err)
 	}
 	value := secret.Data[ref.Key]
-	if len(value) == 0 && c.ended(t) {
+	if len(value) == 0 && accesstoken.Ended(t, c.clock.Now()) {
 		return nil // The digest stays, so that a caller with the value learns that the token has ended.
 	}
 	if len(value) == 0 {
@@ -214,18 +219,18 @@ func (c *Controller) generate(ctx context.Context, t *v1alpha1.AccessToken, secr
 // accept sets the condition of a token that is not accepted.
 func (c *Controller) accept(ctx context.Context, t *v1alpha1.AccessToken) error {
 	if t.Spec.Revoked {
-		return frame.Stalled(v1alpha1.ReasonRevoked, "the token is revoked")
+		return frame.Settled(v1alpha1.ReasonRevoked, "the token is revoked")
 	}
 	expires := t.Spec.ExpiresAt
-	if c.ended(t) {
-		return frame.Stalled(v1alpha1.ReasonExpired, "the token expired at %s", expires.UTC().Format(time.RFC3339))
+	if accesstoken.Ended(t, c.clock.Now()) {
+		return frame.Settled(v1alpha1.ReasonExpired, "the token expired at %s", expires.UTC().Format(time.RFC3339))
 	}
 	u, err := c.frame.Catalog.User(ctx, t.Spec.UserRef)
 	if err != nil {
 		return frame.Unresolved("userRef", err)
 	}
-	if u.Spec.State == v1alpha1.UserBlocked {
-		return frame.Waiting(v1alpha1.ReasonBlocked, "the user %s is blocked", u.Spec.Username)
+	if !u.Active() {
+		return frame.Waiting(v1alpha1.ReasonBlocked, "the user %s is %s", u.Spec.Username, strings.ToLower(string(u.InState())))
 	}
 	return nil
 }

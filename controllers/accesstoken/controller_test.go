@@ -42,7 +42,7 @@ var _ = Describe("An access token", func() {
 		return forge.AccessToken(name).For(ada).Build()
 	})
 
-	It("gets a generated value in a Secret of its own, and shows the digest only", func() {
+	It("gets a generated value in its own Secret, and shows only the digest", func() {
 		f.Create(token)
 		f.ExpectReady(token)
 		s := stored("laptop")
@@ -50,6 +50,7 @@ var _ = Describe("An access token", func() {
 		Expect(generated).To(HavePrefix(accesstoken.Prefix))
 		Expect(len(generated)).To(BeNumerically(">=", 40))
 		Expect(token.Status.Digest).To(Equal(credential.Digest(generated)))
+		Expect(token.Status.Username).To(Equal(ada.Spec.Username))
 		Expect(s.OwnerReferences).To(ConsistOf(And(HaveField("UID", token.UID), HaveField("Controller", HaveValue(BeTrue())))))
 		Expect(accesstoken.ByValue(GinkgoT().Context(), f.Catalog, generated)).To(HaveField("UID", token.UID))
 	})
@@ -61,7 +62,7 @@ var _ = Describe("An access token", func() {
 		Expect(token.Status.Digest).NotTo(Equal(other.Status.Digest))
 	})
 
-	It("adopts the value of a Secret that is there, and leaves the Secret as it is", func() {
+	It("adopts the value of an existing Secret, and does not change the Secret", func() {
 		s := secret("laptop", "token", value)
 		f.Create(s)
 		before := stored("laptop")
@@ -71,7 +72,7 @@ var _ = Describe("An access token", func() {
 		Expect(stored("laptop")).To(Equal(before))
 	})
 
-	It("puts a generated value under the key that it names, beside those of others", func() {
+	It("puts a generated value under the key that it names, next to other values", func() {
 		f.Create(secret("shared", "other", "untouched"))
 		token.Spec.SecretRef = &v1alpha1.SecretKeyReference{Name: "shared", Key: "laptop"}
 		f.Create(token)
@@ -82,7 +83,7 @@ var _ = Describe("An access token", func() {
 		Expect(s.OwnerReferences).To(BeEmpty(), "a Secret that somebody else made does not go with the token")
 	})
 
-	DescribeTable("does not take a value that is too short",
+	DescribeTable("does not accept a value that is too short",
 		func(short string) {
 			f.Create(secret("laptop", "token", short), token)
 			f.ExpectWaiting(token, v1alpha1.ReasonInvalid, "key token of Secret laptop", "shorter than 20 characters")
@@ -95,13 +96,13 @@ var _ = Describe("An access token", func() {
 		Entry("by far", "x"),
 	)
 
-	It("takes an empty value for none", func() {
+	It("replaces an empty value with a generated one", func() {
 		f.Create(secret("laptop", "token", ""), token)
 		f.ExpectReady(token)
 		Expect(string(stored("laptop").Data["token"])).To(HavePrefix(accesstoken.Prefix))
 	})
 
-	It("follows its Secret while the controllers run", func() {
+	It("follows changes of its Secret while the controllers run", func() {
 		f.Run()
 		f.Create(token)
 		f.ExpectReady(token)
@@ -112,7 +113,7 @@ var _ = Describe("An access token", func() {
 		f.Change(s, func() { s.Data["token"] = []byte(value) })
 		f.Eventually(token).Should(HaveField("Status.Digest", credential.Digest(value)))
 
-		By("making it too short, and then long enough")
+		By("making the value too short, and then long enough")
 		f.Change(s, func() { s.Data["token"] = []byte("short") })
 		f.ExpectWaiting(token, v1alpha1.ReasonInvalid)
 		f.Change(s, func() { s.Data["token"] = []byte(value) })
@@ -134,7 +135,7 @@ var _ = Describe("An access token", func() {
 		f.ExpectRestartWritesNothing()
 	})
 
-	It("does not share a value with an older one", func() {
+	It("does not share a key of a Secret with an older one", func() {
 		other := forge.AccessToken("other").For(ada).Secret("laptop", "token").Build()
 		f.Create(token, other)
 		older, younger := forge.ByAge(token, other)
@@ -143,7 +144,7 @@ var _ = Describe("An access token", func() {
 		Expect(younger.Status.Digest).To(BeEmpty())
 	})
 
-	It("takes the value over when the one that it shared it with names another Secret", func() {
+	It("takes the value over when the older holder names another Secret", func() {
 		f.Create(secret("laptop", "token", value))
 		f.Run()
 		other := forge.AccessToken("other").For(ada).Secret("laptop", "token").Build()
@@ -156,7 +157,7 @@ var _ = Describe("An access token", func() {
 		f.Eventually(older).ShouldNot(HaveField("Status.Digest", credential.Digest(value)))
 	})
 
-	It("shares a Secret under another key, which outlives the token that made it", func() {
+	It("shares a Secret under another key, and the Secret outlives the token that created it", func() {
 		f.Run()
 		first := forge.AccessToken("first").For(ada).Secret("shared", "first").Build()
 		f.Create(first)
@@ -174,7 +175,7 @@ var _ = Describe("An access token", func() {
 		f.ExpectGone(s)
 	})
 
-	It("keeps its value when the Secret of an older one gets the same", func() {
+	It("keeps its value when the Secret of an older one gets the same value", func() {
 		f.Run()
 		f.Create(secret("young", "token", value))
 		old, young := forge.CreateInTurn(f, forge.AccessToken("old").For(ada).Build(), forge.AccessToken("young").For(ada).Build())
@@ -187,13 +188,13 @@ var _ = Describe("An access token", func() {
 		Expect(accesstoken.ByValue(GinkgoT().Context(), f.Catalog, value)).To(HaveField("UID", young.UID))
 		f.ExpectRestartWritesNothing()
 
-		By("giving it up")
+		By("changing the value of the younger token")
 		y := stored("young")
 		f.Change(y, func() { y.Data["token"] = []byte("another-value-that-is-long") })
 		f.ExpectReady(old)
 		Expect(old.Status.Digest).To(Equal(credential.Digest(value)))
 
-		By("wanting it back, until the other one goes")
+		By("changing it back, until the older token is deleted")
 		f.Change(y, func() { y.Data["token"] = []byte(value) })
 		f.ExpectStalled(young, v1alpha1.ReasonAlreadyExists, "is held by AccessToken old")
 		f.Delete(old)
@@ -201,7 +202,7 @@ var _ = Describe("An access token", func() {
 		Expect(young.Status.Digest).To(Equal(credential.Digest(value)))
 	})
 
-	It("takes its Secret with it", func() {
+	It("is deleted together with its Secret", func() {
 		f.Create(token)
 		f.ExpectReady(token)
 		s := stored("laptop")
@@ -219,20 +220,20 @@ var _ = Describe("An access token", func() {
 	})
 
 	Context("that is revoked", func() {
-		It("says so, keeps its digest, and stays revoked", func() {
+		It("says that it is revoked, keeps its digest, and stays revoked", func() {
 			f.Create(token)
 			f.ExpectReady(token)
 			digest := token.Status.Digest
 			f.Change(token, func() { token.Spec.Revoked = true })
-			f.ExpectStalled(token, v1alpha1.ReasonRevoked, "revoked")
+			f.ExpectSettled(token, v1alpha1.ReasonRevoked, "revoked")
 			Expect(token.Status.Digest).To(Equal(digest))
 			f.ExpectChangeRefused(token, func() { token.Spec.Revoked = false }, "a revoked token stays revoked")
 		})
 
-		It("gets no value any more", func() {
+		It("gets no further value", func() {
 			revoked := forge.AccessToken("revoked").For(ada).Revoked().Build()
 			f.Create(revoked)
-			f.ExpectStalled(revoked, v1alpha1.ReasonRevoked)
+			f.ExpectSettled(revoked, v1alpha1.ReasonRevoked)
 			Expect(revoked.Status.Digest).To(BeEmpty())
 			var secrets corev1.SecretList
 			Expect(f.Live().List(GinkgoT().Context(), &secrets)).To(Succeed())
@@ -240,7 +241,7 @@ var _ = Describe("An access token", func() {
 		})
 	})
 
-	It("expires, and is accepted again when that is put off", func() {
+	It("expires, and is accepted again when its expiry is postponed", func() {
 		token.Spec.ExpiresAt = ptr.To(metav1.NewTime(f.Clock.Now().Add(time.Hour)))
 		f.Create(token)
 		result, err := f.Reconcile(token)
@@ -248,9 +249,12 @@ var _ = Describe("An access token", func() {
 		Expect(result.RequeueAfter).To(Equal(time.Hour))
 		f.ExpectReady(token)
 		f.Clock.SetTime(token.Spec.ExpiresAt.Time)
-		f.ExpectStalled(token, v1alpha1.ReasonExpired, token.Spec.ExpiresAt.UTC().Format(time.RFC3339))
+		f.ExpectSettled(token, v1alpha1.ReasonExpired, token.Spec.ExpiresAt.UTC().Format(time.RFC3339))
+		Expect(token.Status.EndedAt.Time).To(BeTemporally("~", f.Clock.Now(), time.Second))
+		Expect(f.Events()).To(ConsistOf(HavePrefix("Normal Expired " + token.Name)))
 		f.Change(token, func() { token.Spec.ExpiresAt = nil })
 		f.ExpectReady(token)
+		Expect(token.Status.EndedAt).To(BeNil())
 	})
 
 	It("expires by itself while the controllers run", func() {
@@ -259,12 +263,12 @@ var _ = Describe("An access token", func() {
 		f.Create(token)
 		f.ExpectReady(token)
 		f.Clock.SetTime(token.Spec.ExpiresAt.Time)
-		f.ExpectStalled(token, v1alpha1.ReasonExpired)
+		f.ExpectSettled(token, v1alpha1.ReasonExpired)
 	})
 
 	Context("that has ended", func() {
 		expires := func() *metav1.Time { return ptr.To(metav1.NewTime(f.Clock.Now().Add(time.Hour))) }
-		// ends are the ways in which a value becomes free, each with the reason that its token shows; empty if the token no longer exists
+		// ends are the ways in which a value becomes free. Each has the reason that its token shows, which is empty if the token no longer exists
 		// or uses another value.
 		ends := map[string]func() string{
 			"revoked": func() string {
@@ -283,7 +287,7 @@ var _ = Describe("An access token", func() {
 			},
 		}
 		for how, end := range ends {
-			It("leaves no value that was generated for it when it is "+how, func(ctx SpecContext) {
+			It("removes the value that was generated for it when it is "+how, func(ctx SpecContext) {
 				f.Run()
 				token.Spec.SecretRef, token.Spec.ExpiresAt = &v1alpha1.SecretKeyReference{Name: "shared", Key: "laptop"}, expires()
 				other := forge.AccessToken("other").For(ada).Secret("shared", "other").Build()
@@ -293,7 +297,7 @@ var _ = Describe("An access token", func() {
 				generated, kept := string(s.Data["laptop"]), string(s.Data["other"])
 				Expect(generated).To(HavePrefix(accesstoken.Prefix))
 				if reason := end(); reason != "" {
-					f.ExpectStalled(token, reason)
+					f.ExpectSettled(token, reason)
 					Expect(token.Status.Digest).To(Equal(credential.Digest(generated)), "whoever shows it is told why it is refused")
 				}
 				f.Eventually(s).ShouldNot(HaveField("Data", HaveKey("laptop")))
@@ -303,7 +307,7 @@ var _ = Describe("An access token", func() {
 				f.ExpectRestartWritesNothing()
 			})
 
-			It("leaves the value that somebody else has put there when it is "+how, func() {
+			It("keeps a value from somebody else when it is "+how, func() {
 				f.Run()
 				token.Spec.ExpiresAt = expires()
 				f.Create(secret("laptop", "own", "untouched"), token)
@@ -313,14 +317,14 @@ var _ = Describe("An access token", func() {
 				f.Change(s, func() { s.Data["token"] = []byte(value) })
 				f.Eventually(token).Should(HaveField("Status.Digest", credential.Digest(value)))
 				if reason := end(); reason != "" {
-					f.ExpectStalled(token, reason)
+					f.ExpectSettled(token, reason)
 				}
 				f.ExpectRestartWritesNothing()
 				Expect(stored("laptop").Data).To(HaveKeyWithValue("token", []byte(value)))
 			})
 		}
 
-		It("leaves no value that was generated for it when it is given another key", func() {
+		It("removes the value that was generated for it when it names another key", func() {
 			f.Run()
 			f.Create(secret("laptop", "own", value), token)
 			f.ExpectReady(token)
@@ -333,7 +337,7 @@ var _ = Describe("An access token", func() {
 			f.ExpectRestartWritesNothing()
 		})
 
-		It("leaves its value to another one that names the key as well", func() {
+		It("leaves its value to another token that names the same key", func() {
 			f.Run()
 			other := forge.AccessToken("other").For(ada).Secret("laptop", "token").Build()
 			f.Create(secret("laptop", "own", value))
@@ -348,30 +352,30 @@ var _ = Describe("An access token", func() {
 			Expect(credential.Digest(string(stored("laptop").Data["token"]))).To(Equal(digest))
 		})
 
-		It("leaves no value in a Secret that Forgeplane made, be it by an earlier version", func() {
+		It("removes its value from a Secret that Forgeplane created, including one that an earlier version created", func() {
 			f.Create(token)
 			f.ExpectReady(token)
 			s := stored("laptop")
 			f.Change(s, func() { s.Annotations = nil })
 			f.Change(token, func() { token.Spec.Revoked = true })
-			f.ExpectStalled(token, v1alpha1.ReasonRevoked)
+			f.ExpectSettled(token, v1alpha1.ReasonRevoked)
 			Expect(stored("laptop").Data).To(BeEmpty())
 		})
 
-		It("gets another value when its end is put off", func() {
+		It("gets another value when its expiry is postponed", func() {
 			token.Spec.ExpiresAt = expires()
 			f.Create(token)
 			f.ExpectReady(token)
 			was := token.Status.Digest
 			f.Clock.SetTime(token.Spec.ExpiresAt.Time)
-			f.ExpectStalled(token, v1alpha1.ReasonExpired)
+			f.ExpectSettled(token, v1alpha1.ReasonExpired)
 			f.Change(token, func() { token.Spec.ExpiresAt = nil })
 			f.ExpectReady(token)
 			Expect(token.Status.Digest).NotTo(Equal(was))
 			Expect(token.Status.Digest).To(Equal(credential.Digest(string(stored("laptop").Data["token"]))))
 		})
 
-		It("does not take away the value of another that holds the key", func() {
+		It("does not remove the value of another token that holds the key", func() {
 			f.Run()
 			other := forge.AccessToken("other").For(ada).Secret("laptop", "token").Build()
 			older, younger := forge.CreateInTurn(f, token, other)
@@ -383,7 +387,7 @@ var _ = Describe("An access token", func() {
 			Expect(older.Status.Digest).To(Equal(credential.Digest(string(stored("laptop").Data["token"]))))
 		})
 
-		It("is woken up for it though its user is blocked", func() {
+		It("is reconciled at its expiry even if its user is blocked", func() {
 			token.Spec.ExpiresAt = expires()
 			f.Create(token)
 			f.Change(ada, func() { ada.Spec.State = v1alpha1.UserBlocked })
@@ -392,7 +396,7 @@ var _ = Describe("An access token", func() {
 			Expect(result.RequeueAfter).To(Equal(time.Hour))
 		})
 
-		It("loses its value when it was deleted while no controller ran, and is there again without", func() {
+		It("loses its value in an adopted Secret when it is deleted while no controller runs", func() {
 			f.Create(secret("shared", "own", value))
 			token.Spec.SecretRef = &v1alpha1.SecretKeyReference{Name: "shared", Key: "laptop"}
 			f.Create(token)
@@ -406,7 +410,7 @@ var _ = Describe("An access token", func() {
 			Expect(s.Annotations).To(BeEmpty())
 		})
 
-		It("keeps the value that a restore brings before it", func() {
+		It("keeps its value when a restore creates it again", func() {
 			f.Create(secret("shared", "own", value))
 			token.Spec.SecretRef = &v1alpha1.SecretKeyReference{Name: "shared", Key: "laptop"}
 			again := token.DeepCopy()
@@ -426,14 +430,14 @@ var _ = Describe("An access token", func() {
 		f.Create(token)
 		f.ExpectReady(token)
 
-		By("blocking him, and letting him in again")
+		By("blocking and unblocking the user")
 		f.Change(ada, func() { ada.Spec.State = v1alpha1.UserBlocked })
 		f.ExpectWaiting(token, v1alpha1.ReasonBlocked, "user ada is blocked")
 		f.Change(ada, func() { ada.Spec.State = v1alpha1.UserActive })
 		f.ExpectReady(token)
 		digest := token.Status.Digest
 
-		By("deleting him, and declaring him again")
+		By("deleting the user and creating it again")
 		f.Delete(ada)
 		f.ExpectWaiting(token, v1alpha1.ReasonReferenceNotFound, "userRef: user ada: not found")
 		Expect(token.Status.Digest).To(Equal(digest), "it is good again at once when he is declared again")
@@ -452,7 +456,7 @@ var _ = Describe("An access token", func() {
 		Entry("by id", func() v1alpha1.Reference { return v1alpha1.Reference{ID: ada.Spec.ID} }),
 	)
 
-	It("says nothing of its value in events", func() {
+	It("does not show its value in events", func() {
 		f.Create(secret("laptop", "token", "short-secret"), token)
 		f.ExpectWaiting(token, v1alpha1.ReasonInvalid)
 		Expect(f.Events()).To(ConsistOf(Not(ContainSubstring("short-secret"))))
@@ -472,10 +476,10 @@ var _ = Describe("An access token is refused by the API server", func() {
 		Entry("with a scope twice", func(s *v1alpha1.AccessTokenSpec) { s.Scopes = append(s.Scopes, s.Scopes[0]) }, "spec.scopes[1]", "Duplicate value"),
 		Entry("with a description that is too long", func(s *v1alpha1.AccessTokenSpec) { s.Description = strings.Repeat("a", 256) }, "spec.description"),
 		Entry("without the name of a Secret", func(s *v1alpha1.AccessTokenSpec) { s.SecretRef.Name = "" }, "spec.secretRef.name"),
-		Entry("with a key that no Secret can have", func(s *v1alpha1.AccessTokenSpec) { s.SecretRef.Key = "a/b" }, "spec.secretRef.key"),
+		Entry("with a key that a Secret cannot have", func(s *v1alpha1.AccessTokenSpec) { s.SecretRef.Key = "a/b" }, "spec.secretRef.key"),
 	)
 
-	It("when it is to stand for another user", func() {
+	It("when it changes to another user", func() {
 		token := forge.AccessToken("laptop").For(forge.User("ada").Build()).Build()
 		f.Create(token)
 		f.ExpectChangeRefused(token, func() { token.Spec.UserRef.Name = "root" }, "userRef cannot change")

@@ -22,19 +22,18 @@ import (
 // kept is how long a token that was created over REST remains visible to its user after it has ended.
 const kept = 30 * 24 * time.Hour
 
-// ended reports whether a token is revoked or expired.
-func (c *Controller) ended(t *v1alpha1.AccessToken) bool {
-	return t.Spec.Revoked || t.Spec.ExpiresAt != nil && !c.clock.Now().Before(t.Spec.ExpiresAt.Time)
-}
-
 // end removes the value that Forgeplane generated for a token once the token has ended, and schedules a reconcile for that time. A value
 // that somebody else has put into the Secret stays there.
 func (c *Controller) end(ctx context.Context, t *v1alpha1.AccessToken) error {
-	if !c.ended(t) {
+	if !accesstoken.Ended(t, c.clock.Now()) {
+		t.Status.EndedAt = nil
 		if t.Spec.ExpiresAt != nil {
 			return frame.Again(t.Spec.ExpiresAt.Sub(c.clock.Now()))
 		}
 		return nil
+	}
+	if t.Status.EndedAt == nil {
+		t.Status.EndedAt = c.since(t)
 	}
 	ref := t.Spec.SecretRef
 	if ref == nil {
@@ -66,16 +65,21 @@ func (c *Controller) end(ctx context.Context, t *v1alpha1.AccessToken) error {
 	return nil
 }
 
+// since returns the time at which it is first seen that a token has ended. Earlier versions recorded it only in a condition.
+func (c *Controller) since(t *v1alpha1.AccessToken) *metav1.Time {
+	s := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionStalled)
+	if s != nil && s.Status == metav1.ConditionTrue && (s.Reason == v1alpha1.ReasonExpired || s.Reason == v1alpha1.ReasonRevoked) {
+		return s.LastTransitionTime.DeepCopy()
+	}
+	return &metav1.Time{Time: c.clock.Now().Truncate(time.Second)}
+}
+
 // clear removes a token that was created over REST once it has ended long enough ago, and schedules a reconcile for that time.
 func (c *Controller) clear(ctx context.Context, t *v1alpha1.AccessToken) error {
-	if t.Spec.Digest == "" || !c.ended(t) {
+	if t.Spec.Digest == "" || !accesstoken.Ended(t, c.clock.Now()) {
 		return nil
 	}
-	since := c.clock.Now()
-	if s := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionStalled); s != nil && s.Status == metav1.ConditionTrue {
-		since = s.LastTransitionTime.Time
-	}
-	if left := kept - c.clock.Since(since); left > 0 {
+	if left := kept - c.clock.Since(t.Status.EndedAt.Time); left > 0 {
 		return frame.Again(left)
 	}
 	return c.orphans.Remove(ctx, t, "was created over REST and ended a month ago")

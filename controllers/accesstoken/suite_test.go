@@ -25,7 +25,7 @@ var (
 	_ = BeforeEach(func() { f = forge.New(cluster, forge.Options{}) })
 )
 
-// newToken creates the user ada, and returns her with one of her tokens, which is not created yet.
+// newToken creates the user ada, and returns the user and one of their tokens, which is not created yet.
 func newToken() (*v1alpha1.User, *v1alpha1.AccessToken) {
 	GinkgoHelper()
 	ada := forge.User("ada").Build()

@@ -18,7 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// asREST returns a client that creates and changes objects like a server for the REST API.
+// asREST returns a client that creates and changes objects like a server of the REST API.
 func asREST() client.Client {
 	return client.WithFieldOwner(f.Live(), string(declare.FieldOwner))
 }
@@ -36,12 +36,12 @@ func values() (all []string) {
 	return all
 }
 
-var _ = Describe("An access token that was made over REST", func() {
+var _ = Describe("An access token that was created over REST", func() {
 	var ada *v1alpha1.User
 	var token *v1alpha1.AccessToken
 	BeforeEach(func() { ada, token = newToken() })
 
-	Context("with its digest alone", func() {
+	Context("with only a digest", func() {
 		BeforeEach(func() { token = forge.AccessToken("laptop").For(ada).Digest(credential.Digest(value)).Build() })
 
 		It("is accepted without a Secret", func(ctx SpecContext) {
@@ -52,32 +52,51 @@ var _ = Describe("An access token that was made over REST", func() {
 			Expect(values()).To(BeEmpty())
 		})
 
-		DescribeTable("goes a month after it has ended", func(ctx SpecContext, reason string, end func()) {
+		DescribeTable("is deleted a month after it has ended", func(ctx SpecContext, reason string, end func()) {
 			declared := forge.AccessToken("declared").For(ada).Digest(credential.Digest("another value")).Build()
 			end()
 			declared.Spec.Revoked, declared.Spec.ExpiresAt = token.Spec.Revoked, token.Spec.ExpiresAt
 			Expect(asREST().Create(ctx, token)).To(Succeed())
 			f.Create(declared)
-			f.ExpectStalled(token, reason)
-			f.ExpectStalled(declared, reason)
+			f.ExpectSettled(token, reason)
+			f.ExpectSettled(declared, reason)
 			ended := time.Now()
 			f.Clock.SetTime(ended.Add(29 * 24 * time.Hour))
 			result, err := f.ReconcileOnce(token)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(result.RequeueAfter).To(BeNumerically("~", 24*time.Hour, time.Hour))
-			f.ExpectStalled(token, reason)
+			f.ExpectSettled(token, reason)
 			f.Clock.SetTime(ended.Add(31 * 24 * time.Hour))
 			_, err = f.ReconcileOnce(token)
 			Expect(err).NotTo(HaveOccurred())
 			f.ExpectGone(token)
-			f.ExpectStalled(declared, reason)
+			f.ExpectSettled(declared, reason)
 			f.Refresh(declared)
 		},
 			Entry("revoked", v1alpha1.ReasonRevoked, func() { token.Spec.Revoked = true }),
 			Entry("expired", v1alpha1.ReasonExpired, func() { token.Spec.ExpiresAt = ptr.To(metav1.NewTime(f.Clock.Now().Add(-time.Hour))) }),
 		)
 
-		It("keeps it, and gets no Secret beside it", func() {
+		It("is deleted a month after it has ended according to an earlier version", func(ctx SpecContext) {
+			token.Spec.Revoked = true
+			Expect(asREST().Create(ctx, token)).To(Succeed())
+			ended := metav1.NewTime(f.Clock.Now().Add(-29 * 24 * time.Hour).Truncate(time.Second))
+			token.Status.Conditions = []metav1.Condition{
+				{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRevoked, Message: "It was revoked.", LastTransitionTime: ended},
+				{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRevoked, Message: "It was revoked.", LastTransitionTime: ended},
+			}
+			token.Status.ObservedGeneration = token.Generation
+			for i := range token.Status.Conditions {
+				token.Status.Conditions[i].ObservedGeneration = token.Generation
+			}
+			Expect(f.Live().Status().Update(ctx, token)).To(Succeed())
+			f.Refresh(token)
+			f.ExpectSettled(token, v1alpha1.ReasonRevoked)
+			Expect(token.Status.EndedAt.Time).To(BeTemporally("==", ended.Time))
+			Expect(f.Events()).To(BeEmpty(), "the state is not news")
+		})
+
+		It("keeps its digest, and cannot get a Secret as well", func() {
 			f.Create(token)
 			f.ExpectChangeRefused(token, func() { token.Spec.Digest = credential.Digest("another value") }, "digest cannot change")
 			f.ExpectChangeRefused(token, func() { token.Spec.Digest = "" }, "digest cannot change")
@@ -88,7 +107,7 @@ var _ = Describe("An access token that was made over REST", func() {
 		})
 	})
 
-	// Earlier versions kept the value in a Secret. earlier creates such a token, with its Secret unless done is false.
+	// Earlier versions kept the value in a Secret. earlier creates such a token, with an owned Secret unless done is false.
 	earlier := func(ctx SpecContext, done bool) *corev1.Secret {
 		GinkgoHelper()
 		s := secret("token-laptop", "token", value)
@@ -113,7 +132,7 @@ var _ = Describe("An access token that was made over REST", func() {
 	}
 
 	Context("by an earlier version", func() {
-		It("has its digest after the upgrade, and no Secret, and is accepted all the time", func(ctx SpecContext) {
+		It("has its digest and no Secret after the upgrade, and is accepted all the time", func(ctx SpecContext) {
 			s := earlier(ctx, true)
 			token.Status.Digest = credential.Digest(value)
 			Expect(asREST().Status().Update(ctx, token)).To(Succeed())
@@ -125,7 +144,7 @@ var _ = Describe("An access token that was made over REST", func() {
 			f.ExpectRestartWritesNothing()
 		})
 
-		It("loses its Secret though the process ended when the digest was recorded", func(ctx SpecContext) {
+		It("loses its Secret even if the process ended after it recorded the digest", func(ctx SpecContext) {
 			s := earlier(ctx, true)
 			token.Spec.Digest, token.Spec.SecretRef = credential.Digest(value), nil
 			Expect(asREST().Update(ctx, token)).To(Succeed())
@@ -136,7 +155,7 @@ var _ = Describe("An access token that was made over REST", func() {
 			f.ExpectRestartWritesNothing()
 		})
 
-		It("goes on while the server that makes it has not finished, and is upgraded when it never does", func(ctx SpecContext) {
+		It("waits for the server that is creating it, and is upgraded if the server never finishes", func(ctx SpecContext) {
 			s := earlier(ctx, false)
 			f.Clock.SetTime(token.CreationTimestamp.Add(time.Minute))
 			result, err := f.Reconcile(token)
@@ -149,15 +168,15 @@ var _ = Describe("An access token that was made over REST", func() {
 			expectUpgraded(ctx)
 		})
 
-		It("is upgraded though it is revoked", func(ctx SpecContext) {
+		It("is upgraded even if it is revoked", func(ctx SpecContext) {
 			token = forge.AccessToken("laptop").For(ada).Revoked().Build()
 			s := earlier(ctx, true)
-			f.ExpectStalled(token, v1alpha1.ReasonRevoked)
+			f.ExpectSettled(token, v1alpha1.ReasonRevoked)
 			f.ExpectGone(s)
 			expectUpgraded(ctx)
 		})
 
-		It("loses its Secret though its user is missing", func(ctx SpecContext) {
+		It("loses its Secret even if its user is missing", func(ctx SpecContext) {
 			token.Spec.UserRef = v1alpha1.Reference{ID: ada.Spec.ID + 1}
 			s := earlier(ctx, true)
 			f.ExpectWaiting(token, v1alpha1.ReasonReferenceNotFound, "userRef")
@@ -167,7 +186,7 @@ var _ = Describe("An access token that was made over REST", func() {
 			f.ExpectRestartWritesNothing()
 		})
 
-		It("stays as it is when somebody else declares it", func(ctx SpecContext) {
+		It("keeps its Secret when somebody else declares the token", func(ctx SpecContext) {
 			s := earlier(ctx, true)
 			patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"description":"declared"}}`))
 			Expect(f.Live().Patch(ctx, token, patch, client.FieldOwner("gitops"))).To(Succeed())
@@ -178,14 +197,14 @@ var _ = Describe("An access token that was made over REST", func() {
 		})
 	})
 
-	It("leaves a Secret of that name that holds something else", func(ctx SpecContext) {
+	It("does not touch a Secret of that name that holds something else", func(ctx SpecContext) {
 		s := secret("token-laptop", "token", "somebody else's value")
 		f.Create(s, forge.AccessToken("laptop").For(ada).Digest(credential.Digest(value)).Build())
 		f.ExpectReady(token)
 		f.Refresh(s)
 	})
 
-	It("is not known by a digest that is none", func() {
+	It("is refused with an invalid digest", func() {
 		for _, digest := range []string{"short", credential.Digest(value) + "0", "G" + credential.Digest(value)[1:]} {
 			f.ExpectRefused(forge.AccessToken("laptop").For(ada).Digest(digest).Build(), "spec.digest")
 		}

@@ -39,14 +39,13 @@ func (c *Controller) Reconcile(ctx context.Context, b *v1alpha1.Badge) (reconcil
 
 // forget clears the rendered URLs, which depend on the project or group.
 func forget(_ context.Context, b *v1alpha1.Badge) error {
-	b.Status = v1alpha1.BadgeStatus{CommonStatus: b.Status.CommonStatus, ID: b.Status.ID}
+	b.Status = v1alpha1.BadgeStatus{CommonStatus: b.Status.CommonStatus, TargetStatus: b.Status.TargetStatus, ID: b.Status.ID}
 	return nil
 }
 
 // render sets the URLs for the project, or the parts of them that are the same for every project of the group.
 func render(_ context.Context, b *v1alpha1.Badge, s catalog.Scope) error {
 	values := badge.ValuesOf(s)
-	b.Status.TargetPath = s.Path()
 	b.Status.RenderedLinkURL = badge.Render(b.Spec.LinkURL, values)
 	b.Status.RenderedImageURL = badge.Render(b.Spec.ImageURL, values)
 	return nil

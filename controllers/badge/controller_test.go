@@ -5,9 +5,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/forge"
@@ -16,7 +13,7 @@ import (
 var _ = Describe("A badge", func() {
 	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) v1alpha1.Identified { return forge.Badge(name).Of(website).Build() })
 
-	It("becomes ready, as often as it is declared", func() {
+	It("becomes ready, even if it is declared twice", func() {
 		one, two := forge.Badge("one").Of(website).Build(), forge.Badge("two").Of(website).Build()
 		one.Spec.Name, two.Spec.Name = "Build", "Build"
 		f.Create(one, two)
@@ -37,7 +34,7 @@ var _ = Describe("A badge", func() {
 		Expect(b.Status.RenderedImageURL).To(Equal("https://website.example.com/The%20%22Website%22.svg?%{unknown}"))
 	})
 
-	It("of a group shows what is known of the group", func() {
+	It("shows the values of the group if it belongs to a group", func() {
 		b := forge.Badge("b").Of(acme).Link("https://ci.example.com/%{group_name}/%{project_path}").Build()
 		f.Create(b)
 		f.ExpectReady(b)
@@ -67,11 +64,10 @@ var _ = Describe("A badge", func() {
 		Entry("with too long a name", func(b *v1alpha1.Badge) { b.Spec.Name = strings.Repeat("a", 256) }, "spec.name"),
 	)
 
-	It("stays that of its project, and changes all else", func() {
+	It("cannot move to another project, but can change everything else", func() {
 		b := forge.Badge("b").Of(website).Build()
 		f.Create(b)
-		f.ExpectChangeRefused(b, func() { b.Spec.ProjectRef = byPath("acme/website") }, "projectRef cannot change")
-		f.ExpectChangeRefused(b, func() { b.Spec.ProjectRef, b.Spec.GroupRef = nil, byName("acme") }, "cannot change")
+		f.ExpectChangeRefused(b, func() { b.Spec.ProjectRef, b.Spec.GroupRef = nil, byName("acme") }, "cannot replace each other")
 		f.Change(b, func() {
 			b.Spec.Name, b.Spec.LinkURL, b.Spec.ImageURL = "Other", "HTTP://%{project_name}", "https://a/%{project_name}"
 		})
@@ -81,56 +77,19 @@ var _ = Describe("A badge", func() {
 	})
 })
 
-var _ = Describe("What a badge is of", func() {
-	DescribeTable("is found",
-		func(change func(b *v1alpha1.Badge), owner func() client.Object, path string) {
-			f.Change(website, func() { website.Spec.ID = 8 })
-			f.Change(acme, func() { acme.Spec.ID = 9 })
-			b := forge.Badge("b").Of(website).Build()
-			change(b)
-			f.Create(b)
-			f.ExpectReady(b)
-			Expect(b.Status.TargetPath).To(Equal(path))
-			Expect(b.OwnerReferences).To(ConsistOf(HaveField("UID", owner().GetUID())))
-		},
-		Entry("by the name of a project", func(*v1alpha1.Badge) {}, func() client.Object { return website }, "acme/website"),
-		Entry("by the full path of a project", func(b *v1alpha1.Badge) { b.Spec.ProjectRef = byPath("Acme/Website") }, func() client.Object { return website }, "acme/website"),
-		Entry("by the id of a project", func(b *v1alpha1.Badge) { b.Spec.ProjectRef = byID(8) }, func() client.Object { return website }, "acme/website"),
-		Entry("by the name of a group", func(b *v1alpha1.Badge) { b.Spec.ProjectRef, b.Spec.GroupRef = nil, byName("acme") }, func() client.Object { return acme }, "acme"),
-		Entry("by the full path of a group", func(b *v1alpha1.Badge) { b.Spec.ProjectRef, b.Spec.GroupRef = nil, byPath("ACME") }, func() client.Object { return acme }, "acme"),
-		Entry("by the id of a group", func(b *v1alpha1.Badge) { b.Spec.ProjectRef, b.Spec.GroupRef = nil, byID(9) }, func() client.Object { return acme }, "acme"),
-	)
+var _ = Describe("A badge:", func() {
+	forge.DescribeTarget("a badge", forge.ProjectsAndGroups, func() *forge.Forge { return f },
+		func(name string, project, group *v1alpha1.Reference) v1alpha1.Targeted {
+			b := forge.Badge(name).Build()
+			b.Spec.ProjectRef, b.Spec.GroupRef = project, group
+			return b
+		})
 
-	DescribeTable("is not found in another namespace",
-		func(project, group *v1alpha1.Reference, words string) {
-			f.Change(website, func() { website.Spec.ID = 8 })
-			f.Change(acme, func() { acme.Spec.ID = 9 })
-			b := forge.Badge("b").Link("https://a/%{project_path}").Build()
-			b.Namespace, b.Spec.ProjectRef, b.Spec.GroupRef = f.NewNamespace(), project, group
-			f.Create(b)
-			f.ExpectWaiting(b, v1alpha1.ReasonReferenceNotFound, words)
-			Expect(b.OwnerReferences).To(BeEmpty())
-			Expect(b.Status.TargetPath).To(BeEmpty())
-			Expect(b.Status.RenderedLinkURL).To(BeEmpty())
-		},
-		Entry("by the name of a project", byName("website"), nil, "projectRef: project website: not found"),
-		Entry("by the full path of a project", byPath("acme/website"), nil, "projectRef: project acme/website: not found"),
-		Entry("by the id of a project", byID(8), nil, "projectRef: project with id 8: not found"),
-		Entry("by the name of a group", nil, byName("acme"), "groupRef: group acme: not found"),
-		Entry("by the full path of a group", nil, byPath("acme"), "groupRef: group acme: not found"),
-		Entry("by the id of a group", nil, byID(9), "groupRef: group with id 9: not found"),
-	)
-
-	It("takes the badge with it, and so does the namespace", func() {
-		f.NewStorage("default")
-		f.Run()
-		ofProject, ofGroup := forge.Badge("p").Of(website).Build(), forge.Badge("g").Of(acme).Build()
-		f.Create(ofProject, ofGroup)
-		f.ExpectReady(website, ofProject, ofGroup)
-		f.Delete(website)
-		f.ExpectGone(website, ofProject)
-		f.ExpectReady(ofGroup)
-		f.Delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-		f.ExpectGone(ofGroup, acme)
+	It("shows no rendered URL while its target is not found", func() {
+		b := forge.Badge("b").Of(website).Link("https://a/%{project_path}").Build()
+		b.Namespace = f.NewNamespace()
+		f.Create(b)
+		f.ExpectWaiting(b, v1alpha1.ReasonReferenceNotFound)
+		Expect(b.Status.RenderedLinkURL).To(BeEmpty())
 	})
 })

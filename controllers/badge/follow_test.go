@@ -19,7 +19,7 @@ var _ = Describe("The rendered URLs of a badge", func() {
 		return Eventually(func() string { f.Refresh(b); return b.Status.RenderedLinkURL }).WithTimeout(20 * time.Second).WithPolling(10 * time.Millisecond)
 	}
 
-	It("follow the project, the group, and those above", func() {
+	It("follow the project, the group, and the groups above", func() {
 		f.Run()
 		below := forge.Group("below").Below(acme).Build()
 		deep := forge.Project("deep").In(below).Build()
@@ -41,7 +41,7 @@ var _ = Describe("The rendered URLs of a badge", func() {
 		f.ExpectRestartWritesNothing()
 	})
 
-	It("come with the project, and go with its place", func() {
+	It("appear with the project, and disappear when the project loses its path", func() {
 		f.Run()
 		later := forge.Project("later").In(acme).Build()
 		b := forge.Badge("b").Of(later).Link("https://a/%{project_path}").Build()
@@ -58,7 +58,7 @@ var _ = Describe("The rendered URLs of a badge", func() {
 })
 
 var _ = Describe("The commit in the URLs of a badge", func() {
-	It("is the head of the default branch, from the first push on", func() {
+	It("is the head of the default branch from the first push on", func() {
 		f.NewStorage("default")
 		f.Run()
 		f.ExpectReady(website)

@@ -13,8 +13,7 @@ import (
 var (
 	cluster *forge.Cluster
 	f       *forge.Forge
-	// acme and website are a team's group and project, and namespace is the team's. Their declarations suffice for most of what a badge
-	// shows.
+	// acme and website are a group and a project of a team, and namespace is the team's. Most of what a badge shows needs only their declarations.
 	acme      *v1alpha1.Group
 	website   *v1alpha1.Project
 	namespace string
@@ -37,5 +36,3 @@ var (
 )
 
 func byName(name string) *v1alpha1.Reference { return &v1alpha1.Reference{Name: name} }
-func byPath(path string) *v1alpha1.Reference { return &v1alpha1.Reference{Path: path} }
-func byID(id int64) *v1alpha1.Reference      { return &v1alpha1.Reference{ID: id} }

@@ -72,7 +72,8 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	}}
 	// The Secret of a mirror was not generated, and is only removed with the mirror.
 	return ctrl.NewControllerManagedBy(mgr).Named("credential").WithOptions(o).For(&corev1.Secret{}, builder.WithPredicates(ours)).
-		Watches(&v1alpha1.AccessToken{}, changed).Watches(&v1alpha1.TriggerToken{}, changed).Watches(&v1alpha1.RemoteMirror{}, gone).
+		Watches(&v1alpha1.AccessToken{}, changed).Watches(&v1alpha1.TriggerToken{}, changed).Watches(&v1alpha1.BotToken{}, changed).
+		Watches(&v1alpha1.RemoteMirror{}, gone).
 		Complete(c)
 }
 
@@ -98,6 +99,8 @@ func (c *Controller) placeOf(o client.Object) place {
 	case *v1alpha1.AccessToken:
 		ref = o.Spec.SecretRef
 	case *v1alpha1.TriggerToken:
+		namespace, ref = o.Namespace, o.Spec.SecretRef
+	case *v1alpha1.BotToken:
 		namespace, ref = o.Namespace, o.Spec.SecretRef
 	}
 	if ref == nil {

@@ -67,11 +67,11 @@ func nightly(secret string) *v1alpha1.TriggerToken {
 	return t
 }
 
-func TestReconcile_removesASecretThatNoObjectHasNamedForTenMinutes(t *testing.T) {
+func TestReconcile_removesASecretUnnamedForTenMinutes(t *testing.T) {
 	for title, objects := range map[string][]client.Object{
-		"there is no object":             nil,
-		"the object names another one":   {nightly("trigger-token-2")},
-		"one that names it is another's": {func() client.Object { o := nightly("trigger-token-1"); o.Name = "weekly"; return o }()},
+		"there is no object":              nil,
+		"the object names another Secret": {nightly("trigger-token-2")},
+		"another object names it":         {func() client.Object { o := nightly("trigger-token-1"); o.Name = "weekly"; return o }()},
 	} {
 		t.Run(title, func(t *testing.T) {
 			s := newSafe(t, objects...)
@@ -84,14 +84,14 @@ func TestReconcile_removesASecretThatNoObjectHasNamedForTenMinutes(t *testing.T)
 	}
 }
 
-func TestReconcile_leavesASecretThatAnObjectNames(t *testing.T) {
+func TestReconcile_keepsASecretThatAnObjectNames(t *testing.T) {
 	s := newSafe(t, nightly("trigger-token-1"))
 	s.Expect(s.reconcile(0)).To(BeZero())
 	s.Expect(s.reconcile(24 * time.Hour)).To(BeZero())
 	s.Expect(s.gone()).To(BeFalse())
 }
 
-func TestReconcile_removesAtOnceASecretWhoseObjectWent(t *testing.T) {
+func TestReconcile_removesAReleasedSecretAtOnce(t *testing.T) {
 	s := newSafe(t)
 	s.controller.release(client.ObjectKeyFromObject(s.secret), "holder")
 	s.Expect(s.reconcile(time.Second)).To(BeZero())
@@ -99,7 +99,7 @@ func TestReconcile_removesAtOnceASecretWhoseObjectWent(t *testing.T) {
 	s.Expect(s.reconcile(time.Second)).To(BeZero(), "it is gone already")
 }
 
-func TestReconcile_remembersNoReleaseOfASecretThatIsHeldAgain(t *testing.T) {
+func TestReconcile_forgetsTheReleaseOfASecretHeldAgain(t *testing.T) {
 	s := newSafe(t, nightly("trigger-token-1"))
 	s.controller.release(client.ObjectKeyFromObject(s.secret), "holder")
 	s.Expect(s.reconcile(time.Second)).To(BeZero())

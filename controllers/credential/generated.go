@@ -13,6 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/bottoken"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
 )
@@ -57,6 +58,10 @@ func (c *Controller) named(ctx context.Context, s *corev1.Secret, key string) (b
 		tokens, err := accesstoken.OfSecret(ctx, c.catalog, ref)
 		return len(tokens) > 0, err
 	}
-	tokens, err := triggertoken.OfSecret(ctx, c.catalog, s.Namespace, ref)
-	return len(tokens) > 0, err
+	triggers, err := triggertoken.OfSecret(ctx, c.catalog, s.Namespace, ref)
+	if len(triggers) > 0 || err != nil {
+		return true, err
+	}
+	bots, err := bottoken.OfSecret(ctx, c.catalog, s.Namespace, ref)
+	return len(bots) > 0, err
 }

@@ -42,7 +42,7 @@ func (s *safe) keys() (all []string) {
 	return all
 }
 
-func TestReconcile_takesAGeneratedValueOutOfTheSecretOfSomebodyElse(t *testing.T) {
+func TestReconcile_removesAGeneratedValueFromASharedSecret(t *testing.T) {
 	tests := map[string]struct {
 		tokens   []client.Object
 		released types.UID
@@ -50,15 +50,15 @@ func TestReconcile_takesAGeneratedValueOutOfTheSecretOfSomebodyElse(t *testing.T
 		next     time.Duration
 		gone     bool
 	}{
-		"not while its token is there":                {[]client.Object{token("a")}, "", time.Hour, 0, false},
-		"when its token went":                         {nil, "a", time.Second, 0, true},
-		"not when its token went, and another has it": {[]client.Object{token("b")}, "a", time.Second, 0, false},
-		"not when its token is back":                  {[]client.Object{token("a")}, "a", time.Second, 0, false},
-		"not when another one went":                   {[]client.Object{token("a")}, "b", time.Second, 0, false},
-		"not at once when another one went":           {nil, "b", time.Minute, 9 * time.Minute, false},
-		"not before a restore has brought its token":  {nil, "", time.Minute, 9 * time.Minute, false},
-		"not when a restore has brought it, made new": {[]client.Object{token("b")}, "", time.Hour, 0, false},
-		"when no token came":                          {nil, "", 10 * time.Minute, 0, true},
+		"not while its token exists":                              {[]client.Object{token("a")}, "", time.Hour, 0, false},
+		"when its token was deleted":                              {nil, "a", time.Second, 0, true},
+		"not when its token was deleted, and another one has it":  {[]client.Object{token("b")}, "a", time.Second, 0, false},
+		"not when its token exists again":                         {[]client.Object{token("a")}, "a", time.Second, 0, false},
+		"not when another token was deleted":                      {[]client.Object{token("a")}, "b", time.Second, 0, false},
+		"not at once when another token was deleted":              {nil, "b", time.Minute, 9 * time.Minute, false},
+		"not before a restore can create its token":               {nil, "", time.Minute, 9 * time.Minute, false},
+		"not when a restore has created its token with a new UID": {[]client.Object{token("b")}, "", time.Hour, 0, false},
+		"when no token was created in time":                       {nil, "", 10 * time.Minute, 0, true},
 	}
 	for title, tt := range tests {
 		t.Run(title, func(t *testing.T) {

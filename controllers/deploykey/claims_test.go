@@ -7,9 +7,9 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// Neither the project nor the key can change, but a path can later lead to another project.
+// The project and the key cannot change, but a path can later lead to another project.
 var _ = Describe("A deploy key:", func() {
-	forge.DescribeHolder("a key in a project that gets the path which an older one names", func() *forge.Forge { return f }, func() forge.Contest {
+	forge.DescribeHolder("a key in a project that gets the path that an older deploy key names", func() *forge.Forge { return f }, func() forge.Contest {
 		old := forge.DeployKey("old").Of(website).PublicKey(ed25519Key).ReadWrite().Build()
 		old.Spec.ProjectRef = v1alpha1.Reference{Path: "acme/next"}
 		return forge.Contest{

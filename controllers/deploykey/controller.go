@@ -79,9 +79,9 @@ func fingerprintOf(k *v1alpha1.DeployKey) string {
 
 // projectKeys maps a deploy key to the keys of its project.
 func (c *Controller) projectKeys(ctx context.Context, obj client.Object) []string {
-	p, err := c.frame.Catalog.Project(ctx, obj.GetNamespace(), obj.(*v1alpha1.DeployKey).Spec.ProjectRef)
+	p, err := c.frame.Catalog.Target(ctx, obj.(*v1alpha1.DeployKey))
 	if err != nil {
 		return nil
 	}
-	return c.frame.Catalog.ProjectKeys(ctx, p)
+	return c.frame.Catalog.Keys(ctx, p)
 }

@@ -3,8 +3,6 @@ package deploykey_test
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/forge"
@@ -37,7 +35,7 @@ var _ = Describe("A deploy key", func() {
 		return forge.DeployKey(name).Of(website).PublicKey(keys[name]).Build()
 	})
 
-	It("becomes ready, and may read only", func() {
+	It("becomes ready, and is read-only", func() {
 		key := forge.DeployKey("ci").Of(website).Build()
 		f.Create(key)
 		f.ExpectReady(key)
@@ -52,13 +50,13 @@ var _ = Describe("A deploy key", func() {
 			Expect(key.Status.FingerprintSHA256).To(Equal(sha256))
 			Expect(key.Status.FingerprintMD5).To(Equal(md5))
 		},
-		Entry("of an Ed25519 key", ed25519Key, ed25519SHA256, ed25519MD5),
-		Entry("of an RSA key", rsaKey, rsaSHA256, rsaMD5),
-		Entry("of an ECDSA key", ecdsaKey, ecdsaSHA256, ecdsaMD5),
-		Entry("of a key with a comment and a line end", ed25519Key+" somebody@example.com and more\n", ed25519SHA256, ed25519MD5),
+		Entry("for an Ed25519 key", ed25519Key, ed25519SHA256, ed25519MD5),
+		Entry("for an RSA key", rsaKey, rsaSHA256, rsaMD5),
+		Entry("for an ECDSA key", ecdsaKey, ecdsaSHA256, ecdsaMD5),
+		Entry("for a key with a comment and a line end", ed25519Key+" somebody@example.com and more\n", ed25519SHA256, ed25519MD5),
 	)
 
-	DescribeTable("is invalid when it is something else",
+	DescribeTable("is invalid unless it is exactly one key",
 		func(line string, words string) {
 			key := forge.DeployKey("ci").Of(website).PublicKey(line).Build()
 			f.Create(key)
@@ -66,89 +64,47 @@ var _ = Describe("A deploy key", func() {
 			Expect(key.Status.FingerprintSHA256).To(BeEmpty())
 			Expect(key.Status.FingerprintMD5).To(BeEmpty())
 		},
-		Entry("than a key", "this is no key, whatever one does", "no key found"),
-		Entry("than a whole key", ed25519Key[:40], "no key found"),
-		Entry("than one key", ed25519Key+"\n"+rsaKey, "more than one line"),
-		Entry("than a key alone", "# the key of the builder\n"+ed25519Key, "more than one line"),
-		Entry("than a plain key, since options would have no effect", `from="10.0.0.0/8",no-pty `+ed25519Key, "options"),
-		Entry("than a key, such as a certificate", certificate, "certificate"),
+		Entry("not a key", "this is no key, whatever one does", "no key found"),
+		Entry("a truncated key", ed25519Key[:40], "no key found"),
+		Entry("two keys", ed25519Key+"\n"+rsaKey, "more than one line"),
+		Entry("a key with a comment line", "# the key of the builder\n"+ed25519Key, "more than one line"),
+		Entry("a key with options, which would have no effect", `from="10.0.0.0/8",no-pty `+ed25519Key, "options"),
+		Entry("a certificate", certificate, "certificate"),
 	)
 
-	It("is refused with a private key, and nothing of it is repeated", func() {
+	It("is refused with a private key, and the message does not repeat the key", func() {
 		key := forge.DeployKey("ci").Of(website).PublicKey("-----BEGIN OPENSSH PRIVATE KEY-----\nc2VjcmV0\n-----END OPENSSH PRIVATE KEY-----\n").Build()
 		f.ExpectRefused(key, "publicKey holds a private key", "consider it lost")
 	})
 
-	It("cannot be another key, or that of another project", func() {
+	It("cannot change its key", func() {
 		key := forge.DeployKey("ci").Of(website).Build()
 		f.Create(key)
 		f.ExpectChangeRefused(key, func() { key.Spec.PublicKey = ed25519Key }, "publicKey cannot change: make a new key")
-		f.ExpectChangeRefused(key, func() { key.Spec.ProjectRef.Name = "other" }, "projectRef cannot change")
 		f.Change(key, func() { key.Spec.Title, key.Spec.Access = "Builder", v1alpha1.DeployKeyReadWrite })
 		f.ExpectReady(key)
 	})
 })
 
-var _ = Describe("The project of a deploy key", func() {
-	DescribeTable("is found",
-		func(ref func() v1alpha1.Reference) {
-			key := forge.DeployKey("ci").Of(website).Build()
-			key.Spec.ProjectRef = ref()
-			f.Create(key)
-			f.ExpectReady(key)
-			Expect(key.OwnerReferences).To(ConsistOf(HaveField("UID", website.UID)))
-		},
-		Entry("by name", func() v1alpha1.Reference { return v1alpha1.Reference{Name: "website"} }),
-		Entry("by full path", func() v1alpha1.Reference { return v1alpha1.Reference{Path: "ACME/website"} }),
-		Entry("by id", func() v1alpha1.Reference {
-			f.Change(website, func() { website.Spec.ID = 7 })
-			return v1alpha1.Reference{ID: 7}
-		}),
-	)
+var _ = Describe("A deploy key:", func() {
+	forge.DescribeTarget("a deploy key", forge.Projects, func() *forge.Forge { return f },
+		func(name string, project, _ *v1alpha1.Reference) v1alpha1.Targeted {
+			key := forge.DeployKey(name).Build()
+			key.Spec.ProjectRef = *project
+			return key
+		})
 
-	DescribeTable("is not found in another namespace",
-		func(ref func() v1alpha1.Reference) {
-			f.Change(website, func() { website.Spec.ID = 7 })
-			key := forge.DeployKey("ci").Of(website).Build()
-			key.Namespace, key.Spec.ProjectRef = f.NewNamespace(), ref()
-			f.Create(key)
-			f.ExpectWaiting(key, v1alpha1.ReasonReferenceNotFound, "projectRef")
-			Expect(key.OwnerReferences).To(BeEmpty())
-		},
-		Entry("by name", func() v1alpha1.Reference { return v1alpha1.Reference{Name: "website"} }),
-		Entry("by full path", func() v1alpha1.Reference { return v1alpha1.Reference{Path: "acme/website"} }),
-		Entry("by id", func() v1alpha1.Reference { return v1alpha1.Reference{ID: 7} }),
-	)
-
-	It("may appear later", func() {
-		f.Run()
-		later := forge.Project("later").In(acme).Build()
-		key := forge.DeployKey("ci").Of(later).Build()
+	It("shows its fingerprint while its project is not found", func() {
+		key := forge.DeployKey("ci").Of(website).Build()
+		key.Namespace = f.NewNamespace()
 		f.Create(key)
-		f.ExpectWaiting(key, v1alpha1.ReasonReferenceNotFound, "projectRef: project later: not found")
+		f.ExpectWaiting(key, v1alpha1.ReasonReferenceNotFound)
 		Expect(key.Status.FingerprintSHA256).NotTo(BeEmpty())
-		f.Create(later)
-		f.ExpectReady(key)
-		f.ExpectRestartWritesNothing()
-	})
-
-	It("takes the key with it, and so does the namespace", func() {
-		f.NewStorage("default")
-		f.Run()
-		key, other := forge.DeployKey("ci").Of(website).Build(), forge.Project("other").In(acme).Build()
-		ofOther := forge.DeployKey("cd").Of(other).Build()
-		f.Create(key, other, ofOther)
-		f.ExpectReady(website, key, other, ofOther)
-		f.Delete(website)
-		f.ExpectGone(website, key)
-		f.ExpectReady(ofOther)
-		f.Delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: acme.Namespace}})
-		f.ExpectGone(ofOther, other)
 	})
 })
 
-var _ = Describe("A key that a project has already", func() {
-	It("is the older deploy key's, whatever its comment, and passes on when that goes", func() {
+var _ = Describe("A key that a project already has", func() {
+	It("belongs to the older deploy key, whatever its comment, and passes on when that is deleted", func() {
 		f.Run()
 		one := forge.DeployKey("one").Of(website).PublicKey(ed25519Key + " one@example.com").Build()
 		two := forge.DeployKey("two").Of(website).PublicKey(ed25519Key + " two@example.com").Build()
@@ -161,7 +117,7 @@ var _ = Describe("A key that a project has already", func() {
 		f.ExpectReady(younger)
 	})
 
-	It("may be another project's as well", func() {
+	It("can also belong to another project", func() {
 		other := forge.Project("other").In(acme).Build()
 		one := forge.DeployKey("one").Of(website).PublicKey(ed25519Key).Build()
 		two := forge.DeployKey("two").Of(other).PublicKey(ed25519Key).Build()
@@ -169,7 +125,7 @@ var _ = Describe("A key that a project has already", func() {
 		f.ExpectReady(one, two)
 	})
 
-	It("is not taken by one that is invalid", func() {
+	It("is not claimed by an invalid deploy key", func() {
 		bad := forge.DeployKey("bad").Of(website).PublicKey("no-pty " + ed25519Key).Build()
 		good := forge.DeployKey("good").Of(website).PublicKey(ed25519Key).Build()
 		f.Create(bad, good)

@@ -13,7 +13,7 @@ import (
 var (
 	cluster *forge.Cluster
 	f       *forge.Forge
-	// acme and website are a team's group and project. Their declarations suffice for a deploy key.
+	// acme and website are a group and a project of a team. A deploy key needs only their declarations.
 	acme    *v1alpha1.Group
 	website *v1alpha1.Project
 )

@@ -39,7 +39,7 @@ var _ = Describe("The holder of a full path", func() {
 		f.ExpectReady(old, acme)
 	})
 
-	It("keeps it when an older group is renamed to it, and what is below it", func() {
+	It("keeps it when an older group is renamed to it, and keeps everything below it", func() {
 		team := forge.Group("team").In(namespace).BelowPath("acme").Build()
 		f.Create(team)
 		f.ExpectReady(team)
@@ -70,7 +70,7 @@ var _ = Describe("The holder of a full path", func() {
 		expectHolder("acme", old)
 	})
 
-	It("gives it up with its own change, and does not get it back from the one that got it", func() {
+	It("gives it up by its own change, and does not get it back from the next holder", func() {
 		f.Change(acme, func() { acme.Spec.Path = "other" })
 		next := forge.Group("acme").In(old.Namespace).Build()
 		f.Create(next)
@@ -80,7 +80,7 @@ var _ = Describe("The holder of a full path", func() {
 		expectHolder("acme", next)
 	})
 
-	It("gives it up while it is being deleted, and gets nothing any more", func() {
+	It("can give it up while it is being deleted, and then claims nothing else", func() {
 		f.Change(acme, func() { acme.Finalizers = append(acme.Finalizers, forge.Hold) })
 		f.Delete(acme)
 		f.Change(acme, func() { acme.Spec.Path = "free" })
@@ -92,7 +92,7 @@ var _ = Describe("The holder of a full path", func() {
 	})
 })
 
-var _ = Describe("A path or id that a group is below", func() {
+var _ = Describe("The parent path or id of a group", func() {
 	var acme, team *v1alpha1.Group
 	begin := func(below func(b *forge.GroupBuilder)) {
 		acme = forge.Group("acme").In(namespace).ID(7).Admitting(v1alpha1.NamespacesFromAll).Build()
@@ -105,7 +105,7 @@ var _ = Describe("A path or id that a group is below", func() {
 		expectHolder("acme/team", team)
 	}
 	byPath := func(b *forge.GroupBuilder) { b.BelowPath("acme") }
-	// taken makes another tenant take the path and the id.
+	// taken makes another tenant claim the path and the id.
 	taken := func() *v1alpha1.Group {
 		GinkgoHelper()
 		other := forge.Group("acme").In(f.NewNamespace()).ID(7).Admitting(v1alpha1.NamespacesFromAll).Build()
@@ -125,7 +125,7 @@ var _ = Describe("A path or id that a group is below", func() {
 		Expect(err).To(MatchError(catalog.ErrParentReplaced), "whoever asks for the roles in it")
 	}
 
-	DescribeTable("does not bring it below another tenant's group, before the reference says so",
+	DescribeTable("does not bring it below a group of another tenant until its reference names that group",
 		func(below func(b *forge.GroupBuilder)) {
 			begin(below)
 			f.Delete(acme)
@@ -144,7 +144,7 @@ var _ = Describe("A path or id that a group is below", func() {
 		Entry("by id", func(b *forge.GroupBuilder) { b.BelowID(7) }),
 	)
 
-	It("brings it back when its holder returns", func() {
+	It("brings it back when the holder returns", func() {
 		begin(byPath)
 		f.Change(acme, func() { acme.Spec.Path = "elsewhere" })
 		f.ExpectWaiting(team, v1alpha1.ReasonReferenceNotFound)
@@ -157,7 +157,7 @@ var _ = Describe("A path or id that a group is below", func() {
 		expectHolder("acme/team", team)
 	})
 
-	It("waits for the first one to have it after its own change", func() {
+	It("accepts the first group that gets the path after the reference has changed", func() {
 		begin(byPath)
 		f.Change(team, func() { team.Spec.ParentRef.Path = "bolt" })
 		f.ExpectWaiting(team, v1alpha1.ReasonReferenceNotFound)
@@ -165,7 +165,7 @@ var _ = Describe("A path or id that a group is below", func() {
 		expectHolder("bolt/team", team)
 	})
 
-	It("is whoever has it of its own namespace, where nobody else declares anything", func() {
+	It("accepts a new group of its own namespace if nobody else declares anything", func() {
 		begin(byPath)
 		f.Delete(acme)
 		f.Create(forge.Group("acme").In(team.Namespace).Build())
@@ -174,7 +174,7 @@ var _ = Describe("A path or id that a group is below", func() {
 })
 
 var _ = Describe("A group that is being deleted", func() {
-	It("stays above what is below it, and is nobody's new parent", func() {
+	It("stays above its subgroups, and cannot be a new parent", func() {
 		f.NewStorage("default")
 		f.Run()
 		acme, web := forge.Group("acme").In(namespace).Build(), forge.Group("web").In(namespace).Build()
@@ -196,6 +196,24 @@ var _ = Describe("A group that is being deleted", func() {
 		f.ExpectWaiting(fresh, v1alpha1.ReasonReferenceNotFound, "acme")
 		f.ExpectWaiting(team, v1alpha1.ReasonReferenceNotFound, "acme")
 	})
+
+	It("leads nowhere once it has given up its path, and neither does what is in it", func() {
+		f.Run()
+		acme := forge.Group("acme").In(namespace).Build()
+		team := forge.Group("team").Below(acme).Build()
+		f.Create(acme, team)
+		f.ExpectReady(acme, team)
+		f.Change(acme, func() { acme.Finalizers = append(acme.Finalizers, forge.Hold) })
+		f.Delete(acme)
+		f.Change(acme, func() { acme.Spec.Path = "free" })
+		f.ExpectWaiting(team, v1alpha1.ReasonReferenceNotReady, "a parent group does not hold its own full path")
+		Expect(team.Status.FullPath).To(BeEmpty())
+
+		next := forge.Group("free").In(f.NewNamespace()).Build()
+		f.Create(next)
+		expectHolder("free", next)
+		f.Change(acme, func() { acme.Finalizers = nil })
+	})
 })
 
 var _ = Describe("The path of a user at the root", func() {
@@ -208,7 +226,7 @@ var _ = Describe("The path of a user at the root", func() {
 		f.Run()
 	})
 
-	It("is for the group of their personal projects, though another one is older", func() {
+	It("is reserved for the group of their personal projects, even if another group is older", func() {
 		f.Create(dana)
 		f.ExpectReady(dana)
 		f.Create(other)
@@ -222,7 +240,7 @@ var _ = Describe("The path of a user at the root", func() {
 		f.ExpectRestartWritesNothing()
 	})
 
-	It("is not for the group of another user, whoever has the id", func() {
+	It("is not available to the group of another user, even with the user's id", func() {
 		f.Create(dana)
 		f.ExpectReady(dana)
 		other.Labels = map[string]string{v1alpha1.LabelPersonal: fmt.Sprint(dana.Status.ID)}
@@ -231,7 +249,7 @@ var _ = Describe("The path of a user at the root", func() {
 		f.ExpectStalled(other, v1alpha1.ReasonAlreadyExists)
 	})
 
-	It("stays with the group that held it before there was the user", func() {
+	It("stays with a group that held it before the user existed", func() {
 		f.Create(other)
 		f.ExpectReady(other)
 		f.Create(dana)

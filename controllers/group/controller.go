@@ -38,9 +38,10 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	groups := &v1alpha1.GroupList{}
 	return c.frame.Watch(mgr, o).
 		OnReferred(&v1alpha1.Group{}, c.frame.Catalog.Referrers(groups, catalog.IndexGroup)).
-		OnReleased(&v1alpha1.Group{}, c.frame.Catalog.Peers(groups, catalog.IndexClaim, c.frame.Catalog.ClaimKeys)).
-		OnReleased(&v1alpha1.Project{}, c.frame.Catalog.Peers(groups, catalog.IndexClaim, c.frame.Catalog.ClaimKeys)).
-		OnReleased(&v1alpha1.User{}, c.frame.Catalog.Peers(groups, catalog.IndexClaim, c.frame.Catalog.ClaimKeys)).
+		OnReferred(&v1alpha1.Group{}, c.frame.Catalog.Referrers(groups, catalog.IndexInvited)).
+		OnReleased(&v1alpha1.Group{}, c.frame.Catalog.Peers(groups, catalog.IndexPathClaim, c.frame.Catalog.ClaimKeys)).
+		OnReleased(&v1alpha1.Project{}, c.frame.Catalog.Peers(groups, catalog.IndexPathClaim, c.frame.Catalog.ClaimKeys)).
+		OnReleased(&v1alpha1.User{}, c.frame.Catalog.Peers(groups, catalog.IndexPathClaim, c.frame.Catalog.ClaimKeys)).
 		OnClaimReleased(&v1alpha1.Project{}, c.frame.Catalog.Waiting(&v1alpha1.Group{})).
 		OnReferred(&corev1.Namespace{}, c.inNamespace).
 		Complete(reconcile.AsReconciler(c.frame.Client, c))
@@ -48,7 +49,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 
 // Reconcile reconciles one group.
 func (c *Controller) Reconcile(ctx context.Context, g *v1alpha1.Group) (reconcile.Result, error) {
-	return c.frame.Run(ctx, g, c.recordParent, c.claimPath, c.awaitOwner)
+	return c.frame.Run(ctx, g, c.recordParent, frame.RecordShares(c.frame), c.claimPath, c.awaitOwner, frame.ResolveShares(c.frame))
 }
 
 // recordParent records to which group a path or an id led, for as long as the reference does not change.
@@ -73,10 +74,10 @@ func (c *Controller) claimPath(ctx context.Context, g *v1alpha1.Group) error {
 		err = c.frame.TakePath(ctx, g, scope)
 	}
 	if err != nil {
-		g.Status.FullPath = ""
+		g.Status.FullPath, g.Status.Visibility = "", ""
 		return frame.Unresolved("parentRef", err)
 	}
-	g.Status.FullPath = scope.Path()
+	g.Status.FullPath, g.Status.Visibility = scope.Path(), catalog.Visibility(g.Spec.Visibility, chain)
 	return nil
 }
 

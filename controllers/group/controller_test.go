@@ -20,12 +20,33 @@ var _ = Describe("A group", func() {
 		return forge.Group(name).In(namespace).Build()
 	})
 
-	It("becomes ready at the root, private and for its own namespace", func() {
+	It("becomes ready at the root, private and open only to its own namespace", func() {
 		acme := forge.Group("Acme").In(namespace).Build()
 		f.Create(acme)
 		f.ExpectReady(acme)
 		Expect(acme.Status.FullPath).To(Equal("Acme"))
 		Expect(acme.Spec).To(Equal(v1alpha1.GroupSpec{ID: 1, Path: "Acme", Visibility: v1alpha1.VisibilityPrivate}))
+	})
+
+	It("shows the visibility that is in force, at every level", func() {
+		f.Run()
+		acme := forge.Group("acme").In(namespace).Visibility(v1alpha1.VisibilityPrivate).Build()
+		web := forge.Group("web").In(namespace).Visibility(v1alpha1.VisibilityPublic).Build()
+		api := forge.Group("api").In(namespace).Visibility(v1alpha1.VisibilityInternal).Build()
+		web.Spec.ParentRef, api.Spec.ParentRef = &v1alpha1.Reference{Name: "acme"}, &v1alpha1.Reference{Name: "web"}
+		f.Create(acme, web, api)
+		expect := func(of map[*v1alpha1.Group]v1alpha1.Visibility) {
+			GinkgoHelper()
+			for g, v := range of {
+				f.Eventually(g).Should(HaveField("Status.Visibility", v))
+			}
+		}
+		expect(map[*v1alpha1.Group]v1alpha1.Visibility{acme: v1alpha1.VisibilityPrivate, web: v1alpha1.VisibilityPrivate, api: v1alpha1.VisibilityPrivate})
+		f.Change(acme, func() { acme.Spec.Visibility = v1alpha1.VisibilityPublic })
+		expect(map[*v1alpha1.Group]v1alpha1.Visibility{acme: v1alpha1.VisibilityPublic, web: v1alpha1.VisibilityPublic, api: v1alpha1.VisibilityInternal})
+		f.ExpectRestartWritesNothing()
+		f.Change(api, func() { api.Spec.ParentRef = &v1alpha1.Reference{Name: "nowhere"} })
+		expect(map[*v1alpha1.Group]v1alpha1.Visibility{api: ""})
 	})
 
 	DescribeTable("finds its parent",
@@ -45,7 +66,7 @@ var _ = Describe("A group", func() {
 		Entry("by id", func(g *v1alpha1.Group) *v1alpha1.Reference { return &v1alpha1.Reference{ID: g.Spec.ID} }),
 	)
 
-	DescribeTable("waits for a parent that is not there",
+	DescribeTable("waits for a parent that does not exist",
 		func(ref v1alpha1.Reference, shown string) {
 			web := forge.Group("web").In(namespace).Build()
 			web.Spec.ParentRef = &ref
@@ -58,7 +79,7 @@ var _ = Describe("A group", func() {
 		Entry("by id", v1alpha1.Reference{ID: 99}, "with id 99"),
 	)
 
-	It("has its own path as a path segment only: a project does not take groups", func() {
+	It("has its own path as a path segment only: a project cannot contain groups", func() {
 		acme := forge.Group("acme").In(namespace).Build()
 		web := forge.Project("web").In(acme).Build()
 		below := forge.Group("below").In(namespace).BelowPath("acme/web").Build()
@@ -77,12 +98,13 @@ var _ = Describe("A group", func() {
 		f.Create(b)
 		f.ExpectReady(a, b)
 		f.Change(a, func() { a.Spec.ParentRef = &v1alpha1.Reference{Name: "b"} })
-		f.ExpectStalled(a, v1alpha1.ReasonReferenceCycle, "parentRef")
-		f.ExpectStalled(b, v1alpha1.ReasonReferenceCycle, "parentRef")
+		f.ExpectStalled(a, v1alpha1.ReasonReferenceCycle, "parentRef", "change the parentRef of one of these groups")
+		f.ExpectStalled(b, v1alpha1.ReasonReferenceCycle, "parentRef", "change the parentRef of one of these groups")
 		Expect(b.Status.FullPath).To(BeEmpty())
+		f.ExpectRestartWritesNothing()
 	})
 
-	It("is at most twenty levels deep", func() {
+	It("can be at most twenty levels deep", func() {
 		above := forge.Group("level-1").In(namespace).Build()
 		f.Create(above)
 		for i := 2; i <= 20; i++ {
@@ -97,7 +119,7 @@ var _ = Describe("A group", func() {
 		f.ExpectStalled(tooDeep, v1alpha1.ReasonReferenceCycle, "20 levels")
 	})
 
-	It("follows its parent when that is renamed, moved, or the cycle that it is in is broken", func() {
+	It("follows its parent when that is renamed or moved, or when a cycle is broken", func() {
 		f.Run()
 		acme := forge.Group("acme").In(namespace).Build()
 		byName := forge.Group("web").Below(acme).Build()
@@ -120,7 +142,7 @@ var _ = Describe("A group", func() {
 		f.ExpectReady(byPath)
 		Expect(byPath.Status.FullPath).To(Equal("example/ops"))
 
-		By("moving a group with what is below it")
+		By("moving a group with everything below it")
 		f.Change(byName, func() { byName.Spec.ParentRef.Name = byPath.Name })
 		f.Eventually(deep).Should(HaveField("Status.FullPath", "example/ops/web/deep"))
 
@@ -134,7 +156,7 @@ var _ = Describe("A group", func() {
 		f.ExpectRestartWritesNothing()
 	})
 
-	It("waits while its parent is gone, and is back with it", func() {
+	It("waits while its parent is gone, and recovers with it", func() {
 		f.Run()
 		acme := forge.Group("acme").In(namespace).Build()
 		web := forge.Group("web").Below(acme).Build()
@@ -151,7 +173,7 @@ var _ = Describe("A group", func() {
 		f.ExpectReady(web, deep)
 	})
 
-	It("goes with its namespace", func() {
+	It("is deleted together with its namespace", func() {
 		f.Run()
 		acme := forge.Group("acme").In(namespace).Build()
 		web := forge.Group("web").Below(acme).Build()
@@ -163,7 +185,7 @@ var _ = Describe("A group", func() {
 })
 
 var _ = Describe("The full path of a group", func() {
-	It("belongs to the oldest claim, across namespaces and without regard to case", func() {
+	It("belongs to the oldest claim, across namespaces and regardless of case", func() {
 		a, b := forge.Group("acme").In(namespace).Build(), forge.Group("ACME").In(f.NewNamespace()).Build()
 		f.Create(a, b)
 		older, younger := forge.ByAge(a, b)
@@ -190,7 +212,7 @@ var _ = Describe("The full path of a group", func() {
 			f.ExpectReady(younger, below)
 			Expect(below.Status.FullPath).To(Equal("acme/web"))
 		},
-		Entry("when the holder goes", func(older *v1alpha1.Group) { f.Delete(older) }),
+		Entry("when the holder is deleted", func(older *v1alpha1.Group) { f.Delete(older) }),
 		Entry("when the holder is renamed", func(older *v1alpha1.Group) {
 			f.Change(older, func() { older.Spec.Path = "example" })
 		}),
@@ -201,7 +223,7 @@ var _ = Describe("The full path of a group", func() {
 		}),
 	)
 
-	It("is shared with projects, and passes between them", func() {
+	It("is shared with projects, and passes between groups and projects", func() {
 		f.NewStorage("default")
 		f.Run()
 		acme := forge.Group("acme").In(namespace).Build()
@@ -222,7 +244,7 @@ var _ = Describe("The full path of a group", func() {
 		}
 	})
 
-	It("may be at the root and below another group at once", func() {
+	It("can exist at the root and below another group at the same time", func() {
 		acme, web := forge.Group("acme").In(namespace).Build(), forge.Group("web").In(namespace).Build()
 		below := forge.Group("web").Below(acme).Named("web-of-acme").Build()
 		f.Create(acme, web, below)
@@ -247,7 +269,7 @@ var _ = Describe("A group whose parent is in another namespace", func() {
 		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotAllowed)
 	})
 
-	It("is admitted by All, whether named by path or id", func() {
+	It("is admitted by All, whether its reference uses the path or the id", func() {
 		acme.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromAll}
 		f.Create(acme, web)
 		f.ExpectReady(acme, web)
@@ -265,7 +287,7 @@ var _ = Describe("A group whose parent is in another namespace", func() {
 		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotFound)
 	})
 
-	It("is admitted by a selector for as long as the labels of its namespace match", func() {
+	It("is admitted by a selector as long as the labels of its namespace match", func() {
 		f.Run()
 		acme = forge.Group("acme").In(namespace).AdmittingLabelled("tier", "trusted").Build()
 		elsewhere := forge.Group("elsewhere").In(f.NewNamespace("tier=unknown")).BelowPath("acme").Build()
@@ -282,7 +304,7 @@ var _ = Describe("A group whose parent is in another namespace", func() {
 		f.ExpectReady(web, below)
 	})
 
-	It("follows what its parent admits", func() {
+	It("follows changes of what its parent admits", func() {
 		f.Run()
 		f.Create(acme, web)
 		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotAllowed)
@@ -302,7 +324,7 @@ var _ = Describe("A group whose parent is in another namespace", func() {
 	})
 })
 
-var _ = Describe("A root group in an installation with rules", func() {
+var _ = Describe("A root group in an installation with rules for root groups", func() {
 	var open string
 	BeforeEach(func() {
 		open = f.NewNamespace()
@@ -311,13 +333,13 @@ var _ = Describe("A root group in an installation with rules", func() {
 		}})
 	})
 
-	It("is ready where a rule allows it", func() {
+	It("is ready if a rule allows it", func() {
 		anything, own := forge.Group("anything").In(open).Build(), forge.Group("team-blue").In(namespace).Build()
 		f.Create(anything, own)
 		f.ExpectReady(anything, own)
 	})
 
-	It("is stalled where none does, claims nothing, and has nothing below it", func() {
+	It("is stalled if no rule allows it, claims nothing, and has nothing below it", func() {
 		squatter := forge.Group("acme").In(namespace).Build()
 		below := forge.Group("web").Below(squatter).Build()
 		f.Create(squatter, below)
@@ -328,7 +350,7 @@ var _ = Describe("A root group in an installation with rules", func() {
 		f.ExpectReady(acme)
 	})
 
-	It("does not keep others from putting groups below an allowed one", func() {
+	It("does not prevent others from creating groups below an allowed one", func() {
 		acme := forge.Group("acme").In(open).Admitting(v1alpha1.NamespacesFromAll).Build()
 		web := forge.Group("web").In(namespace).BelowPath("acme").Build()
 		f.Create(acme, web)
@@ -353,7 +375,7 @@ var _ = DescribeTable("A group is refused by the API server",
 	Entry("with a path in .atom", func(s *v1alpha1.GroupSpec) { s.Path = "acme.atom" }, "must not end in .git or .atom"),
 	Entry("with a name that is too long", func(s *v1alpha1.GroupSpec) { s.Name = strings.Repeat("a", 256) }, "spec.name"),
 	Entry("with a description that is too long", func(s *v1alpha1.GroupSpec) { s.Description = strings.Repeat("a", 501) }, "spec.description"),
-	Entry("of an unknown visibility", func(s *v1alpha1.GroupSpec) { s.Visibility = "Secret" }, "spec.visibility"),
+	Entry("with an unknown visibility", func(s *v1alpha1.GroupSpec) { s.Visibility = "Secret" }, "spec.visibility"),
 	Entry("with an empty parentRef", func(s *v1alpha1.GroupSpec) { s.ParentRef = &v1alpha1.Reference{} }, "exactly one of the fields in [name path id]"),
 	Entry("with a parentRef by name and path", func(s *v1alpha1.GroupSpec) {
 		s.ParentRef = &v1alpha1.Reference{Name: "a", Path: "a"}
@@ -365,10 +387,10 @@ var _ = DescribeTable("A group is refused by the API server",
 	Entry("with an unknown allowedNamespaces", func(s *v1alpha1.GroupSpec) {
 		s.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: "Friends"}
 	}, "spec.allowedNamespaces.from"),
-	Entry("with Selector and no selector", func(s *v1alpha1.GroupSpec) {
+	Entry("with Selector but without a selector", func(s *v1alpha1.GroupSpec) {
 		s.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromSelector}
 	}, "selector goes with from: Selector"),
-	Entry("with a selector and no Selector", func(s *v1alpha1.GroupSpec) {
+	Entry("with a selector but without Selector", func(s *v1alpha1.GroupSpec) {
 		s.AllowedNamespaces = &v1alpha1.AllowedNamespaces{
 			From: v1alpha1.NamespacesFromAll, Selector: &v1alpha1.NamespaceSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}},
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-var _ = Describe("A group whose server was killed before it made the owner", func() {
+var _ = Describe("A group whose server was killed before it created the owner", func() {
 	var ada *v1alpha1.User
 	var acme *v1alpha1.Group
 	BeforeEach(func() {
@@ -33,7 +33,7 @@ var _ = Describe("A group whose server was killed before it made the owner", fun
 	}
 	late := func() { f.Clock.SetTime(acme.CreationTimestamp.Add(time.Minute)) }
 
-	It("gets the owner when the server has had the time to make it", func(ctx SpecContext) {
+	It("gets the owner when the server has had enough time to create it", func(ctx SpecContext) {
 		f.Clock.SetTime(acme.CreationTimestamp.Time)
 		f.ExpectReady(acme)
 		Expect(members(ctx)).To(BeEmpty(), "the server may be about to make it")
@@ -58,7 +58,7 @@ var _ = Describe("A group whose server was killed before it made the owner", fun
 		Expect(members(ctx)).To(BeEmpty(), "a member who has left does not come back")
 	})
 
-	It("keeps the one that the server has made after all", func(ctx SpecContext) {
+	It("keeps the owner that the server has created in the meantime", func(ctx SpecContext) {
 		f.ExpectReady(acme)
 		made := owner.Membership(ada, acme)
 		f.Create(made)
@@ -68,7 +68,7 @@ var _ = Describe("A group whose server was killed before it made the owner", fun
 		Expect(members(ctx)).To(HaveLen(1))
 	})
 
-	It("has none when the user is gone, be another one made under the id", func(ctx SpecContext) {
+	It("gets no owner when the user is gone, even if another user has the same id", func(ctx SpecContext) {
 		f.ExpectReady(acme)
 		id := ada.Status.ID
 		f.Delete(ada)

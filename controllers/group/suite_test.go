@@ -12,7 +12,7 @@ import (
 var (
 	cluster *forge.Cluster
 	f       *forge.Forge
-	// namespace is a team's.
+	// namespace is the namespace of a team.
 	namespace string
 )
 

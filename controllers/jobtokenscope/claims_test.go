@@ -12,7 +12,7 @@ import (
 
 // The project of a job token scope cannot change, but a path can later lead to another project.
 var _ = Describe("A job token scope:", func() {
-	forge.DescribeHolder("the scope of a project that gets the path which an older one names", func() *forge.Forge { return f }, func() forge.Contest {
+	forge.DescribeHolder("the scope of a project that gets the path that an older scope names", func() *forge.Forge { return f }, func() forge.Contest {
 		old := forge.JobTokenScope("old").Of(website).Open().Build()
 		old.Spec.ProjectRef = byPath("acme/next")
 		return forge.Contest{

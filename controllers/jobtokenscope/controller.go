@@ -3,10 +3,12 @@
 package jobtokenscope
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -38,6 +40,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	all := &v1alpha1.JobTokenScopeList{}
 	return c.frame.Watch(mgr, o).
 		OnReferred(&v1alpha1.Project{}, c.frame.Catalog.Referrers(all, jobtoken.IndexGrantee)).
+		OnReferred(&v1alpha1.Group{}, c.frame.Catalog.Referrers(all, jobtoken.IndexGranteeGroup)).
 		OnDeclared(&v1alpha1.JobTokenScope{}, c.frame.Catalog.Peers(all, catalog.IndexProject, jobtoken.Rivals(c.frame.Catalog))).
 		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
@@ -49,13 +52,15 @@ func (c *Controller) Reconcile(ctx context.Context, s *v1alpha1.JobTokenScope) (
 
 // forget clears the status, except what entries have led to.
 func forget(_ context.Context, s *v1alpha1.JobTokenScope) error {
-	s.Status = v1alpha1.JobTokenScopeStatus{CommonStatus: s.Status.CommonStatus, RecordedAllowlist: recorded(s)}
+	s.Status = v1alpha1.JobTokenScopeStatus{
+		CommonStatus: s.Status.CommonStatus, TargetStatus: s.Status.TargetStatus,
+		RecordedAllowlist: recorded(s), RecordedGroups: s.Status.RecordedGroups,
+	}
 	return nil
 }
 
 // claim prevents a project from having two scopes.
 func (c *Controller) claim(ctx context.Context, s *v1alpha1.JobTokenScope, of catalog.Scope) error {
-	s.Status.TargetPath = of.Path()
 	holder, err := jobtoken.ScopeOf(ctx, c.frame.Catalog, of)
 	if err != nil {
 		return err
@@ -75,40 +80,92 @@ func (c *Controller) resolve(ctx context.Context, s *v1alpha1.JobTokenScope, of 
 	return unresolved
 }
 
+// found is what became of the entries of the allowlists.
+type found struct{ let, missing, replaced []string }
+
+// lost notes an entry that leads nowhere.
+func (f *found) lost(field string, ref v1alpha1.Reference, replaced bool) {
+	said := fmt.Sprintf("%s (%s)", field, catalog.Show(ref))
+	if replaced {
+		f.replaced = append(f.replaced, said)
+	} else {
+		f.missing = append(f.missing, said)
+	}
+}
+
+// err returns the problem with entries that lead nowhere, or nil if all entries lead somewhere.
+func (f *found) err() error {
+	var wrong []string
+	if len(f.missing) > 0 {
+		wrong = append(wrong, "these entries reference projects or groups that do not exist: "+strings.Join(f.missing, ", "))
+	}
+	if len(f.replaced) > 0 {
+		wrong = append(wrong, "these entries now reference a different project or group, which they do not allow: "+
+			strings.Join(f.replaced, ", ")+"; to allow it, remove the entry and add it again, or set its uid as well")
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return frame.Waiting(v1alpha1.ReasonReferenceNotFound, "%s", strings.Join(wrong, "; "))
+}
+
 // entries sets what each entry leads to. Entries that lead nowhere admit nobody and are all named; the others count.
 func (c *Controller) entries(ctx context.Context, s *v1alpha1.JobTokenScope) (unresolved, err error) {
-	var names, replaced []string
+	var f found
+	if err := c.projects(ctx, s, &f); err != nil {
+		return nil, err
+	}
+	if err := c.groups(ctx, s, &f); err != nil {
+		return nil, err
+	}
+	s.Status.AllowedProjects = frame.Column(f.let)
+	return f.err(), nil
+}
+
+func (c *Controller) projects(ctx context.Context, s *v1alpha1.JobTokenScope, f *found) error {
 	for i, e := range s.Spec.Allowlist {
 		observed := v1alpha1.ObservedAllowlistEntry{ID: e.ProjectRef.ID, Path: e.ProjectRef.Path}
 		allowed, err := jobtoken.Allowed(ctx, c.frame.Catalog, s, e)
 		switch {
-		case errors.Is(err, jobtoken.ErrEntryReplaced):
-			replaced = append(replaced, fmt.Sprintf("allowlist[%d] (%s)", i, catalog.Show(e.ProjectRef)))
 		case errors.Is(err, catalog.ErrNotFound):
-			names = append(names, fmt.Sprintf("allowlist[%d] (%s)", i, catalog.Show(e.ProjectRef)))
+			f.lost(fmt.Sprintf("allowlist[%d]", i), e.ProjectRef, errors.Is(err, jobtoken.ErrEntryReplaced))
 		case err != nil:
-			return nil, err
+			return err
 		default:
 			observed.Resolved = true
 			record(s, e, allowed.Project)
 			if tells(s, allowed) {
 				observed.ID, observed.Path = allowed.Project.RESTID(), allowed.Path()
 			}
+			f.let = append(f.let, cmp.Or(observed.Path, "id "+strconv.FormatInt(observed.ID, 10)))
 		}
 		s.Status.Allowlist = append(s.Status.Allowlist, observed)
 	}
-	var wrong []string
-	if len(names) > 0 {
-		wrong = append(wrong, "these entries reference projects that do not exist: "+strings.Join(names, ", "))
+	return nil
+}
+
+func (c *Controller) groups(ctx context.Context, s *v1alpha1.JobTokenScope, f *found) error {
+	refs := make([]v1alpha1.Reference, len(s.Spec.GroupAllowlist))
+	for i, e := range s.Spec.GroupAllowlist {
+		refs[i] = e.GroupRef
 	}
-	if len(replaced) > 0 {
-		wrong = append(wrong, "these entries now reference a different project, which they do not allow: "+
-			strings.Join(replaced, ", ")+"; to allow that project, remove the entry and add it again, or set its uid as well")
+	scopes, failed, err := c.frame.Catalog.RecordForeign(ctx, s.Namespace, refs, &s.Status.RecordedGroups)
+	if err != nil {
+		return err
 	}
-	if len(wrong) == 0 {
-		return nil, nil
+	for i, ref := range refs {
+		observed := v1alpha1.ObservedAllowlistEntry{ID: ref.ID, Path: ref.Path, Resolved: failed[i] == nil}
+		if failed[i] != nil {
+			f.lost(fmt.Sprintf("groupAllowlist[%d]", i), ref, errors.Is(failed[i], catalog.ErrReplaced))
+		} else {
+			if tells(s, scopes[i]) {
+				observed.ID, observed.Path = scopes[i].Groups[0].RESTID(), scopes[i].Path()
+			}
+			f.let = append(f.let, cmp.Or(observed.Path, "id "+strconv.FormatInt(observed.ID, 10))+"/*")
+		}
+		s.Status.GroupAllowlist = append(s.Status.GroupAllowlist, observed)
 	}
-	return frame.Waiting(v1alpha1.ReasonReferenceNotFound, "%s", strings.Join(wrong, "; ")), nil
+	return nil
 }
 
 // recorded returns the part of the status that says where the declared entries have led.
@@ -134,9 +191,12 @@ func record(s *v1alpha1.JobTokenScope, e v1alpha1.AllowlistEntry, p *v1alpha1.Pr
 	led.UID = string(p.UID)
 }
 
-// tells reports whether everyone who can read the scope may learn the path for an id, and the id for a path. That is so for a project in
-// the same namespace, and for a project that everybody can see.
+// tells reports whether everyone who can read the scope may learn the path for an id, and the id for a path. That is so in the same
+// namespace, and if everybody can see the project or group.
 func tells(s *v1alpha1.JobTokenScope, allowed catalog.Scope) bool {
-	p := allowed.Project
-	return p.Namespace == s.Namespace || catalog.Visibility(p.Spec.Visibility, allowed.Groups) == v1alpha1.VisibilityPublic
+	own := allowed.Groups[0].Spec.Visibility
+	if allowed.Project != nil {
+		own = allowed.Project.Spec.Visibility
+	}
+	return allowed.Namespace() == s.Namespace || catalog.Visibility(own, allowed.Groups) == v1alpha1.VisibilityPublic
 }

@@ -3,8 +3,6 @@ package jobtokenscope_test
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/jobtoken"
@@ -12,7 +10,7 @@ import (
 )
 
 var _ = Describe("A job token scope", func() {
-	It("becomes ready, and lets nobody else in unless something is said", func() {
+	It("becomes ready, and lets no other project in by default", func() {
 		s := forge.JobTokenScope("s").Of(website).Build()
 		f.Create(s)
 		f.ExpectReady(s)
@@ -43,7 +41,7 @@ var _ = Describe("A job token scope", func() {
 		}, "spec.allowlist"),
 	)
 
-	It("takes a hundred entries, and stays that of its project", func() {
+	It("accepts a hundred entries", func() {
 		s := forge.JobTokenScope("s").Of(website).Build()
 		for id := range int64(100) {
 			s.Spec.Allowlist = append(s.Spec.Allowlist, v1alpha1.AllowlistEntry{ProjectRef: byID(id + 1000)})
@@ -51,7 +49,6 @@ var _ = Describe("A job token scope", func() {
 		f.Create(s)
 		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "allowlist[0] (with id 1000)")
 		Expect(s.Status.Allowlist).To(HaveLen(100))
-		f.ExpectChangeRefused(s, func() { s.Spec.ProjectRef = byPath("acme/website") }, "projectRef cannot change")
 	})
 })
 
@@ -68,31 +65,33 @@ var _ = Describe("An entry of a job token scope", func() {
 		Entry("by name", byName("sibling"), int64(9), "acme/sibling"),
 		Entry("by full path", byPath("Acme/Sibling"), int64(9), "acme/sibling"),
 		Entry("by id", byID(9), int64(9), "acme/sibling"),
-		Entry("to the project itself, which needs none", byName("website"), int64(8), "acme/website"),
-		Entry("in another namespace by full path, of which nothing more is told", byPath("bolt/tool"), int64(0), "bolt/tool"),
-		Entry("in another namespace by id, of which nothing more is told", byID(20), int64(20), ""),
+		Entry("to the project itself, which needs no entry", byName("website"), int64(8), "acme/website"),
+		Entry("in another namespace by full path, and shows only that path", byPath("bolt/tool"), int64(0), "bolt/tool"),
+		Entry("in another namespace by id, and shows only that id", byID(20), int64(20), ""),
 	)
 
-	It("tells the path and the id of a project in another namespace that is public", func() {
+	It("shows the path and the id of a public project in another namespace", func() {
 		f.Change(tool, func() { tool.Spec.Visibility = v1alpha1.VisibilityPublic })
 		s := forge.JobTokenScope("s").Of(website).Allowing(byPath("Bolt/Tool"), byID(20)).Build()
 		f.Create(s)
 		f.ExpectReady(s)
 		told := v1alpha1.ObservedAllowlistEntry{ID: 20, Path: "bolt/tool", Resolved: true}
 		Expect(s.Status.Allowlist).To(Equal([]v1alpha1.ObservedAllowlistEntry{told, told}))
+		Expect(s.Status.AllowedProjects).To(Equal("bolt/tool, bolt/tool"))
 	})
 
-	It("that leads nowhere lets nobody in, is named, and takes nothing from the others", func() {
+	It("lets nobody in if it leads nowhere, is named, and does not affect the other entries", func() {
 		s := forge.JobTokenScope("s").Of(website).Allowing(byName("tool"), byID(20), byPath("no/where"), byID(99)).Build()
 		f.Create(s)
 		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound,
-			"these entries reference projects that do not exist: allowlist[0] (tool), allowlist[2] (no/where), allowlist[3] (with id 99)")
+			"these entries reference projects or groups that do not exist: allowlist[0] (tool), allowlist[2] (no/where), allowlist[3] (with id 99)")
 		Expect(s.Status.Allowlist).To(Equal([]v1alpha1.ObservedAllowlistEntry{
 			{}, {ID: 20, Resolved: true}, {Path: "no/where"}, {ID: 99},
 		}))
+		Expect(s.Status.AllowedProjects).To(Equal("id 20"))
 	})
 
-	It("resolves as soon as what it names appears, changes and goes", func() {
+	It("resolves as soon as the project that it names appears, changes or is deleted", func() {
 		f.NewStorage("default")
 		f.Run()
 		s := forge.JobTokenScope("s").Of(website).Allowing(byName("later"), byPath("bolt/new"), byID(30)).Build()
@@ -123,8 +122,31 @@ var _ = Describe("An entry of a job token scope", func() {
 	})
 })
 
+var _ = Describe("An entry for a group", func() {
+	It("shows the group, follows its changes, and does not let in another group of its path", func() {
+		f.Run()
+		f.ExpectReady(acme, bolt)
+		s := forge.JobTokenScope("s").Of(website).AllowingGroups(byName("acme"), byPath("bolt"), byPath("no/where")).Build()
+		f.Create(s)
+		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "groups that do not exist: groupAllowlist[2] (no/where)")
+		Expect(s.Status.GroupAllowlist).To(Equal([]v1alpha1.ObservedAllowlistEntry{
+			{ID: acme.RESTID(), Path: "acme", Resolved: true}, {ID: bolt.RESTID(), Path: "bolt", Resolved: true}, {Path: "no/where"},
+		}))
+		Expect(s.Status.AllowedProjects).To(Equal("acme/*, bolt/*"))
+		Expect(s.Status.RecordedGroups).To(Equal([]v1alpha1.Reference{{Path: "bolt", UID: string(bolt.UID)}}))
+		f.Change(s, func() { s.Spec.GroupAllowlist = s.Spec.GroupAllowlist[:2] })
+		f.ExpectReady(s)
+
+		f.Change(bolt, func() { bolt.Spec.Path = "nuts" })
+		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "do not exist: groupAllowlist[1] (bolt)")
+		f.Create(forge.Group("bolt").In(f.NewNamespace()).Build())
+		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "now reference a different project or group, which they do not allow: groupAllowlist[1] (bolt)")
+		f.ExpectRestartWritesNothing()
+	})
+})
+
 var _ = Describe("An entry by path or id of a project in another namespace", func() {
-	// replace replaces the admitted project with another one of the other namespace.
+	// replace replaces the admitted project with another project of the other namespace.
 	replace := func() *v1alpha1.Project {
 		GinkgoHelper()
 		id := tool.Spec.ID
@@ -138,7 +160,7 @@ var _ = Describe("An entry by path or id of a project in another namespace", fun
 		return again
 	}
 
-	It("does not let in another one that is made anew, until it is declared anew or names its uid", func() {
+	It("does not let in a new project of that name until it is declared again or names its uid", func() {
 		s := forge.JobTokenScope("s").Of(website).Allowing(byPath("bolt/tool"), byID(20), byName("website")).Build()
 		f.Create(s)
 		f.ExpectReady(s)
@@ -148,8 +170,8 @@ var _ = Describe("An entry by path or id of a project in another namespace", fun
 		was := s.Status.RecordedAllowlist
 
 		again := replace()
-		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "these entries now reference a different project, which they do not allow",
-			"allowlist[0] (bolt/tool), allowlist[1] (with id 20); to allow that project, remove the entry and add it again, or set its uid as well")
+		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "these entries now reference a different project or group, which they do not allow",
+			"allowlist[0] (bolt/tool), allowlist[1] (with id 20); to allow it, remove the entry and add it again, or set its uid as well")
 		Expect(s.Status.RecordedAllowlist).To(Equal(was))
 		Expect(s.Status.Allowlist[0].Resolved).To(BeFalse())
 		Expect(jobtoken.Allows(GinkgoT().Context(), f.Catalog, s, again)).To(BeFalse())
@@ -167,7 +189,7 @@ var _ = Describe("An entry by path or id of a project in another namespace", fun
 		Expect(jobtoken.Allows(GinkgoT().Context(), f.Catalog, s, again)).To(BeTrue())
 	})
 
-	It("is still the first one's when its own project was away", func() {
+	It("still refers to the first project after its own project was away", func() {
 		s := forge.JobTokenScope("s").Of(website).Allowing(byPath("bolt/tool")).Build()
 		f.Create(s)
 		f.ExpectReady(s)
@@ -180,63 +202,25 @@ var _ = Describe("An entry by path or id of a project in another namespace", fun
 	})
 })
 
-var _ = Describe("The project of a job token scope", func() {
-	DescribeTable("is found",
-		func(ref v1alpha1.Reference) {
-			s := forge.JobTokenScope("s").Of(website).Build()
-			s.Spec.ProjectRef = ref
-			f.Create(s)
-			f.ExpectReady(s)
-			Expect(s.OwnerReferences).To(ConsistOf(HaveField("UID", website.UID)))
-		},
-		Entry("by name", byName("website")), Entry("by full path", byPath("ACME/website")), Entry("by id", byID(8)),
-	)
+var _ = Describe("A job token scope:", func() {
+	forge.DescribeTarget("a job token scope", forge.Projects, func() *forge.Forge { return f },
+		func(name string, project, _ *v1alpha1.Reference) v1alpha1.Targeted {
+			s := forge.JobTokenScope(name).Build()
+			s.Spec.ProjectRef = *project
+			return s
+		})
 
-	DescribeTable("is not found in another namespace",
-		func(ref v1alpha1.Reference) {
-			s := forge.JobTokenScope("s").Of(tool).Allowing(byName("tool")).Build()
-			s.Spec.ProjectRef = ref
-			f.Create(s)
-			f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "projectRef")
-			Expect(s.OwnerReferences).To(BeEmpty())
-			Expect(s.Status.TargetPath).To(BeEmpty())
-			Expect(s.Status.Allowlist).To(BeEmpty())
-		},
-		Entry("by name", byName("website")), Entry("by full path", byPath("acme/website")), Entry("by id", byID(8)),
-	)
-
-	It("may appear later, move and lose its place", func() {
-		f.Run()
-		later := forge.Project("later").In(acme).Build()
-		s := forge.JobTokenScope("s").Of(later).Build()
+	It("shows no allowlist while its project is not found", func() {
+		s := forge.JobTokenScope("s").Of(tool).Allowing(byName("tool")).Build()
+		s.Spec.ProjectRef = byName("website")
 		f.Create(s)
-		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "projectRef: project later: not found")
-		f.Create(later)
-		f.ExpectReady(s)
-		f.Change(acme, func() { acme.Spec.Path = "example" })
-		f.Eventually(s).Should(HaveField("Status.TargetPath", "example/later"))
-		f.Delete(acme)
-		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "projectRef", "acme")
-		Expect(s.Status.TargetPath).To(BeEmpty())
-	})
-
-	It("takes the scope with it, and so does the namespace", func() {
-		f.NewStorage("default")
-		f.Run()
-		other := forge.Project("other").In(acme).Build()
-		s, ofOther := forge.JobTokenScope("s").Of(website).Build(), forge.JobTokenScope("o").Of(other).Build()
-		f.Create(s, other, ofOther)
-		f.ExpectReady(website, other, s, ofOther)
-		f.Delete(website)
-		f.ExpectGone(website, s)
-		f.ExpectReady(ofOther)
-		f.Delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: acme.Namespace}})
-		f.ExpectGone(ofOther, other)
+		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "projectRef")
+		Expect(s.Status.Allowlist).To(BeEmpty())
 	})
 })
 
 var _ = Describe("A project with two job token scopes", func() {
-	It("has the older one, and the younger one takes over when that goes", func() {
+	It("has the older one, and the younger one takes over when that is deleted", func() {
 		f.Run()
 		one, two := forge.JobTokenScope("one").Of(website).Build(), forge.JobTokenScope("two").Of(website).Open().Build()
 		two.Spec.ProjectRef = byID(8)
@@ -248,7 +232,7 @@ var _ = Describe("A project with two job token scopes", func() {
 		f.ExpectReady(younger)
 	})
 
-	It("in another namespace is not held up by one that is none of its own", func() {
+	It("is not affected by a scope in another namespace", func() {
 		foreign := forge.JobTokenScope("s").Of(tool).Open().Build()
 		foreign.Spec.ProjectRef = byPath("acme/website")
 		own := forge.JobTokenScope("s").Of(website).Build()

@@ -13,8 +13,8 @@ import (
 var (
 	cluster *forge.Cluster
 	f       *forge.Forge
-	// acme and website are a team's group and project, and bolt and tool are another team's. Their declarations suffice for a job token
-	// scope.
+	// acme and website are a group and a project of a team, and bolt and tool belong to another team. A job token scope needs only their
+	// declarations.
 	acme, bolt    *v1alpha1.Group
 	website, tool *v1alpha1.Project
 )

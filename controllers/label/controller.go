@@ -38,21 +38,16 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 
 // Reconcile reconciles one label.
 func (c *Controller) Reconcile(ctx context.Context, l *v1alpha1.Label) (reconcile.Result, error) {
-	return c.frame.Run(ctx, l, show, frame.InScope(c.frame, place, check, c.claim, frame.Reachable(c.frame)))
+	return c.frame.Run(ctx, l, show, frame.InScope(c.frame, check, c.claim, frame.Reachable(c.frame)))
 }
 
-// show sets the color in the status, and clears what depends on the project or group.
+// show sets the colors in the status.
 func show(_ context.Context, l *v1alpha1.Label) error {
 	hex, isColor := label.Hex(l.Spec.Color)
-	l.Status.Color, l.Status.TextColor, l.Status.TargetPath = hex, "", ""
+	l.Status.Color, l.Status.TextColor = hex, ""
 	if isColor {
 		l.Status.TextColor = label.TextColor(hex)
 	}
-	return nil
-}
-
-func place(_ context.Context, l *v1alpha1.Label, s catalog.Scope) error {
-	l.Status.TargetPath = s.Path()
 	return nil
 }
 

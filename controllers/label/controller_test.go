@@ -6,7 +6,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/forge"
@@ -31,7 +30,7 @@ var _ = Describe("A label", func() {
 		Expect(l.Status.TextColor).To(Equal("#1F1E24"))
 	})
 
-	It("is invalid in a color that nobody knows", func() {
+	It("is invalid with an unknown color", func() {
 		l := forge.LabelTitled("bug").Of(website).Color("reddish").Build()
 		f.Create(l)
 		f.ExpectStalled(l, v1alpha1.ReasonInvalid, "color reddish is not valid", "the name of a CSS color")
@@ -52,46 +51,45 @@ var _ = Describe("A label", func() {
 		Entry("with a reference to two things", func(l *v1alpha1.Label) { l.Spec.ProjectRef.Path = "acme/team/website" }, "exactly one of the fields in [name path id]"),
 		Entry("without a title", func(l *v1alpha1.Label) { l.Spec.Title = "" }, "spec.title"),
 		Entry("with a comma", func(l *v1alpha1.Label) { l.Spec.Title = "a,b" }, "spec.title"),
-		Entry("with a blank in front", func(l *v1alpha1.Label) { l.Spec.Title = " a" }, "spec.title"),
-		Entry("with a blank behind", func(l *v1alpha1.Label) { l.Spec.Title = "a " }, "spec.title"),
+		Entry("with a leading blank", func(l *v1alpha1.Label) { l.Spec.Title = " a" }, "spec.title"),
+		Entry("with a trailing blank", func(l *v1alpha1.Label) { l.Spec.Title = "a " }, "spec.title"),
 		Entry("with a control character", func(l *v1alpha1.Label) { l.Spec.Title = "a\x1bb" }, "spec.title"),
 		Entry("with a line end", func(l *v1alpha1.Label) { l.Spec.Title = "a\n" }, "spec.title"),
-		Entry("with a title too long", func(l *v1alpha1.Label) { l.Spec.Title = strings.Repeat("a", 256) }, "spec.title"),
+		Entry("with a title that is too long", func(l *v1alpha1.Label) { l.Spec.Title = strings.Repeat("a", 256) }, "spec.title"),
 		Entry("without a color", func(l *v1alpha1.Label) { l.Spec.Color = "" }, "spec.color"),
 		Entry("with too few digits", func(l *v1alpha1.Label) { l.Spec.Color = "#ab" }, "spec.color"),
-		Entry("with digits between", func(l *v1alpha1.Label) { l.Spec.Color = "#abcd" }, "spec.color"),
-		Entry("with digits that are none", func(l *v1alpha1.Label) { l.Spec.Color = "#abcdeg" }, "spec.color"),
+		Entry("with a number of digits between the two forms", func(l *v1alpha1.Label) { l.Spec.Color = "#abcd" }, "spec.color"),
+		Entry("with digits that are not hexadecimal", func(l *v1alpha1.Label) { l.Spec.Color = "#abcdeg" }, "spec.color"),
 		Entry("with more than a color", func(l *v1alpha1.Label) { l.Spec.Color = "red;x:url(a)" }, "spec.color"),
-		Entry("with a description too long", func(l *v1alpha1.Label) { l.Spec.Description = strings.Repeat("a", 4097) }, "spec.description"),
+		Entry("with a description that is too long", func(l *v1alpha1.Label) { l.Spec.Description = strings.Repeat("a", 4097) }, "spec.description"),
 		Entry("with a negative priority", func(l *v1alpha1.Label) { l.Spec.Priority = ptr.To[int32](-1) }, "spec.priority"),
-		Entry("of a group, with a priority", func(l *v1alpha1.Label) {
+		Entry("with a group and a priority", func(l *v1alpha1.Label) {
 			l.Spec.ProjectRef, l.Spec.GroupRef, l.Spec.Priority = nil, byName("acme"), ptr.To[int32](0)
 		}, "labelPriorities"),
 	)
 
-	DescribeTable("may say",
+	DescribeTable("accepts as a title",
 		func(title string) {
 			l := forge.LabelTitled("any").Of(website).Build()
 			l.Spec.Title = title
 			f.Create(l)
 			f.ExpectReady(l)
 		},
-		Entry("one character", "0"), Entry("anything but commas", "type::bug & more? 100% ~ #1/2"), Entry("what is no ASCII", "große Ändérung 🐛"),
-		Entry("as much as fits", strings.Repeat("ä", 255)),
+		Entry("one character", "0"), Entry("anything but commas", "type::bug & more? 100% ~ #1/2"), Entry("characters beyond ASCII", "große Ändérung 🐛"),
+		Entry("as many characters as fit", strings.Repeat("ä", 255)),
 	)
 
-	It("changes in all but what it is of", func() {
+	It("can change everything except its project or group", func() {
 		l := forge.LabelTitled("bug").Of(website).Build()
 		f.Create(l)
-		f.ExpectChangeRefused(l, func() { l.Spec.ProjectRef = byPath("acme/team/website") }, "projectRef cannot change")
-		f.ExpectChangeRefused(l, func() { l.Spec.ProjectRef, l.Spec.GroupRef = nil, byName("acme") }, "cannot change")
+		f.ExpectChangeRefused(l, func() { l.Spec.ProjectRef, l.Spec.GroupRef = nil, byName("acme") }, "cannot replace each other")
 		f.Change(l, func() {
 			l.Spec.Title, l.Spec.Color, l.Spec.Description, l.Spec.Priority = "defect", "#000", "Something is **wrong**", ptr.To[int32](0)
 		})
 		f.ExpectReady(l)
 	})
 
-	It("is left alone by a restart", func() {
+	It("is not changed by a restart", func() {
 		f.NewStorage("default")
 		running := f.Run()
 		ofProject, ofGroup := forge.LabelTitled("bug").Of(website).Build(), forge.LabelTitled("docs").Of(acme).Build()
@@ -102,84 +100,17 @@ var _ = Describe("A label", func() {
 	})
 })
 
-var _ = Describe("What a label is of", func() {
-	DescribeTable("is found",
-		func(change func(l *v1alpha1.Label), owner func() client.Object, path string) {
-			f.Change(website, func() { website.Spec.ID = 8 })
-			f.Change(acme, func() { acme.Spec.ID = 9 })
-			l := forge.LabelTitled("bug").Of(website).Build()
-			change(l)
-			f.Create(l)
-			f.ExpectReady(l)
-			Expect(l.Status.TargetPath).To(Equal(path))
-			Expect(l.OwnerReferences).To(ConsistOf(HaveField("UID", owner().GetUID())))
-		},
-		Entry("by the name of a project", func(*v1alpha1.Label) {}, func() client.Object { return website }, "acme/team/website"),
-		Entry("by the full path of a project", func(l *v1alpha1.Label) { l.Spec.ProjectRef = byPath("acme/TEAM/website") }, func() client.Object { return website }, "acme/team/website"),
-		Entry("by the id of a project", func(l *v1alpha1.Label) { l.Spec.ProjectRef = byID(8) }, func() client.Object { return website }, "acme/team/website"),
-		Entry("by the name of a group", func(l *v1alpha1.Label) { l.Spec.ProjectRef, l.Spec.GroupRef = nil, byName("team") }, func() client.Object { return team }, "acme/team"),
-		Entry("by the full path of a group", func(l *v1alpha1.Label) { l.Spec.ProjectRef, l.Spec.GroupRef = nil, byPath("acme/team") }, func() client.Object { return team }, "acme/team"),
-		Entry("by the id of a group", func(l *v1alpha1.Label) { l.Spec.ProjectRef, l.Spec.GroupRef = nil, byID(9) }, func() client.Object { return acme }, "acme"),
-	)
-
-	DescribeTable("is not found in another namespace",
-		func(project, group *v1alpha1.Reference, field string) {
-			f.Change(website, func() { website.Spec.ID = 8 })
-			f.Change(acme, func() { acme.Spec.ID = 9 })
-			l := forge.LabelTitled("bug").Of(website).Build()
-			l.Namespace, l.Spec.ProjectRef, l.Spec.GroupRef = f.NewNamespace(), project, group
-			f.Create(l)
-			f.ExpectWaiting(l, v1alpha1.ReasonReferenceNotFound, field)
-			Expect(l.Status.TargetPath).To(BeEmpty())
-			Expect(l.OwnerReferences).To(BeEmpty())
-		},
-		Entry("by the name of a project", byName("website"), nil, "projectRef: project website: not found"),
-		Entry("by the full path of a project", byPath("acme/team/website"), nil, "projectRef: project acme/team/website: not found"),
-		Entry("by the id of a project", byID(8), nil, "projectRef: project with id 8: not found"),
-		Entry("by the name of a group", nil, byName("acme"), "groupRef: group acme: not found"),
-		Entry("by the full path of a group", nil, byPath("acme"), "groupRef: group acme: not found"),
-		Entry("by the id of a group", nil, byID(9), "groupRef: group with id 9: not found"),
-	)
-
-	It("may appear later, change its name, and lose its path", func() {
-		f.Run()
-		forge.UntilYounger(website)
-		later := forge.Project("later").In(acme).Build()
-		l := forge.LabelTitled("bug").Of(later).Build()
-		f.Create(l)
-		f.ExpectWaiting(l, v1alpha1.ReasonReferenceNotFound, "projectRef: project later: not found")
-		f.Create(later)
-		f.ExpectReady(l)
-		f.Eventually(later).Should(HaveField("Status.FullPath", "acme/later"))
-
-		f.Change(later, func() { later.Spec.Path = "renamed" })
-		f.Eventually(l).Should(HaveField("Status.TargetPath", "acme/renamed"))
-		f.ExpectReady(l)
-		f.Change(acme, func() { acme.Spec.Path = "example" })
-		f.Eventually(l).Should(HaveField("Status.TargetPath", "example/renamed"))
-		f.Change(later, func() { later.Spec.Path = "TEAM" })
-		f.ExpectWaiting(l, v1alpha1.ReasonReferenceNotReady, "the Project later does not hold its full path")
-		f.Delete(acme)
-		f.ExpectWaiting(l, v1alpha1.ReasonReferenceNotFound, "projectRef", "acme")
-		Expect(l.Status.TargetPath).To(BeEmpty())
-	})
-
-	It("takes the label with it", func() {
-		f.NewStorage("default")
-		f.Run()
-		ofProject, ofGroup := forge.LabelTitled("bug").Of(website).Build(), forge.LabelTitled("docs").Of(acme).Build()
-		f.Create(ofProject, ofGroup)
-		f.ExpectReady(website, ofProject, ofGroup)
-		f.Delete(website)
-		f.ExpectGone(website, ofProject)
-		f.ExpectReady(ofGroup)
-		f.Delete(team, acme)
-		f.ExpectGone(ofGroup)
-	})
+var _ = Describe("A label:", func() {
+	forge.DescribeTarget("a label", forge.ProjectsAndGroups, func() *forge.Forge { return f },
+		func(name string, project, group *v1alpha1.Reference) v1alpha1.Targeted {
+			l := forge.LabelTitled(name).Build()
+			l.Spec.ProjectRef, l.Spec.GroupRef = project, group
+			return l
+		})
 })
 
-var _ = Describe("A title that is there twice", func() {
-	DescribeTable("is the older label's, and the younger one takes over when that goes",
+var _ = Describe("A title that two labels have", func() {
+	DescribeTable("belongs to the older label, and the younger one takes over when that is deleted",
 		func(other *v1alpha1.Reference) {
 			f.Change(website, func() { website.Spec.ID = 8 })
 			f.Run()
@@ -197,7 +128,7 @@ var _ = Describe("A title that is there twice", func() {
 		Entry("by id", byID(8)),
 	)
 
-	It("is that of an older label of a group above, until that has another one, and from then on of the one that got it", func() {
+	It("belongs to an older label of a group above until that is renamed, and then to the next label below", func() {
 		f.Run()
 		above := forge.LabelTitled("bug").Of(acme).Named("above").Build()
 		f.Create(above)
@@ -233,7 +164,7 @@ var _ = Describe("A title that is there twice", func() {
 		Expect(below.Status.TargetPath).To(Equal("aside/website"))
 	})
 
-	It("is no matter to a group's label, whatever there is below", func() {
+	It("is available to a label of a group, even if a label below has it", func() {
 		below := forge.LabelTitled("bug").Of(website).Named("below").Build()
 		f.Create(below)
 		forge.UntilYounger(below)
@@ -243,7 +174,7 @@ var _ = Describe("A title that is there twice", func() {
 		f.ExpectReady(above)
 	})
 
-	It("may be so in another project, in another case, and elsewhere", func() {
+	It("can exist in another project, in another case, and in another namespace", func() {
 		other := forge.Project("other").In(team).Build()
 		f.Create(other)
 		all := []*v1alpha1.Label{
@@ -278,7 +209,7 @@ var _ = Describe("A title that is there twice", func() {
 })
 
 var _ = Describe("An id that is pinned while another label has it", func() {
-	It("passes on when that label goes, as in a move from a project to its group", func() {
+	It("passes on when that label is deleted, as in a move from a project to its group", func() {
 		f.Run()
 		ofProject := forge.LabelTitled("bug").Of(website).Named("of-project").Build()
 		f.Create(ofProject)

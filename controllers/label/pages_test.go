@@ -45,7 +45,7 @@ func (r *requests) of(token string) func() int {
 }
 
 var _ = Describe("An informer", func() {
-	It("has asked kube-apiserver for each page of custom resources before it needs the page", func(ctx SpecContext) {
+	It("asks kube-apiserver for each page of custom resources before it needs the page", func(ctx SpecContext) {
 		for _, name := range []string{"a", "b", "c", "d"} {
 			f.Create(forge.LabelTitled(name).Of(acme).Build())
 		}

@@ -13,7 +13,7 @@ import (
 var (
 	cluster *forge.Cluster
 	f       *forge.Forge
-	// acme, its team and website belong to a tenant, and namespace is the tenant's. Their declarations suffice for a label.
+	// acme, team and website belong to a tenant, and namespace is the tenant's. A label needs only their declarations.
 	acme, team *v1alpha1.Group
 	website    *v1alpha1.Project
 	namespace  string

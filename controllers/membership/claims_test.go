@@ -11,7 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// A membership's claims are immutable, but a path in it can later lead to another group or user.
+// The claims of a membership are immutable, but a path in it can later lead to another group or user.
 var _ = Describe("A membership:", func() {
 	contest := func(claim func(m *v1alpha1.Membership), seize func(ada *v1alpha1.User, web *v1alpha1.Group)) func() forge.Contest {
 		return func() forge.Contest {
@@ -31,12 +31,12 @@ var _ = Describe("A membership:", func() {
 	}
 	all := func() *forge.Forge { return f }
 
-	forge.DescribeHolder("a membership in a group that gets the path which an older one names", all, contest(
+	forge.DescribeHolder("a membership in a group that gets the path that an older membership names", all, contest(
 		func(m *v1alpha1.Membership) { m.Spec.GroupRef = &v1alpha1.Reference{Path: "next"} },
 		func(_ *v1alpha1.User, web *v1alpha1.Group) { f.Change(web, func() { web.Spec.Path = "next" }) },
 	))
 
-	forge.DescribeHolder("a membership of a user who gets the username which an older one names", all, contest(
+	forge.DescribeHolder("a membership of a user who gets the username that an older membership names", all, contest(
 		func(m *v1alpha1.Membership) { m.Spec.UserRef = v1alpha1.Reference{Path: "eve"} },
 		func(ada *v1alpha1.User, _ *v1alpha1.Group) { f.Change(ada, func() { ada.Spec.Username = "eve" }) },
 	))

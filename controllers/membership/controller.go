@@ -42,7 +42,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		// A membership of a group changes the resulting roles further down; a membership of a project only in that project.
 		OnDeclared(&v1alpha1.Membership{}, c.frame.Catalog.Peers(members, catalog.IndexUser, c.groupMember)).
 		OnDeclared(&v1alpha1.Membership{}, c.frame.Catalog.Peers(members, catalog.IndexMember, c.projectMember)).
-		// Only the readiness shows that a membership further up has expired.
+		// Only the condition shows that a membership further up has expired.
 		OnReady(&v1alpha1.Membership{}, c.frame.Catalog.Peers(members, catalog.IndexUser, c.groupMember)).
 		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
@@ -52,14 +52,17 @@ func (c *Controller) Reconcile(ctx context.Context, m *v1alpha1.Membership) (rec
 	return c.frame.Run(ctx, m, c.resolveUser, frame.InScope(c.frame, frame.Reachable(c.frame), c.show), c.expire)
 }
 
-// resolveUser clears the status, and checks that the user exists.
+// resolveUser clears the status, and sets the user.
 func (c *Controller) resolveUser(ctx context.Context, m *v1alpha1.Membership) error {
-	m.Status.UserID, m.Status.TargetPath, m.Status.EffectiveRole = 0, "", ""
-	_, err := c.frame.Catalog.User(ctx, m.Spec.UserRef)
+	m.Status.UserID, m.Status.Username, m.Status.EffectiveRole = 0, "", ""
+	u, err := c.frame.Catalog.User(ctx, m.Spec.UserRef)
+	if err == nil {
+		m.Status.UserID, m.Status.Username = u.RESTID(), u.Spec.Username
+	}
 	return c.orphans.Unresolved(ctx, m, "userRef", m.Spec.UserRef, err)
 }
 
-// show sets the user and the resulting role, if the user has no other membership in the target.
+// show sets the resulting role, if the user has no other membership in the target.
 func (c *Controller) show(ctx context.Context, m *v1alpha1.Membership, s catalog.Scope) error {
 	u, err := c.frame.Catalog.User(ctx, m.Spec.UserRef)
 	if err != nil {
@@ -77,7 +80,7 @@ func (c *Controller) show(ctx context.Context, m *v1alpha1.Membership, s catalog
 	if err != nil {
 		return err
 	}
-	m.Status.UserID, m.Status.TargetPath, m.Status.EffectiveRole = u.RESTID(), s.Path(), declared(roles.Highest())
+	m.Status.EffectiveRole = declared(roles.Member())
 	return nil
 }
 
@@ -97,7 +100,7 @@ func (c *Controller) expire(_ context.Context, m *v1alpha1.Membership) error {
 	if now := c.clock.Now(); !catalog.Expired(m, now) {
 		return frame.Again(m.Spec.ExpiresAt.Sub(now))
 	}
-	return frame.Stalled(v1alpha1.ReasonExpired, "the membership ended at %s", m.Spec.ExpiresAt.UTC().Format(time.RFC3339))
+	return frame.Settled(v1alpha1.ReasonExpired, "the membership ended at %s", m.Spec.ExpiresAt.UTC().Format(time.RFC3339))
 }
 
 // groupMember maps the membership of a group to the keys of its user.
@@ -120,9 +123,9 @@ func (c *Controller) projectMember(ctx context.Context, obj client.Object) []str
 	if err != nil {
 		return nil
 	}
-	p, err := c.frame.Catalog.Project(ctx, m.Namespace, *m.Spec.ProjectRef)
+	p, err := c.frame.Catalog.Target(ctx, m)
 	if err != nil {
 		return nil
 	}
-	return catalog.MemberKeys(catalog.UserKeys(u), c.frame.Catalog.ProjectKeys(ctx, p))
+	return catalog.MemberKeys(catalog.UserKeys(u), c.frame.Catalog.Keys(ctx, p))
 }

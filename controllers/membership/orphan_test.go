@@ -16,7 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-var _ = Describe("What was made over REST for a user", func() {
+var _ = Describe("An object that was created over REST for a user", func() {
 	var ada *v1alpha1.User
 	var acme *v1alpha1.Group
 	var site *v1alpha1.Project
@@ -45,7 +45,7 @@ var _ = Describe("What was made over REST for a user", func() {
 		f.ExpectReady(member, trigger, token)
 	})
 
-	It("goes with him, and leaves what others declare", func(ctx SpecContext) {
+	It("is deleted with the user, unless somebody else declares it", func(ctx SpecContext) {
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"role":"Maintainer"}}`))
 		byPath := forge.Membership(ada).In(site).Build()
 		byID := forge.Membership(ada).In(site).Build()
@@ -65,7 +65,7 @@ var _ = Describe("What was made over REST for a user", func() {
 		f.Refresh(byPath, byID, adopted)
 	})
 
-	It("stays for a day while nobody has come yet, as when a backup is restored", func(ctx SpecContext) {
+	It("stays for a day while the user does not exist yet, as when a backup is restored", func(ctx SpecContext) {
 		for _, o := range []client.Object{member, trigger, token} {
 			f.Delete(o)
 			f.ExpectGone(o)
@@ -84,7 +84,7 @@ var _ = Describe("What was made over REST for a user", func() {
 		f.ExpectGone(restored)
 	})
 
-	It("goes though he went while no controller ran, and is not the next one's who has his id", func() {
+	It("is deleted even if the user was replaced while no controller ran", func() {
 		f.ExpectRestartWritesNothing()
 		id := ada.Spec.ID
 		f.Delete(ada)
@@ -95,7 +95,7 @@ var _ = Describe("What was made over REST for a user", func() {
 		f.ExpectRestartWritesNothing()
 	})
 
-	It("stays while a replace has dropped his id", func() {
+	It("stays when a replace has dropped the id of the user", func() {
 		replaced := forge.User("ada").Build()
 		f.Replace(replaced)
 		f.ExpectReady(replaced)

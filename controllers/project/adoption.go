@@ -36,7 +36,7 @@ func (c *Controller) adopt(ctx context.Context, p *v1alpha1.Project) error {
 	if r == nil || err != nil {
 		return err
 	}
-	if err := c.claim(ctx, p, r); err != nil {
+	if err := c.reserve(ctx, p, r); err != nil {
 		return err
 	}
 	return c.takeOver(ctx, p, r)
@@ -61,8 +61,8 @@ func adoptedBy(r *v1alpha1.RetainedRepository, p *v1alpha1.Project) bool {
 	return r.Status.AdoptedBy != nil && r.Status.AdoptedBy.UID == string(p.UID)
 }
 
-// claim records which project takes the repository. The optimistic lock prevents a concurrent purge or takeover.
-func (c *Controller) claim(ctx context.Context, p *v1alpha1.Project, r *v1alpha1.RetainedRepository) error {
+// reserve records which project takes over the repository. The optimistic lock prevents a concurrent purge or takeover.
+func (c *Controller) reserve(ctx context.Context, p *v1alpha1.Project, r *v1alpha1.RetainedRepository) error {
 	if adoptedBy(r, p) {
 		return nil
 	}
@@ -128,10 +128,21 @@ func (c *Controller) takeOver(ctx context.Context, p *v1alpha1.Project, r *v1alp
 	if !r.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	if err := c.succeed(ctx, p, r); err != nil {
+	if err := errors.Join(c.succeed(ctx, p, r), c.takeImages(ctx, p, r)); err != nil {
 		return err
 	}
 	return c.forget(ctx, r)
+}
+
+// takeImages gives the project the images of the deleted one.
+func (c *Controller) takeImages(ctx context.Context, p *v1alpha1.Project, r *v1alpha1.RetainedRepository) error {
+	if c.options.Images == nil {
+		return nil
+	}
+	if err := c.options.Images.Adopt(ctx, types.UID(r.Spec.Project.UID), p.RESTID(), p.UID); err != nil {
+		return fmt.Errorf("taking over the images of the deleted project: %w", err)
+	}
+	return nil
 }
 
 // forget removes the record of a repository that was taken over.
@@ -308,7 +319,7 @@ func (i identifier) inherit(ctx context.Context, p *v1alpha1.Project, r *v1alpha
 	if err := i.controller.place(ctx, p.DeepCopy()); err != nil {
 		return 0, err
 	}
-	if err := i.controller.claim(ctx, p, r); err != nil {
+	if err := i.controller.reserve(ctx, p, r); err != nil {
 		return 0, err
 	}
 	return r.Spec.Project.ID, nil

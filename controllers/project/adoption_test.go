@@ -26,7 +26,7 @@ const (
 	polling = 10 * time.Millisecond
 )
 
-// leave makes a project ready with a commit, deletes it, and returns the retained repository and the commit.
+// leave makes a project ready with a commit, deletes the project, and returns the retained repository and the commit.
 func leave(p *v1alpha1.Project) (left *v1alpha1.RetainedRepository, commit string) {
 	GinkgoHelper()
 	f.Create(p)
@@ -101,7 +101,7 @@ func expectAdopted(p *v1alpha1.Project, commit string) {
 }
 
 var _ = Describe("A project that is deleted and applied again", func() {
-	It("is recorded in between, for kubectl and on its shard, and has its repository and its id afterwards", func() {
+	It("has a record in between, for kubectl and on its shard, and gets its repository and its id back", func() {
 		web := forge.Project("website").In(acme).Build()
 		was := web.DeepCopy()
 		r, commit := leave(web)
@@ -129,7 +129,7 @@ var _ = Describe("A project that is deleted and applied again", func() {
 		Expect(f.Events()).To(ContainElement(And(ContainSubstring("Normal Adopted website"), ContainSubstring(r.Spec.Project.UID))))
 	})
 
-	It("is let in where the deleted one was, by its id and UID", func() {
+	It("is let in by the job token scopes that let in the deleted project, by its id and UID", func() {
 		web := forge.Project("website").In(acme).Build()
 		other := forge.Project("other").In(acme).Build()
 		third := forge.Project("third").In(acme).Build()
@@ -158,7 +158,23 @@ var _ = Describe("A project that is deleted and applied again", func() {
 		Expect(byPath.Status.RecordedAllowlist).To(ConsistOf(HaveField("ProjectRef", v1alpha1.Reference{Path: "acme/website", UID: string(again.UID)})))
 	})
 
-	It("is told of in the audit log, with the recorded UID and the new one", func() {
+	It("gets its images back", func() {
+		web := forge.Project("website").In(acme).Build()
+		f.Create(web)
+		f.ExpectReady(web)
+		pushed, err := images.Ensure(GinkgoT().Context(), web.Spec.ID, web.UID, "app")
+		Expect(err).NotTo(HaveOccurred())
+		commit := push(web, "main")
+		f.ExpectReady(web)
+		drop(web)
+		again := forge.Project("website").In(acme).Build()
+		f.Create(again)
+		expectAdopted(again, commit)
+		Expect(again.UID).NotTo(Equal(web.UID))
+		Expect(images.Find(GinkgoT().Context(), again.UID, "app")).To(And(HaveField("ID", pushed.ID), HaveField("ProjectID", again.Spec.ID)))
+	})
+
+	It("appears in the audit log with the recorded UID and the new one", func() {
 		lines := audittest.Open(GinkgoTB())
 		f = forge.New(cluster, forge.Options{Audit: lines.Log})
 		web := forge.Project("website").In(acme).Build()
@@ -183,7 +199,7 @@ var _ = Describe("A project that is deleted and applied again", func() {
 		))
 	})
 
-	It("is adopted as often as that happens, by running controllers", func() {
+	It("is adopted every time while the controllers run", func() {
 		f.Run()
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
@@ -204,7 +220,7 @@ var _ = Describe("A project that is deleted and applied again", func() {
 		f.ExpectRestartWritesNothing()
 	})
 
-	It("is adopted where it was imported, and not imported again", func() {
+	It("is adopted if it was imported, and not imported again", func() {
 		source := newOrigin().URL + "/tools.git"
 		f.Run()
 		web := forge.Project("website").In(acme).ImportedFrom(source).Build()
@@ -221,10 +237,10 @@ var _ = Describe("A project that is deleted and applied again", func() {
 		Expect(again.Status.AdoptedRepository).NotTo(BeEmpty())
 	})
 
-	DescribeTable("says how to decide where the declaration is another one, and does what is decided",
+	DescribeTable("says how to decide if the declaration differs, and follows the decision",
 		func(change func(*v1alpha1.Project), words string) {
 			r, commit := leave(forge.Project("website").In(acme).Build())
-			f.NewStorage("other")
+			open("other")
 			again := forge.Project("website").In(acme).Build()
 			change(again)
 			f.Create(again)
@@ -258,7 +274,7 @@ var _ = Describe("A project that is deleted and applied again", func() {
 		Entry("in what it imports", func(p *v1alpha1.Project) { p.Spec.ImportURL = "https://git.example.com/a.git" }, "its importURL was different"),
 	)
 
-	It("says so where its id is somebody else's by now, and is adopted without it where that is wanted", func() {
+	It("says that another project has its id, and can be adopted without the id", func() {
 		r, commit := leave(forge.Project("website").In(acme).Build())
 		thief := forge.Project("thief").In(acme).ID(r.Spec.Project.ID).Build()
 		f.Create(thief)
@@ -272,7 +288,7 @@ var _ = Describe("A project that is deleted and applied again", func() {
 		Expect(again.Spec.ID).NotTo(Equal(r.Spec.Project.ID))
 	})
 
-	It("waits where it names what is not there", func() {
+	It("waits if it names a retained repository that does not exist", func() {
 		web := forge.Project("website").In(acme).Adopting("nothing").Build()
 		f.Create(web)
 		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotFound, "adoptRepository", "nothing")
@@ -280,7 +296,7 @@ var _ = Describe("A project that is deleted and applied again", func() {
 		f.ExpectReady(web)
 	})
 
-	It("has no record where it had no repository", func() {
+	It("leaves no record if it had no repository", func() {
 		f.Delete(acme)
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
@@ -302,7 +318,7 @@ var _ = Describe("A retained repository", func() {
 		f.Create(acme)
 	}
 
-	It("is not for whoever gets a namespace of the same name, until an administrator gives it to them", func() {
+	It("is not available to a new namespace of the same name until an administrator gives it away", func() {
 		r, commit := leave(forge.Project("website").In(acme).Build())
 		renew()
 		f.ExpectReady(acme)
@@ -329,14 +345,14 @@ var _ = Describe("A retained repository", func() {
 		Expect(web.Spec.ID).To(Equal(r.Spec.Project.ID))
 	})
 
-	It("is kept off whoever pins its id and begins anew", func() {
+	It("does not give its id to a project with an empty repository", func() {
 		r, _ := leave(forge.Project("website").In(acme).Build())
 		web := forge.Project("website").In(acme).ID(r.Spec.Project.ID).Adopting(v1alpha1.AdoptNone).Build()
 		f.Create(web)
 		f.ExpectStalled(web, v1alpha1.ReasonRepositoryRetained, "belongs to RetainedRepository "+r.Name)
 	})
 
-	It("is found by what its shard says when the record is lost, and not taken before", func() {
+	It("is recovered from its shard when the record is lost, and not claimed before", func() {
 		r, commit := leave(forge.Project("website").In(acme).Build())
 		f.ExpectReady(r)
 		f.Change(r, func() { r.Finalizers = nil })
@@ -360,7 +376,7 @@ var _ = Describe("A retained repository", func() {
 		expectAdopted(web, commit)
 	})
 
-	It("is purged when an administrator deletes it, and by nobody else", func() {
+	It("is purged only when an administrator deletes it", func() {
 		r, _ := leave(forge.Project("website").In(acme).Build())
 		f.ExpectReady(r)
 		directory := filepath.Join(shard.Spec.Path, r.Status.RepositoryPath)
@@ -378,7 +394,7 @@ var _ = Describe("A retained repository", func() {
 		Expect(again.Spec.ID).NotTo(Equal(r.Spec.Project.ID))
 	})
 
-	It("that somebody has written for a project that is there does not take its repository away", func() {
+	It("does not remove the repository of an existing project if somebody forges it", func() {
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
 		f.ExpectReady(web)
@@ -392,13 +408,13 @@ var _ = Describe("A retained repository", func() {
 		Expect(repositoryOf(web).Check()).To(Succeed())
 	})
 
-	It("cannot be said to have been another project's", func() {
+	It("cannot change which project it belonged to", func() {
 		r, _ := leave(forge.Project("website").In(acme).Build())
 		f.ExpectChangeRefused(r, func() { r.Spec.Project.NamespaceUID = "another" }, "cannot change")
 		f.ExpectChangeRefused(r, func() { r.Spec.Storage = "another" }, "cannot change")
 	})
 
-	It("is left by a project that goes while its shard is mounted without it, and is adopted when it is back", func() {
+	It("is created even if the shard is mounted without the repository, and is adopted when that is back", func() {
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
 		f.ExpectReady(web)
@@ -419,7 +435,7 @@ var _ = Describe("A retained repository", func() {
 		expectAdopted(again, commit)
 	})
 
-	It("is left by a project that had it from another one, and goes before it has looked at it", func() {
+	It("is created for a project that is deleted before it has checked the repository that it adopted", func() {
 		r, _ := leave(forge.Project("website").In(acme).Build())
 		again := forge.Project("website").In(acme).ID(r.Spec.Project.ID).Build()
 		again.Finalizers = []string{"forgeplane.dev/repository"}
@@ -438,7 +454,7 @@ var _ = Describe("A retained repository", func() {
 		Expect(only().Spec.Project.UID).To(Equal(uid))
 	})
 
-	It("waits for a shard that is away, and is left by a project that goes meanwhile", func() {
+	It("waits for its shard if the project was deleted while that was away", func() {
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
 		f.ExpectReady(web)
@@ -454,7 +470,7 @@ var _ = Describe("A retained repository", func() {
 
 var _ = Describe("A project whose metadata.name changes", func() {
 	for _, order := range []string{"before", "after"} {
-		It("leaves its repository where the other one is made "+order+" it is deleted, which says how to get it", func() {
+		It("leaves its repository to a project that is created "+order+" the deletion, which says how to get it", func() {
 			f.Run()
 			web := forge.Project("website").In(acme).Build()
 			f.Create(web)
@@ -481,7 +497,7 @@ var _ = Describe("A project whose metadata.name changes", func() {
 		})
 	}
 
-	It("can say ahead whose repository it takes", func() {
+	It("can name in advance the repository that it adopts", func() {
 		f.Run()
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
@@ -508,7 +524,7 @@ var _ = Describe("A crash", func() {
 		Expect(only().Spec.Project.Name).To(Equal("website"))
 	})
 
-	It("after the claim is no obstacle", func() {
+	It("after the claim does not prevent the adoption", func() {
 		r, commit := leave(forge.Project("website").In(acme).Build())
 		again := forge.Project("website").In(acme).Build()
 		f.Create(again)
@@ -516,7 +532,7 @@ var _ = Describe("A crash", func() {
 		expectAdopted(again, commit)
 	})
 
-	It("after the claim, of a project that is then deleted, leaves the repository", func() {
+	It("after the claim leaves the repository of a project that is then deleted", func() {
 		r, _ := leave(forge.Project("website").In(acme).Build())
 		again := forge.Project("website").In(acme).ID(r.Spec.Project.ID).Discarded().Build()
 		again.Finalizers = []string{"forgeplane.dev/repository"}
@@ -527,7 +543,7 @@ var _ = Describe("A crash", func() {
 		f.ExpectReady(r)
 	})
 
-	It("after the move is no obstacle, nor is a deletion then", func() {
+	It("after the move does not prevent the adoption, even if the project is then deleted", func() {
 		r, commit := leave(forge.Project("website").In(acme).Build())
 		site := forge.Project("website").In(acme).Named("site").Adopting(r.Name).ID(99).Build()
 		site.Finalizers = []string{"forgeplane.dev/repository"}
@@ -553,7 +569,7 @@ var _ = Describe("A crash", func() {
 	})
 })
 
-// claimedBy records that a project takes a retained repository, which is its first step.
+// claimedBy records that a project is adopting a retained repository, which is the first step of the adoption.
 func claimedBy(r *v1alpha1.RetainedRepository, p *v1alpha1.Project) {
 	GinkgoHelper()
 	patch := client.MergeFrom(r.DeepCopy())

@@ -19,7 +19,7 @@ var _ = Describe("The audit log", func() {
 		f.Run()
 	})
 
-	It("tells what an import has written, what became of HEAD, and that the repository went with its project", func() {
+	It("records what an import has written, what became of HEAD, and that the repository was deleted with its project", func() {
 		o := newOrigin()
 		tools := forge.Project("tools").In(acme).ImportedFrom("file://" + o.root + "/tools.git").Discarded().Build()
 		f.Create(tools)
@@ -45,7 +45,7 @@ var _ = Describe("The audit log", func() {
 		}
 	})
 
-	It("tells of an import that fails, and not which credentials it was made with", func() {
+	It("records an import that fails, and not its credentials", func() {
 		o := newOrigin()
 		f.Create(secret("origin", o.URL, map[string]string{"username": "somebody", "password": "not-the-right-one"}))
 		tools := forge.Project("tools").In(acme).ImportedFrom(o.URL + "/private/tools.git").ImportSecret("origin").Build()

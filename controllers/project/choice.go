@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -16,6 +17,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/internal/retained"
 )
+
+// leftoverDelay is the delay before looking again at what a deleted project has left, while that is on its way.
+const leftoverDelay = time.Second
 
 // choose returns the retained repository that a project takes over, or nil if it gets a new one. If Forgeplane cannot decide that, the
 // error says how the user can. fullPath is the project's; empty if it is not known yet.
@@ -53,7 +57,7 @@ func (c *Controller) awaitEnd(ctx context.Context, candidates []*v1alpha1.Retain
 			return err
 		}
 		if string(p.UID) == was.UID {
-			return frame.WaitingFor(leftoverDelay, v1alpha1.ReasonProgressing, "the deleted project %s/%s leaves a repository and still exists: waiting until it is removed", was.Namespace, was.Name)
+			return frame.Progressing(leftoverDelay, v1alpha1.ReasonProgressing, "the deleted project %s/%s leaves a repository and still exists: waiting until it is removed", was.Namespace, was.Name)
 		}
 	}
 	return nil

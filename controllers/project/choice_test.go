@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("A retained repository that two projects name", func() {
-	It("gives its id to the one that adopts it, and not to one that has no place for it", func() {
+	It("gives its id to the project that adopts it, and not to a project that has no path for it", func() {
 		r, commit := leave(forge.Project("website").In(acme).Build())
 		astray := forge.Project("astray").In(forge.Group("missing").In(namespace).Build()).Build()
 		astray.Spec.AdoptRepository = "website"
@@ -38,7 +38,7 @@ var _ = Describe("A retained repository that two projects name", func() {
 		Expect(astray.Status.ID).NotTo(Or(BeZero(), Equal(web.Status.ID)))
 	})
 
-	It("goes with its id to one of two that are declared at once", func() {
+	It("goes with its id to one of two projects that are declared at once", func() {
 		r, _ := leave(forge.Project("website").In(acme).Build())
 		f.Run()
 		one, two := forge.Project("one").In(acme).Build(), forge.Project("two").In(acme).Build()
@@ -61,8 +61,8 @@ var _ = Describe("A retained repository that two projects name", func() {
 	})
 })
 
-var _ = Describe("Where several deleted projects have left a repository", func() {
-	// left returns a record like that of a deleted project in this namespace, without a repository, which suffices for a choice.
+var _ = Describe("A project for which several deleted ones have left a repository", func() {
+	// left returns a record of a deleted project in this namespace. There is no repository, because a choice does not need it.
 	left := func(name, path string, id int64) *v1alpha1.RetainedRepository {
 		GinkgoHelper()
 		p := forge.Project(path).In(acme).Named(name).ID(id).Build()
@@ -92,7 +92,7 @@ var _ = Describe("Where several deleted projects have left a repository", func()
 		return first, second, commits
 	}
 
-	It("the same declaration is asked which one it means, the last one first, and has what it says", func() {
+	It("must choose between repositories of the same name, the last one first, and gets the chosen one", func() {
 		first, second, commits := twice()
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
@@ -117,7 +117,7 @@ var _ = Describe("Where several deleted projects have left a repository", func()
 		f.ExpectReady(second)
 	})
 
-	It("the one is adopted whose id is pinned", func() {
+	It("adopts the repository whose id it pins", func() {
 		first, second, commits := twice()
 		web := forge.Project("website").In(acme).ID(second.Spec.Project.ID).Build()
 		f.Create(web)
@@ -133,7 +133,7 @@ var _ = Describe("Where several deleted projects have left a repository", func()
 		Expect(web.Spec.ID).To(Equal(second.Spec.Project.ID))
 	})
 
-	It("the one of its own name is adopted, although another one had the same path before", func() {
+	It("adopts the repository of its own name, even if another one had the same path before", func() {
 		r, commit := leave(forge.Project("website").In(acme).Build())
 		other := left("former", "website", 900)
 		web := forge.Project("website").In(acme).Build()
@@ -147,7 +147,7 @@ var _ = Describe("Where several deleted projects have left a repository", func()
 		Expect(web.Status.HeadCommit).To(Equal(commit))
 	})
 
-	DescribeTable("all that may be meant are named",
+	DescribeTable("is shown all candidates",
 		func(project func() *v1alpha1.Project, says string, candidates ...[2]string) {
 			var names []string
 			for i, c := range candidates {
@@ -158,13 +158,13 @@ var _ = Describe("Where several deleted projects have left a repository", func()
 			f.ExpectStalled(p, v1alpha1.ReasonRepositoryRetained, append(names, says, "None")...)
 			Expect(retained()).To(HaveLen(len(candidates)))
 		},
-		Entry("by the same path, where none has the name", func() *v1alpha1.Project { return forge.Project("website").In(acme).Build() },
+		Entry("by the same path, if none has the name", func() *v1alpha1.Project { return forge.Project("website").In(acme).Build() },
 			"several deleted projects have left a repository under this full path", [2]string{"one", "website"}, [2]string{"two", "website"}),
-		Entry("by the name the one, by the path the other", func() *v1alpha1.Project { return forge.Project("website").In(acme).Named("site").Build() },
+		Entry("one by the name and one by the path", func() *v1alpha1.Project { return forge.Project("website").In(acme).Named("site").Build() },
 			"its full path was acme/shop", [2]string{"site", "shop"}, [2]string{"other", "website"}),
 	)
 
-	It("a message names some of many", func() {
+	It("is shown only some of many candidates", func() {
 		for n := range 8 {
 			left(fmt.Sprintf("former-%d", n), "website", int64(900+n))
 		}
@@ -173,7 +173,7 @@ var _ = Describe("Where several deleted projects have left a repository", func()
 		f.ExpectStalled(web, v1alpha1.ReasonRepositoryRetained, "former-7", "former-3", "or one of 3 more", "None to start with a new repository")
 	})
 
-	It("of the same id, the first that comes back has it", func() {
+	It("gets the oldest candidate of the same id if it comes back first", func() {
 		r, _ := leave(forge.Project("website").In(acme).Build())
 		shop := forge.Project("shop").In(acme).ID(r.Spec.Project.ID).Build()
 		f.Create(shop)

@@ -1,4 +1,4 @@
-// Package project reconciles projects: it creates or imports their repositories, and sets HEAD as declared.
+// Package project reconciles projects: it creates, imports or forks their repositories, and sets HEAD as declared.
 package project
 
 import (
@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -26,6 +27,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/quota"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
@@ -33,15 +35,14 @@ import (
 // Finalizer keeps a project until its repository is removed or retained.
 const Finalizer = "forgeplane.dev/repository"
 
-// defaultBranch is the default branch of a repository if the project does not name one.
-const defaultBranch = "main"
-
 // Options configure the controller.
 type Options struct {
 	// Secrets reads Secrets past the cache, which does not contain those of tenants.
 	Secrets client.Reader
 	// Live reads past the cache what must be current.
 	Live client.Reader
+	// Namespace is the platform's namespace, whose projects can be on any shard.
+	Namespace string
 	// Clock measures the delays between attempts of imports.
 	Clock clock.PassiveClock
 	// AllowFileImport allows importURL to name directories of this machine, for development only.
@@ -50,19 +51,30 @@ type Options struct {
 	Egress *egress.Proxy
 	// Retention limits what deleted projects may leave.
 	Retention quota.Retention
+	// Images are the container repositories of projects; it may be nil.
+	Images Images
 	// Metrics is the registry for the slots of imports; it may be nil.
 	Metrics prometheus.Registerer
+}
+
+// Images are the container repositories of projects; a record.Store.
+type Images interface {
+	// Adopt gives those of a deleted project to the one that takes over its repository. It can be repeated.
+	Adopt(ctx context.Context, former types.UID, projectID int64, project types.UID) error
 }
 
 // Controller reconciles projects.
 type Controller struct {
 	repositories *repository.Audited
 	ids          Allocator
-	importer     *importer
-	options      Options
-	frame        *frame.Frame[*v1alpha1.Project]
+	// importer makes repositories by import, and forks makes those that begin as another project.
+	importer, forks *importer
+	options         Options
+	frame           *frame.Frame[*v1alpha1.Project]
 	// tidied has the UIDs of projects whose repository this process has tidied.
 	tidied sync.Map
+	// blocked has the projects that wait for the name of a ProtectedBranch, by its namespace and name.
+	blocked sync.Map
 	// cluster is the identity of the cluster; nil until it is first needed.
 	cluster atomic.Pointer[types.UID]
 }
@@ -75,7 +87,9 @@ type Allocator interface {
 
 // New returns the controller.
 func New(b frame.Base, ids Allocator, repos *repository.Audited, o Options) *Controller {
-	c := &Controller{repositories: repos, ids: ids, importer: newImporter(o.Clock, repos.Tenant), options: o}
+	c := &Controller{repositories: repos, ids: ids, options: o}
+	wake := make(chan event.TypedGenericEvent[*v1alpha1.Project])
+	c.importer, c.forks = newImporter("imports", o.Clock, repos.Tenant, wake), newImporter("forks", o.Clock, repos.Tenant, wake)
 	c.frame = frame.New(b, frame.WithIDs[*v1alpha1.Project](identifier{ids, c}), frame.WithAnnotations(c.planStorage),
 		frame.WithClaims(catalog.ProjectClaims), frame.WithFinalizer(Finalizer, c.remove), frame.WithTenant(repos.Tenant))
 	return c
@@ -94,31 +108,38 @@ func New(b frame.Base, ids Allocator, repos *repository.Audited, o Options) *Con
 
 // SetupWithManager starts the controller with mgr.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
-	if err := mgr.Add(c.importer); err != nil {
-		return fmt.Errorf("adding the importer: %w", err)
-	}
-	if err := c.importer.Slots().Register(c.options.Metrics); err != nil {
-		return err
+	for _, i := range []*importer{c.importer, c.forks} {
+		if err := mgr.Add(i); err != nil {
+			return fmt.Errorf("adding an importer: %w", err)
+		}
+		if err := i.Slots().Register(c.options.Metrics); err != nil {
+			return err
+		}
 	}
 	all := &v1alpha1.ProjectList{}
 	w := c.frame.Watch(mgr, o).
 		OnReferred(&v1alpha1.Group{}, c.frame.Catalog.Referrers(all, catalog.IndexGroup)).
+		OnReferred(&v1alpha1.Group{}, c.frame.Catalog.Referrers(all, catalog.IndexInvited)).
 		// The visibility of a group affects more than its children.
 		OnDeclared(&v1alpha1.Group{}, c.frame.Catalog.Peers(all, catalog.IndexGroup, c.frame.Catalog.KeysBelow)).
-		OnReleased(&v1alpha1.Group{}, c.frame.Catalog.Peers(all, catalog.IndexClaim, c.frame.Catalog.ClaimKeys)).
-		OnReleased(&v1alpha1.Project{}, c.frame.Catalog.Peers(all, catalog.IndexClaim, c.frame.Catalog.ClaimKeys)).
+		OnReleased(&v1alpha1.Group{}, c.frame.Catalog.Peers(all, catalog.IndexPathClaim, c.frame.Catalog.ClaimKeys)).
+		OnReleased(&v1alpha1.Project{}, c.frame.Catalog.Peers(all, catalog.IndexPathClaim, c.frame.Catalog.ClaimKeys)).
 		OnClaimReleased(&v1alpha1.Group{}, c.frame.Catalog.Waiting(&v1alpha1.Project{})).
+		OnPart(&v1alpha1.Project{}, unfinished, c.onOrigin).
 		OnReady(&v1alpha1.RepositoryStorage{}, c.onStorage).
+		OnDeclared(&v1alpha1.RepositoryStorage{}, c.onChoice).
 		OnReferred(&v1alpha1.RetainedRepository{}, c.onRetained).
+		OnPart(&v1alpha1.StorageMove{}, standing, movedBy).
 		OnReferred(&corev1.Namespace{}, c.onNamespace).
 		OnReferred(&corev1.Secret{}, c.frame.Catalog.Peers(all, credential.IndexSecret, credential.Keys)).
-		OnDeclared(&v1alpha1.ProtectedBranch{}, c.overridden)
+		OnDeclared(&v1alpha1.ProtectedBranch{}, c.onProtection)
 	return frame.OnEnded(w, c.importer.wake).Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
 // Reconcile reconciles one project.
 func (c *Controller) Reconcile(ctx context.Context, p *v1alpha1.Project) (reconcile.Result, error) {
-	return c.frame.Run(ctx, p, c.place, c.checkBranch, c.recallStorage, c.adopt, c.chooseStorage, c.provide, c.observe, c.setHead, c.protectDefault)
+	return c.frame.Run(ctx, p, frame.RecordShares(c.frame), c.place, c.checkBranch, c.recordOrigin, c.recallStorage, c.adopt,
+		c.chooseStorage, c.provide, c.observe, c.setHead, c.protectDefault, frame.ResolveShares(c.frame))
 }
 
 // place puts the full path into force, unless it is not available.
@@ -141,13 +162,13 @@ func (c *Controller) checkBranch(_ context.Context, p *v1alpha1.Project) error {
 	if p.Spec.DefaultBranch == "" {
 		return nil
 	}
-	if err := git.CheckRefName("refs/heads/" + p.Spec.DefaultBranch); err != nil {
+	if err := object.CheckRefName("refs/heads/" + p.Spec.DefaultBranch); err != nil {
 		return frame.Stalled(v1alpha1.ReasonInvalid, "defaultBranch: %w", err)
 	}
 	return nil
 }
 
-// provide creates or imports the repository, once.
+// provide creates, imports or forks the repository, once.
 func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
 	repo, err := c.repositories.Of(ctx, p)
 	if err != nil {
@@ -157,6 +178,9 @@ func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
 	case err == nil:
 		if err := c.own(ctx, p); err != nil { // a shard that is full or read-only still serves its repositories
 			log.FromContext(ctx).Error(err, "Recording on the shard which project the repository belongs to", "storage", p.Status.Storage)
+		}
+		if err := c.revive(ctx, p, repo); err != nil {
+			return err
 		}
 		return c.tidy(ctx, p, repo)
 	case errors.Is(err, git.ErrStorageMissing):
@@ -170,20 +194,18 @@ func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
 	if err := c.own(ctx, p); err != nil {
 		return err
 	}
-	if p.Spec.ImportURL != "" {
+	switch {
+	case p.Spec.Suspend && (p.Spec.ImportURL != "" || begins(p)):
+		return c.suspend(p)
+	case p.Spec.ImportURL != "":
 		return c.importRepository(ctx, p, repo)
+	case begins(p):
+		return c.forkRepository(ctx, p, repo)
 	}
-	branch := p.Spec.DefaultBranch
-	if branch == "" {
-		branch = defaultBranch
+	if !c.stopped(p) { // it began as one until forkOf or importURL was removed
+		return frame.Progressing(0, v1alpha1.ReasonImporting, "the import or fork of the repository is being stopped")
 	}
-	// The repository cannot be found before its default branch is protected.
-	if p.Status.ProtectedDefaultBranch == "" {
-		if err := c.protect(ctx, p, branch); err != nil {
-			return err
-		}
-	}
-	err = repo.Init(ctx, git.InitOptions{DefaultBranch: branch, ObjectFormat: string(p.Spec.ObjectFormat)})
+	err = repo.Init(ctx, git.InitOptions{DefaultBranch: catalog.DefaultBranch(p), ObjectFormat: string(p.Spec.ObjectFormat)})
 	if err != nil {
 		return fmt.Errorf("creating the repository: %w", err)
 	}
@@ -223,6 +245,9 @@ func (c *Controller) setHead(ctx context.Context, p *v1alpha1.Project) error {
 
 // remove removes or retains the repository of a project that is being deleted, and removes the shard's record that the project has it.
 func (c *Controller) remove(ctx context.Context, p *v1alpha1.Project) error {
+	if err := c.awaitMove(ctx, p); err != nil {
+		return err
+	}
 	if err := c.recallStorage(ctx, p); err != nil {
 		return err
 	}
@@ -239,8 +264,8 @@ func (c *Controller) remove(ctx context.Context, p *v1alpha1.Project) error {
 }
 
 func (c *Controller) leave(ctx context.Context, p *v1alpha1.Project) error {
-	if !c.importer.forget(p.UID) {
-		return frame.Waiting(v1alpha1.ReasonDeleting, "the import of the repository is being stopped")
+	if !c.stopped(p) {
+		return frame.Progressing(0, v1alpha1.ReasonDeleting, "the import of the repository is being stopped")
 	}
 	if released, err := c.release(ctx, p); released || err != nil {
 		return err
@@ -259,7 +284,7 @@ func (c *Controller) leave(ctx context.Context, p *v1alpha1.Project) error {
 	ctx = audit.Because(ctx, audit.Event{Reason: deletionPolicy(p)})
 	if err := repo.Remove(ctx); errors.Is(err, git.ErrStorageMissing) {
 		return frame.Waiting(v1alpha1.ReasonStorageUnavailable,
-			"storage %s is not mounted, so the repository cannot be removed: mount it, set deletionPolicy: Retain, or delete the RepositoryStorage", p.Status.Storage)
+			"storage %s is not mounted, so the repository cannot be removed: mount it, set deletionPolicy: Retain, or delete the RepositoryStorage and remove its finalizer", p.Status.Storage)
 	} else if err != nil {
 		return fmt.Errorf("removing the repository: %w", err)
 	}

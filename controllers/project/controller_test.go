@@ -11,6 +11,8 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/upkeep"
 	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
@@ -36,19 +38,19 @@ var _ = Describe("A project", func() {
 		Expect(s.RefsChecksum).To(HaveLen(64))
 		Expect(s.SizeBytes).To(BeNumerically(">", 0))
 		Expect(s.ReadOnly).To(BeFalse())
-		Expect(s.ProtectedDefaultBranch).To(Equal("main"))
+		Expect(s.ProtectedDefaultBranch).To(BeEmpty())
 		Expect(f.Events()).To(BeEmpty())
 
 		r := repositoryOf(web)
 		Expect(r.Dir()).To(Equal(place(web, shard)))
 		Expect(r.Check()).To(Succeed())
-		Expect(r.Fsck(GinkgoT().Context(), true)).To(Succeed())
+		Expect(upkeep.Fsck(GinkgoT().Context(), r, true)).To(Succeed())
 		commit := push(web, "main")
 		f.ExpectReady(web)
 		Expect(web.Status.HeadCommit).To(Equal(commit))
 	})
 
-	It("may have SHA-256 for its objects, and keeps what it has", func() {
+	It("can use SHA-256 for its objects, and cannot change the format", func() {
 		web := forge.Project("website").In(acme).ObjectFormat(v1alpha1.ObjectFormatSHA256).Build()
 		f.Create(web)
 		f.ExpectReady(web)
@@ -59,7 +61,7 @@ var _ = Describe("A project", func() {
 		f.ExpectChangeRefused(web, func() { web.Spec.ObjectFormat = v1alpha1.ObjectFormatSHA1 }, "objectFormat cannot change")
 	})
 
-	It("shows that pushes are refused, while they are", func() {
+	It("shows that pushes are refused as long as they are", func() {
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
 		f.ExpectReady(web)
@@ -76,7 +78,7 @@ var _ = Describe("A project", func() {
 		Expect(web.Status.ReadOnly).To(BeFalse())
 	})
 
-	It("is left alone by a restart, and so is its repository", func() {
+	It("is not changed by a restart, nor is its repository", func() {
 		f.Run()
 		one, two := forge.Project("one").In(acme).Build(), forge.Project("two").In(acme).Build()
 		f.Create(one, two)
@@ -86,7 +88,7 @@ var _ = Describe("A project", func() {
 })
 
 var _ = Describe("The default branch of a project", func() {
-	It("is where HEAD is kept, whether the branch exists or not", func() {
+	It("is where HEAD points, whether the branch exists or not", func() {
 		web := forge.Project("website").In(acme).DefaultBranch("trunk").Build()
 		f.Create(web)
 		f.ExpectReady(web)
@@ -101,26 +103,26 @@ var _ = Describe("The default branch of a project", func() {
 		Expect(web.Status.HeadCommit).To(BeEmpty())
 		f.Change(web, func() { web.Spec.DefaultBranch = "next" })
 		f.ExpectReady(web)
-		head, err := repositoryOf(web).Head(GinkgoT().Context())
+		head, err := refs.ReadHead(GinkgoT().Context(), repositoryOf(web))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(head.Branch).To(Equal("next"))
 		Expect(web.Status.HeadCommit).To(Equal(commit))
 	})
 
-	It("is put back when somebody has moved HEAD in the repository", func() {
+	It("is restored when somebody has moved HEAD in the repository", func() {
 		web := forge.Project("website").In(acme).DefaultBranch("main").Build()
 		f.Create(web)
 		f.ExpectReady(web)
-		Expect(repositoryOf(web).SetHead(GinkgoT().Context(), "elsewhere")).To(Succeed())
+		Expect(refs.SetHead(GinkgoT().Context(), repositoryOf(web), "elsewhere")).To(Succeed())
 		f.ExpectReady(web)
 		Expect(web.Status.DefaultBranch).To(Equal("main"))
 	})
 
-	It("is what HEAD names, where none is declared", func() {
+	It("is what HEAD names if none is declared", func() {
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
 		f.ExpectReady(web)
-		Expect(repositoryOf(web).SetHead(GinkgoT().Context(), "elsewhere")).To(Succeed())
+		Expect(refs.SetHead(GinkgoT().Context(), repositoryOf(web), "elsewhere")).To(Succeed())
 		f.ExpectReady(web)
 		Expect(web.Status.DefaultBranch).To(Equal("elsewhere"))
 	})
@@ -129,15 +131,15 @@ var _ = Describe("The default branch of a project", func() {
 		func(branch string) {
 			f.ExpectRefused(forge.Project("website").In(acme).DefaultBranch(branch).Build(), "spec.defaultBranch")
 		},
-		Entry("with a dash in front", "-main"),
+		Entry("with a leading dash", "-main"),
 		Entry("with a wildcard", "main*"),
 		Entry("with a space", "ma in"),
 		Entry("with a control character", "ma\x01in"),
 		Entry("with a backslash", `ma\in`),
-		Entry("too long", strings.Repeat("a", 245)),
+		Entry("that is too long", strings.Repeat("a", 245)),
 	)
 
-	DescribeTable("is invalid where Git does not take it, and nothing is made",
+	DescribeTable("is invalid if Git does not accept it, and no repository is created",
 		func(branch string) {
 			web := forge.Project("website").In(acme).DefaultBranch(branch).Build()
 			f.Create(web)
@@ -149,8 +151,8 @@ var _ = Describe("The default branch of a project", func() {
 		Entry("with two dots", "a..b"),
 		Entry("with .lock", "main.lock"),
 		Entry("with @{", "main@{1}"),
-		Entry("with a slash too many", "a//b"),
-		Entry("with a dot in front of a part", "a/.b"),
+		Entry("with an empty segment", "a//b"),
+		Entry("with a segment that begins with a dot", "a/.b"),
 	)
 })
 
@@ -179,8 +181,8 @@ var _ = Describe("The full path of a project", func() {
 	It("belongs to the oldest claim, and passes on when the holder is renamed", func() {
 		one := forge.Project("website").In(acme).Named("one").Build()
 		two := forge.Project("WEBSITE").InPath(namespace, "acme").Named("two").Build()
-		// Of two projects that are created in the same second, the first may count as the younger one. It would then have a storage before
-		// the other exists.
+		// If two projects are created in the same second, the first one can count as the younger one. It would then have a storage before the other
+		// exists.
 		f.Create(one, two)
 		f.Run()
 		older, younger := forge.ByAge(one, two)
@@ -209,7 +211,7 @@ var _ = Describe("The full path of a project", func() {
 		Expect(web.Status.HeadCommit).To(Equal(commit))
 	})
 
-	DescribeTable("is not to be had in a group",
+	DescribeTable("is not available in a group",
 		func(group func() *v1alpha1.Group, check func(web *v1alpha1.Project)) {
 			g := group()
 			f.Create(g)
@@ -223,7 +225,7 @@ var _ = Describe("The full path of a project", func() {
 			g.Spec.ParentRef = &v1alpha1.Reference{Name: "loop"}
 			return g
 		}, func(web *v1alpha1.Project) { f.ExpectStalled(web, v1alpha1.ReasonReferenceCycle, "groupRef") }),
-		Entry("that another namespace does not admit", func() *v1alpha1.Group {
+		Entry("that does not admit the namespace of the project", func() *v1alpha1.Group {
 			return forge.Group("sub").In(f.NewNamespace()).BelowPath("acme").Build()
 		}, func(web *v1alpha1.Project) {
 			f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotAllowed, "groupRef", "allowedNamespaces")
@@ -235,7 +237,7 @@ var _ = Describe("The full path of a project", func() {
 		}, func(web *v1alpha1.Project) { f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotReady, "a parent group") }),
 	)
 
-	It("is not to be had where the installation lets the namespace hold no such root group", func() {
+	It("is not available if the namespace cannot have the root group", func() {
 		f = forge.New(cluster, forge.Options{RootGroups: []catalog.RootGroupRule{{Namespace: "platform", Path: "*"}}})
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
@@ -244,7 +246,7 @@ var _ = Describe("The full path of a project", func() {
 })
 
 var _ = Describe("The visibility of a project", func() {
-	It("is the narrowest of its own and of the groups above it, however far up", func() {
+	It("is the narrowest of its own visibility and those of all groups above it", func() {
 		f.Run()
 		sub := forge.Group("sub").Below(acme).Visibility(v1alpha1.VisibilityPublic).Build()
 		web := forge.Project("website").In(sub).Visibility(v1alpha1.VisibilityPublic).Build()
@@ -274,12 +276,14 @@ var _ = Describe("A project that is deleted", func() {
 		push(web, "main")
 	}
 
-	It("takes its repository with it, what a crash has left of it, and what belongs to it", func() {
+	It("is deleted with its repository, with the remains of a crash, and with everything that belongs to it", func() {
 		f.Run()
 		create(forge.Project("website").In(acme).Discarded().Build())
-		key := forge.DeployKey("ci").Of(web).Build()
-		f.Create(key)
-		f.ExpectReady(key)
+		key, declared := forge.DeployKey("ci").Of(web).Build(), forge.DeployKey("gitops").Of(web).Build()
+		key.Spec.ProjectRef.UID = string(web.UID)
+		f.CreateOverREST(key)
+		f.Create(declared)
+		f.ExpectReady(key, declared)
 		directory := repositoryOf(web).Dir()
 		Expect(os.MkdirAll(directory+".new/123/git", 0o755)).To(Succeed())
 		Expect(os.MkdirAll(directory+".trash/456/git", 0o755)).To(Succeed())
@@ -289,6 +293,7 @@ var _ = Describe("A project that is deleted", func() {
 			Expect(path).NotTo(BeADirectory())
 		}
 		Eventually(protections).Should(BeEmpty())
+		f.ExpectWaiting(declared, v1alpha1.ReasonReferenceNotFound, "projectRef")
 	})
 
 	It("waits for its storage, and says so, until that is back", func() {
@@ -308,17 +313,22 @@ var _ = Describe("A project that is deleted", func() {
 		Expect(place(web, shard)).NotTo(BeADirectory())
 	})
 
-	It("does not wait for a storage that nobody declares any more", func() {
+	It("does not wait for a storage that an administrator has let go", func() {
 		f.Run()
 		create(forge.Project("website").In(acme).Discarded().Build())
 		f.Delete(shard)
+		f.ExpectWaiting(shard, v1alpha1.ReasonDeleting, "Project "+namespace+"/website")
+		look(web)
+		f.ExpectReady(web)
+		f.Change(shard, func() { shard.Finalizers = nil })
+		f.ExpectGone(shard)
 		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotFound, "status.storage: RepositoryStorage shard: not found")
 		f.Delete(web)
 		f.ExpectGone(web)
 		Expect(place(web, shard)).To(BeADirectory())
 	})
 
-	It("does not touch the repository of another one that it could not be", func() {
+	It("does not touch the repository of another project that had a claim before it", func() {
 		create(forge.Project("website").In(acme).ID(7).Build())
 		other := forge.Project("other").In(acme).ID(7).Build()
 		forge.UntilYounger(web)
@@ -331,7 +341,7 @@ var _ = Describe("A project that is deleted", func() {
 		Expect(repositoryOf(web).Check()).To(Succeed())
 	})
 
-	It("goes with its namespace", func() {
+	It("is deleted together with its namespace", func() {
 		f.Run()
 		create(forge.Project("website").In(acme).Discarded().Build())
 		directory := repositoryOf(web).Dir()

@@ -25,6 +25,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/upkeep"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -40,7 +42,7 @@ type origin struct {
 	commit string
 	// attempts counts the imports that have begun.
 	attempts atomic.Int32
-	// held delays the content of repositories below /held until release is called; waiting counts the waiting requests.
+	// held delays the content of repositories below /held until release is called. waiting counts the waiting requests.
 	held    chan struct{}
 	release func()
 	waiting atomic.Int32
@@ -132,12 +134,12 @@ func (o *origin) imported(p *v1alpha1.Project) {
 	GinkgoHelper()
 	f.ExpectReady(p)
 	var names []string
-	for ref, err := range repositoryOf(p).Refs(GinkgoT().Context(), "refs/") {
+	for ref, err := range refs.List(GinkgoT().Context(), repositoryOf(p), "refs/") {
 		Expect(err).NotTo(HaveOccurred())
 		names = append(names, ref.Name)
 	}
 	Expect(names).To(Equal([]string{"refs/heads/topic", "refs/heads/trunk", "refs/tags/v1"}))
-	Expect(repositoryOf(p).Fsck(GinkgoT().Context(), true)).To(Succeed())
+	Expect(upkeep.Fsck(GinkgoT().Context(), repositoryOf(p), true)).To(Succeed())
 	Expect(p.Status.HeadCommit).To(Equal(o.commit))
 }
 
@@ -158,7 +160,7 @@ var _ = Describe("An imported project", func() {
 		Expect(o.attempts.Load()).To(Equal(before), "it is imported once")
 	})
 
-	It("has the default branch that is declared", func() {
+	It("has the default branch that it declares", func() {
 		f.Run()
 		tools := forge.Project("tools").In(acme).ImportedFrom(o.URL + "/tools.git").DefaultBranch("topic").Build()
 		f.Create(tools)
@@ -167,7 +169,7 @@ var _ = Describe("An imported project", func() {
 		Expect(protections()).To(ConsistOf(HaveField("Spec.Branch", "topic")))
 	})
 
-	It("may be imported from a directory in development mode", func() {
+	It("can be imported from a directory in development mode", func() {
 		f.Run()
 		tools := forge.Project("tools").In(acme).ImportedFrom("file://" + o.root + "/tools.git").Build()
 		f.Create(tools)
@@ -201,7 +203,7 @@ var _ = Describe("An imported project", func() {
 		Expect(string(config)).NotTo(ContainSubstring(password))
 	})
 
-	It("says what is wrong with the Secret, and goes on when that is right", func() {
+	It("says what is wrong with the Secret, and continues when the Secret is corrected", func() {
 		tools := forge.Project("tools").In(acme).ImportedFrom(o.URL + "/private/tools.git").ImportSecret("origin").Build()
 		f.Create(tools)
 		f.ExpectWaiting(tools, v1alpha1.ReasonReferenceNotFound, "importSecretRef: there is no Secret origin")
@@ -220,7 +222,7 @@ var _ = Describe("An imported project", func() {
 		o.imported(tools)
 	})
 
-	It("ends when its source is too slow, says so, and tries again", func() {
+	It("stops when its source is too slow, says so, and tries again", func() {
 		f = forge.New(cluster, forge.Options{Egress: egress.Limits{Patience: time.Second, Throughput: 64 << 10}})
 		f.Run()
 		slow := forge.Project("slow").In(acme).ImportedFrom(o.URL + "/slow/tools.git").Build()
@@ -230,7 +232,7 @@ var _ = Describe("An imported project", func() {
 		Expect(repositoryOf(slow).Check()).To(MatchError(git.ErrNotFound))
 	})
 
-	It("says which limit it exceeds, leaves nothing, and tries again a day later", func() {
+	It("says which limit it exceeds, leaves nothing behind, and tries again a day later", func() {
 		f = forge.New(cluster, forge.Options{Limits: git.Limits{Import: 1 << 20}})
 		f.Run()
 		c := gittest.New(GinkgoTB(), "sha1")
@@ -254,7 +256,7 @@ var _ = Describe("An imported project", func() {
 		o.imported(small)
 	})
 
-	It("does not get in with wrong credentials, tells none of them, and tries again later", func() {
+	It("is refused with wrong credentials, shows none of them, and tries again later", func() {
 		f.Run()
 		s := secret("origin", o.URL, map[string]string{"username": importer, "password": "wrong-horse"})
 		f.Create(s)
@@ -266,13 +268,13 @@ var _ = Describe("An imported project", func() {
 		}
 		attempts := o.attempts.Load()
 
-		By("not trying before the time has come")
+		By("not trying before the next attempt is due")
 		f.Change(s, func() { s.StringData = map[string]string{"password": password} })
 		look(tools)
 		f.ExpectWaiting(tools, v1alpha1.ReasonImportFailed)
 		Expect(o.attempts.Load()).To(Equal(attempts))
 
-		By("trying when it has come")
+		By("trying when the next attempt is due")
 		f.Clock.SetTime(f.Clock.Now().Add(15 * time.Second))
 		look(tools)
 		o.imported(tools)
@@ -286,9 +288,9 @@ var _ = Describe("An imported project", func() {
 			f.ExpectWaiting(tools, v1alpha1.ReasonImportFailed, "importing "+url(), words, "Forgeplane tries again")
 			Expect(filepath.Glob(place(tools, shard)+"*")).To(BeEmpty(), "nothing is left behind")
 		},
-		Entry("when nobody answers", func() string { return "http://127.0.0.1:1/tools.git" }, "Failed to connect"),
-		Entry("when nobody knows the host", func() string { return "http://nobody.invalid/tools.git" }, "Could not resolve host"),
-		Entry("when there is no such repository", func() string { return o.URL + "/none.git" }, "not found"),
+		Entry("when the host does not answer", func() string { return "http://127.0.0.1:1/tools.git" }, "Failed to connect"),
+		Entry("when the host is unknown", func() string { return "http://nobody.invalid/tools.git" }, "Could not resolve host"),
+		Entry("when the repository does not exist", func() string { return o.URL + "/none.git" }, "not found"),
 		Entry("when credentials are needed", func() string { return o.URL + "/private/tools.git" }, "does not accept the credentials, or requires credentials"),
 	)
 
@@ -302,11 +304,11 @@ var _ = Describe("An imported project", func() {
 		Entry("with a fragment", "https://ann:1#secret", "a fragment"),
 		Entry("with another protocol", "ssh://example.com/tools.git", "importURL"),
 		Entry("with an external helper", "ext::sh -c touch% /tmp/x", "importURL"),
-		Entry("with an option in place of a URL", "--upload-pack=touch", "importURL"),
+		Entry("with an option instead of a URL", "--upload-pack=touch", "importURL"),
 		Entry("with a line break", "https://example.com/\ntools.git", "importURL"),
 	)
 
-	It("cannot be imported later, or from elsewhere, but may forget where it came from", func() {
+	It("cannot be imported later or from elsewhere, but can drop its importURL", func() {
 		f.Run()
 		plain := forge.Project("plain").In(acme).Build()
 		tools := forge.Project("tools").In(acme).ImportedFrom(o.URL + "/tools.git").Build()
@@ -320,7 +322,29 @@ var _ = Describe("An imported project", func() {
 		o.imported(tools)
 	})
 
-	It("shows that it is being imported, and is imported anew after a restart in between", func() {
+	It("is not imported while it is suspended, and afterwards from the beginning", func() {
+		f.Run()
+		tools := forge.Project("tools").In(acme).ImportedFrom(o.URL + "/held/tools.git").Build()
+		f.Create(tools)
+		f.ExpectWaiting(tools, v1alpha1.ReasonImporting)
+		Eventually(o.waiting.Load).WithTimeout(10 * time.Second).Should(BeEquivalentTo(1))
+		f.Change(tools, func() { tools.Spec.Suspend = true })
+		f.ExpectSettled(tools, v1alpha1.ReasonSuspended, "the repository is not imported")
+		Expect(tools.Status.FullPath).To(Equal("acme/tools"), "the rest of the project is in force")
+		Expect(repositoryOf(tools).Check()).To(MatchError(git.ErrNotFound))
+		o.release()
+		attempts := o.attempts.Load()
+		f.ExpectRestartWritesNothing()
+		Expect(o.attempts.Load()).To(Equal(attempts))
+
+		f.Change(tools, func() { tools.Spec.Suspend = false })
+		o.imported(tools)
+		f.Change(tools, func() { tools.Spec.Suspend = true })
+		o.imported(tools)
+		Expect(f.Events()).NotTo(ContainElement(HavePrefix("Warning")), "this is ordinary progress")
+	})
+
+	It("shows that it is being imported, and is imported again after a restart in between", func() {
 		running := f.Run()
 		tools := forge.Project("tools").In(acme).ImportedFrom(o.URL + "/held/tools.git").Build()
 		f.Create(tools)
@@ -335,7 +359,7 @@ var _ = Describe("An imported project", func() {
 		Expect(filepath.Glob(place(tools, shard) + "*")).To(HaveLen(1))
 	})
 
-	It("can be deleted while it is imported, and leaves nothing", func() {
+	It("can be deleted during the import, and leaves nothing behind", func() {
 		f.Run()
 		tools := forge.Project("tools").In(acme).ImportedFrom(o.URL + "/held/tools.git").Build()
 		f.Create(tools)
@@ -346,7 +370,7 @@ var _ = Describe("An imported project", func() {
 		Expect(filepath.Glob(place(tools, shard) + "*")).To(BeEmpty())
 	})
 
-	It("does not keep other projects from being made", func() {
+	It("does not delay the creation of other projects", func() {
 		f.Run()
 		for _, name := range []string{"one", "two", "three", "four", "five", "six"} {
 			f.Create(forge.Project(name).In(acme).ImportedFrom(o.URL + "/held/tools.git").Build())

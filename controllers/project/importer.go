@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -11,7 +12,9 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
 	"github.com/forgeplane/forgeplane/internal/job"
 )
 
@@ -26,7 +29,7 @@ const (
 )
 
 // importFunc imports one repository and reports its progress.
-type importFunc func(ctx context.Context, progress func(git.Progress)) error
+type importFunc func(ctx context.Context, progress func(transfer.Progress)) error
 
 // importer runs imports. The manager starts it.
 type importer struct {
@@ -38,12 +41,15 @@ type importer struct {
 	wake chan event.TypedGenericEvent[*v1alpha1.Project]
 }
 
-func newImporter(clk clock.PassiveClock, tenant func(*v1alpha1.Project) fair.Key) *importer {
+// newImporter returns an importer with a name for metrics. Imports and forks have one each, so that no fork waits for hours.
+func newImporter(
+	name string, clk clock.PassiveClock, tenant func(*v1alpha1.Project) fair.Key, wake chan event.TypedGenericEvent[*v1alpha1.Project],
+) *importer {
 	return &importer{
 		Pool: job.New[types.UID](job.Options{
-			Name: "imports", Limits: fair.Limits{Total: importers, Share: importsOf}, Clock: clk, Retry: retryAfter,
+			Name: name, Limits: fair.Limits{Total: importers, Share: importsOf}, Clock: clk, Retry: retryAfter,
 		}),
-		tenant: tenant, wake: make(chan event.TypedGenericEvent[*v1alpha1.Project]),
+		tenant: tenant, wake: wake,
 	}
 }
 
@@ -62,6 +68,24 @@ type state struct {
 	// err is the error of the last attempt; the next one starts after retry.
 	err   error
 	retry time.Duration
+	// last is why there is no next attempt, although retry says when it would start; empty if there is one.
+	last string
+}
+
+// wait returns the error of a step that waits for the import, or for what else it is doing.
+func (s state) wait(doing string) error {
+	switch reached := git.LastingLimit(s.err); {
+	case s.retry > 0 && s.last != "":
+		return frame.WaitingFor(s.retry, v1alpha1.ReasonImportFailed, "%s: %s (%s)", doing, cmp.Or(reached, s.err.Error()), s.last)
+	case s.retry > 0 && reached != "":
+		return frame.WaitingFor(s.retry, v1alpha1.ReasonImportFailed, "%s: %s (the next attempt is in a day)", doing, reached)
+	case s.retry > 0:
+		return frame.WaitingFor(s.retry, v1alpha1.ReasonImportFailed, "%s: %w (Forgeplane tries again)", doing, s.err)
+	case s.phase == "":
+		return frame.Progressing(progressInterval, v1alpha1.ReasonImporting, "%s", doing)
+	default:
+		return frame.Progressing(progressInterval, v1alpha1.ReasonImporting, "%s: %s", doing, s.phase)
+	}
 }
 
 // begin starts the import of a project, unless it is running or its next attempt is not due, and returns its state.
@@ -70,7 +94,7 @@ func (i *importer) begin(p *v1alpha1.Project, run importFunc) state {
 	s, _ := i.Begin(p.UID, job.Job{
 		Tenant: i.tenant(p),
 		Run: func(ctx context.Context, progress func(string)) error {
-			return run(ctx, func(p git.Progress) { progress(fmt.Sprintf("%s: %d%%", p.Phase, p.Percent)) })
+			return run(ctx, func(p transfer.Progress) { progress(fmt.Sprintf("%s: %d%%", p.Phase, p.Percent)) })
 		},
 		Ended: func(ctx context.Context) {
 			select {
@@ -82,5 +106,5 @@ func (i *importer) begin(p *v1alpha1.Project, run importFunc) state {
 	return state{phase: s.Progress, err: s.Err, retry: s.Retry}
 }
 
-// forget ends the import of a project that is being deleted. It reports whether the import has ended.
+// forget ends the import of a project. It reports whether the import has ended.
 func (i *importer) forget(uid types.UID) bool { return i.Forget(uid) }

@@ -11,10 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
 )
 
 // line is a running importer with a fake clock.
@@ -26,7 +28,8 @@ type line struct {
 func newLine(t *testing.T) line {
 	t.Helper()
 	clk := clocktesting.NewFakePassiveClock(time.Now())
-	l := line{newImporter(clk, func(p *v1alpha1.Project) fair.Key { return fair.Namespace(p.Namespace) }), clk}
+	wake := make(chan event.TypedGenericEvent[*v1alpha1.Project])
+	l := line{newImporter("imports", clk, func(p *v1alpha1.Project) fair.Key { return fair.Namespace(p.Namespace) }, wake), clk}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- l.Start(ctx) }()
@@ -44,9 +47,9 @@ func named(name string) *v1alpha1.Project {
 }
 
 // blocking returns an import that signals when it begins, and ends with the error that is sent or with its context.
-func blocking() (run importFunc, began chan func(git.Progress), end chan error) {
-	began, end = make(chan func(git.Progress), 1), make(chan error)
-	return func(ctx context.Context, progress func(git.Progress)) error {
+func blocking() (run importFunc, began chan func(transfer.Progress), end chan error) {
+	began, end = make(chan func(transfer.Progress), 1), make(chan error)
+	return func(ctx context.Context, progress func(transfer.Progress)) error {
 		began <- progress
 		select {
 		case err := <-end:
@@ -57,20 +60,20 @@ func blocking() (run importFunc, began chan func(git.Progress), end chan error) 
 	}, began, end
 }
 
-func TestAnImportRunsOnceAndTellsHowFarItIs(t *testing.T) {
+func TestImport_runsOnceAndReportsItsProgress(t *testing.T) {
 	g := NewWithT(t)
 	l := newLine(t)
 	run, began, end := blocking()
 	p := named("web")
 	g.Expect(l.begin(p, run)).To(Equal(state{}))
-	var progress func(git.Progress)
+	var progress func(transfer.Progress)
 	g.Eventually(began).Should(Receive(&progress))
 
-	progress(git.Progress{Phase: "Receiving objects", Percent: 12})
+	progress(transfer.Progress{Phase: "Receiving objects", Percent: 12})
 	g.Expect(l.begin(p, run)).To(Equal(state{}), "what is written wakes the controller: it is not to write each percent")
 	l.pass(progressInterval)
 	g.Expect(l.begin(p, run)).To(Equal(state{phase: "Receiving objects: 12%"}))
-	progress(git.Progress{Phase: "Receiving objects", Percent: 13})
+	progress(transfer.Progress{Phase: "Receiving objects", Percent: 13})
 	g.Expect(l.begin(p, run)).To(Equal(state{phase: "Receiving objects: 12%"}))
 	g.Expect(began).To(BeEmpty(), "it does not begin again")
 
@@ -80,12 +83,12 @@ func TestAnImportRunsOnceAndTellsHowFarItIs(t *testing.T) {
 	g.Expect(l.Look(p.UID)).To(BeZero())
 }
 
-func TestAFailedImportIsTriedAgainWithAGrowingDelay(t *testing.T) {
+func TestImport_isRetriedWithAGrowingDelay(t *testing.T) {
 	g := NewWithT(t)
 	l := newLine(t)
 	p := named("web")
 	refused := errors.New("refused")
-	fail := func(context.Context, func(git.Progress)) error { return refused }
+	fail := func(context.Context, func(transfer.Progress)) error { return refused }
 	var delays []time.Duration
 	for range 8 {
 		g.Expect(l.begin(p, fail)).To(Equal(state{}))
@@ -104,20 +107,20 @@ func TestAFailedImportIsTriedAgainWithAGrowingDelay(t *testing.T) {
 	g.Expect(l.Look(p.UID)).To(BeZero())
 }
 
-func TestImports_areOnBehalfOfTheirTenant(t *testing.T) {
+func TestImport_isOnBehalfOfItsTenant(t *testing.T) {
 	l, who := newLine(t), make(chan fair.Key, 1)
 	p := named("web")
 	p.Namespace = "acme"
-	l.begin(p, func(ctx context.Context, _ func(git.Progress)) error { who <- fair.From(ctx); return nil })
+	l.begin(p, func(ctx context.Context, _ func(transfer.Progress)) error { who <- fair.From(ctx); return nil })
 	NewWithT(t).Eventually(who).Should(Receive(Equal(fair.Namespace("acme"))))
 	NewWithT(t).Eventually(l.wake).Should(Receive())
 }
 
-func TestImport_beyondALimit(t *testing.T) {
+func TestImport_isRetriedLateAfterALimit(t *testing.T) {
 	g := NewWithT(t)
 	l := newLine(t)
 	p := named("web")
-	tooLarge := func(context.Context, func(git.Progress)) error {
+	tooLarge := func(context.Context, func(transfer.Progress)) error {
 		return fmt.Errorf("git fetch: %w", &git.LimitError{Text: "The repository is too large."})
 	}
 	l.begin(p, tooLarge)
@@ -125,11 +128,11 @@ func TestImport_beyondALimit(t *testing.T) {
 	g.Expect(l.begin(p, tooLarge).retry).To(BeNumerically(">=", limitRetry), "it would end in the same way")
 }
 
-func TestImport_endedForWantOfMemory(t *testing.T) {
+func TestImport_isRetriedSoonWithoutEnoughMemory(t *testing.T) {
 	g := NewWithT(t)
 	l := newLine(t)
 	p := named("web")
-	short := func(context.Context, func(git.Progress)) error {
+	short := func(context.Context, func(transfer.Progress)) error {
 		return fmt.Errorf("git fetch: %w", &git.LimitError{Text: "This takes more memory than there is.", Passing: true})
 	}
 	l.begin(p, short)
@@ -142,7 +145,7 @@ func TestImport_endedForWantOfMemory(t *testing.T) {
 	g.Expect(l.begin(p, short).retry).To(BeNumerically(">=", 2*firstRetry), "each time later")
 }
 
-func TestForgettingEndsAnImport(t *testing.T) {
+func TestForget_endsAnImport(t *testing.T) {
 	g := NewWithT(t)
 	l := newLine(t)
 	p := named("web")
@@ -155,12 +158,12 @@ func TestForgettingEndsAnImport(t *testing.T) {
 	g.Expect(l.forget(p.UID)).To(BeTrue())
 }
 
-// endless begins imports that run until they are forgotten, and that signal when they begin.
+// endless begins imports that signal when they begin, and run until they are forgotten.
 func (l line) endless(began chan string, namespace string, names ...string) {
 	for _, name := range names {
 		p := named(name)
 		p.Namespace = namespace
-		l.begin(p, func(ctx context.Context, _ func(git.Progress)) error {
+		l.begin(p, func(ctx context.Context, _ func(transfer.Progress)) error {
 			began <- name
 			<-ctx.Done()
 			return ctx.Err()
@@ -182,7 +185,7 @@ func (l line) listen(t *testing.T) {
 	}()
 }
 
-func TestImports_ofOneNamespaceLeaveSlotsToOthers(t *testing.T) {
+func TestImports_leaveSlotsToOtherNamespaces(t *testing.T) {
 	g := NewWithT(t)
 	l, began := newLine(t), make(chan string, 20)
 	l.listen(t)
@@ -201,4 +204,17 @@ func TestImports_ofOneNamespaceLeaveSlotsToOthers(t *testing.T) {
 	g.Eventually(began).Should(Receive(Equal("n0")), "who has nothing goes ahead of who has waited with much")
 	g.Expect(l.forget("v0")).To(BeFalse())
 	g.Eventually(began).Should(Receive(Equal("a2")))
+}
+
+func TestUnfinished_ignoresPushes(t *testing.T) {
+	g := NewWithT(t)
+	p := &v1alpha1.Project{Status: v1alpha1.ProjectStatus{FullPath: "a/b", Visibility: v1alpha1.VisibilityPrivate}}
+	fresh := unfinished(p)
+	p.Status.RefsChecksum = "one"
+	begun := unfinished(p)
+	g.Expect(begun).NotTo(Equal(fresh))
+	p.Status.RefsChecksum, p.Status.HeadCommit = "two", "commit"
+	g.Expect(unfinished(p)).To(Equal(begun))
+	p.Status.Visibility = v1alpha1.VisibilityPublic
+	g.Expect(unfinished(p)).NotTo(Equal(begun))
 }

@@ -74,5 +74,6 @@ func (c *Controller) recorded(ctx context.Context, o *repository.Owner, cluster 
 	if err != nil {
 		return false, err
 	}
-	return errors.Is(repo.Check(), git.ErrNotFound), nil
+	by, err := repo.Retired()
+	return errors.Is(repo.Check(), git.ErrNotFound) || by, err // a move removes what it has left
 }

@@ -45,7 +45,7 @@ func vanish(p *v1alpha1.Project) {
 	f.ExpectGone(p)
 }
 
-var _ = Describe("A project that goes without its finalizer", func() {
+var _ = Describe("A project that is deleted without its finalizer", func() {
 	// filled makes a project ready with a commit.
 	filled := func(p *v1alpha1.Project) (commit string) {
 		GinkgoHelper()
@@ -56,7 +56,7 @@ var _ = Describe("A project that goes without its finalizer", func() {
 		return commit
 	}
 
-	It("leaves its repository recorded, and the same declaration adopts that, though it came first", func() {
+	It("leaves a record of its repository, and the same declaration adopts that repository even if it came first", func() {
 		web := forge.Project("website").In(acme).Build()
 		commit := filled(web)
 		id, uid := web.Spec.ID, string(web.UID)
@@ -80,7 +80,7 @@ var _ = Describe("A project that goes without its finalizer", func() {
 		Expect(owners()).To(HaveLen(1))
 	})
 
-	It("counts for what its namespace leaves, and is never removed for being missing", func() {
+	It("counts for what its namespace retains, and is not removed because it is missing", func() {
 		f = forge.New(cluster, forge.Options{Retention: quota.Retention{Repositories: 1}})
 		first, second, third := forge.Project("first").In(acme).Build(), forge.Project("second").In(acme).Build(), forge.Project("third").In(acme).Build()
 		second.Spec.DeletionPolicy = v1alpha1.DeletionPolicyDelete
@@ -102,7 +102,7 @@ var _ = Describe("A project that goes without its finalizer", func() {
 		Expect(owners()).To(BeEmpty())
 	})
 
-	It("is recorded when the repository appears late, and forgotten when it does not for a day", func() {
+	It("is recorded if the repository appears late, and forgotten if it is missing for a day", func() {
 		web := forge.Project("website").In(acme).Build()
 		filled(web)
 		directory := place(web, shard)
@@ -127,7 +127,7 @@ var _ = Describe("A project that goes without its finalizer", func() {
 		Expect(retained()).To(HaveLen(1))
 	})
 
-	It("is recorded where it was taking a repository over", func() {
+	It("is recorded if it was adopting a repository", func() {
 		r, commit := leave(forge.Project("website").In(acme).Build())
 		site := forge.Project("site").In(acme).Adopting(r.Name).Build()
 		f.Create(site)
@@ -139,8 +139,8 @@ var _ = Describe("A project that goes without its finalizer", func() {
 	})
 })
 
-var _ = Describe("What a shard says of the repository of a project", func() {
-	It("is there as long as the project, and written where an earlier version did not", func() {
+var _ = Describe("The owner of a repository that a shard records", func() {
+	It("exists as long as the project, and is written where an earlier version did not write it", func() {
 		web, shop := forge.Project("website").In(acme).Build(), forge.Project("shop").In(acme).Build()
 		shop.Spec.DeletionPolicy = v1alpha1.DeletionPolicyDelete
 		f.Create(web, shop)
@@ -157,19 +157,22 @@ var _ = Describe("What a shard says of the repository of a project", func() {
 		Expect(owners()).To(BeEmpty())
 	})
 
-	It("retains nothing of a project that is there, however the shard is called", func() {
+	It("retains nothing of an existing project, whatever the name of the shard", func() {
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
 		f.ExpectReady(web)
-		other := forge.RepositoryStorage("other").At(shard.Spec.Path).Build()
-		f.Create(other)
-		f.ExpectReady(other)
+		f.Delete(shard)
+		f.Change(shard, func() { shard.Finalizers = nil })
+		f.ExpectGone(shard)
+		shard = forge.RepositoryStorage("other").At(shard.Spec.Path).Build()
+		f.Create(shard)
+		f.ExpectReady(shard)
 		lookThrough(time.Minute)
 		Expect(retained()).To(BeEmpty())
 		Expect(owners()).To(HaveLen(1))
 	})
 
-	It("retains nothing of a project of another cluster, which a restore makes anew", func() {
+	It("retains nothing of a project of another cluster, which a restore creates again", func() {
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
 		f.ExpectReady(web)
@@ -191,7 +194,7 @@ var _ = Describe("What a shard says of the repository of a project", func() {
 		Eventually(func() (*v1alpha1.Project, error) {
 			_, err := f.ReconcileOnce(again)
 			return again, err
-		}).WithTimeout(settle).WithPolling(polling).Should(WithTransform(frame.Ready, BeTrue()))
+		}).WithTimeout(settle).WithPolling(polling).Should(WithTransform(frame.InForce, BeTrue()))
 		Expect(again.Status.HeadCommit).To(Equal(commit))
 		Expect(owners()).To(ConsistOf(WithTransform(os.ReadFile, ContainSubstring(string(again.UID)))))
 	})

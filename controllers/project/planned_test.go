@@ -11,7 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-var _ = Describe("A crash between making a repository and the status", func() {
+var _ = Describe("A crash between creating a repository and writing the status", func() {
 	var web *v1alpha1.Project
 
 	// crashed puts a project into the state after a crash between creating the repository and writing the status.
@@ -37,7 +37,7 @@ var _ = Describe("A crash between making a repository and the status", func() {
 
 	BeforeEach(func() { web = forge.Project("website").In(acme).Build() })
 
-	It("leaves the project with that repository, whichever shard would be chosen now", func() {
+	It("leaves the project with that repository, whichever shard it would choose now", func() {
 		crashed(web)
 		commit := func() string { web.Status.Storage = "shard"; return push(web, "main") }()
 		f.Refresh(web)
@@ -47,7 +47,7 @@ var _ = Describe("A crash between making a repository and the status", func() {
 		Expect(web.Status.HeadCommit).To(Equal(commit))
 	})
 
-	It("does not leave it behind when the project is deleted", func() {
+	It("does not leave the repository behind when the project is deleted", func() {
 		web.Spec.DeletionPolicy = v1alpha1.DeletionPolicyDelete
 		crashed(web)
 		made := place(web, shard)
@@ -63,7 +63,7 @@ var _ = Describe("A crash between making a repository and the status", func() {
 		Expect(shard.Status.Repositories).To(BeEquivalentTo(1))
 	})
 
-	It("has the project wait for a shard that cannot be read", func() {
+	It("makes the project wait for a shard that cannot be read", func() {
 		crashed(web)
 		prefer()
 		Expect(owners()).To(HaveLen(1))
@@ -77,7 +77,7 @@ var _ = Describe("A crash between making a repository and the status", func() {
 		Expect(web.Status.Storage).To(Equal("shard"))
 	})
 
-	It("before the repository was begun leaves the choice of the shard open", func() {
+	It("leaves the choice of the shard open if the repository was not begun", func() {
 		web.Finalizers = []string{"forgeplane.dev/repository"}
 		f.Create(web)
 		f.Change(web, func() { web.PlanStorage("shard") })
@@ -87,7 +87,7 @@ var _ = Describe("A crash between making a repository and the status", func() {
 		Expect(web.Status.Storage).To(Equal("other"))
 	})
 
-	It("is not believed of a project that has the annotation of another one", func() {
+	It("is not assumed for a project that has the annotation of another one", func() {
 		crashed(web)
 		prefer()
 		tools := forge.Project("tools").In(acme).Build()

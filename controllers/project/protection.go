@@ -1,12 +1,14 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"time"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -16,19 +18,17 @@ import (
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
-	"github.com/forgeplane/forgeplane/internal/naturalkey"
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
-// leftoverDelay is the delay before retrying to protect the default branch while the protection of a deleted project is in the way. The
-// garbage collector removes that within seconds.
-const leftoverDelay = time.Second
-
-// protectDefault creates a ProtectedBranch for the default branch, once, and removes it when somebody declares another one for the same
-// branch.
+// protectDefault creates a ProtectedBranch for the default branch, once, when the branch exists, and removes it when somebody declares
+// another one for the same branch. Until then, protection.Rules protects the branch in the same way.
 func (c *Controller) protectDefault(ctx context.Context, p *v1alpha1.Project) error {
 	done := p.Status.ProtectedDefaultBranch
 	if done == "" {
+		if p.Status.HeadCommit == "" {
+			return nil
+		}
 		return c.protect(ctx, p, p.Status.DefaultBranch)
 	}
 	scope, err := c.frame.Catalog.ProjectScope(ctx, p)
@@ -49,52 +49,72 @@ func (c *Controller) protect(ctx context.Context, p *v1alpha1.Project, branch st
 		return err
 	}
 	if holder == nil {
-		if err := c.createDefault(ctx, p, branch); err != nil {
+		if holder, err = c.createDefault(ctx, p, branch); err != nil {
 			return err
 		}
 	}
-	p.Status.ProtectedDefaultBranch = branch
+	p.Status.ProtectedDefaultBranch, p.Status.ProtectedDefaultBranchVersion = branch, holder.ResourceVersion
 	return nil
 }
 
-func (c *Controller) createDefault(ctx context.Context, p *v1alpha1.Project, branch string) error {
+// createDefault creates the project's own protection of a branch, or returns the one that it has created before.
+func (c *Controller) createDefault(ctx context.Context, p *v1alpha1.Project, branch string) (*v1alpha1.ProtectedBranch, error) {
 	maintainers := []v1alpha1.AccessLevel{{Role: v1alpha1.AccessMaintainer}} // the default
 	b := &v1alpha1.ProtectedBranch{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.Namespace,
-			Name:      naturalkey.Name(p.Name, branch),
+			Name:      v1alpha1.NaturalName(p.Name, branch),
 			Labels:    map[string]string{v1alpha1.LabelDefaultProtection: "true"},
 		},
 		Spec: v1alpha1.ProtectedBranchSpec{
-			ProjectRef: &v1alpha1.Reference{Name: p.Name},
+			ProjectRef: ptr.To(catalog.ReferNamed(p)), // never a later project of this name
 			Branch:     branch,
 			Push:       maintainers, Merge: maintainers, Unprotect: maintainers,
 		},
 	}
 	if err := controllerutil.SetControllerReference(p, b, c.frame.Client.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
-		return fmt.Errorf("setting the owner of the protection of %s: %w", branch, err)
+		return nil, fmt.Errorf("setting the owner of the protection of %s: %w", branch, err)
 	}
+	key := client.ObjectKeyFromObject(b)
+	c.blocked.Store(key, client.ObjectKeyFromObject(p)) // before looking: it can appear and disappear at any time
 	there := &v1alpha1.ProtectedBranch{}
-	if err := c.frame.Client.Get(ctx, client.ObjectKeyFromObject(b), there); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("looking for the protection of %s: %w", branch, err)
-	} else if err == nil && !catalog.Belongs(there, p) {
-		return frame.WaitingFor(leftoverDelay, v1alpha1.ReasonProgressing,
-			"the default branch %s is not protected yet: waiting until ProtectedBranch %s, which a deleted project of this name has left, is removed", branch, b.Name)
+	if err := c.frame.Client.Get(ctx, key, there); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("looking for the protection of %s: %w", branch, err)
+	} else if err == nil && catalog.Belongs(there, p) && there.Spec.Branch == branch {
+		c.blocked.Delete(key)
+		return there, nil
+	} else if err == nil {
+		return nil, inTheWay(there, p, branch)
 	}
 	// The REST API shows it from now on, together with the project, and its controller only has to write a status.
 	id, err := c.ids.Allocate(ctx, b)
 	if err != nil {
-		return fmt.Errorf("allocating an id for the protection of %s: %w", branch, err)
+		return nil, fmt.Errorf("allocating an id for the protection of %s: %w", branch, err)
 	}
 	b.Spec.ID = id
 	if _, err := accesslevel.Assign(ctx, c.ids, b); err != nil {
-		return err
+		return nil, err
 	}
 	told := audit.Because(ctx, audit.Event{Action: "protect", Reason: "it is the default branch"})
-	if err := c.frame.Client.Create(told, b); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("protecting %s: %w", branch, err)
+	if err := c.frame.Client.Create(told, b); apierrors.IsAlreadyExists(err) {
+		return nil, frame.Progressing(0, v1alpha1.ReasonProgressing, "the default branch %s has no ProtectedBranch yet: looking at ProtectedBranch %s", branch, b.Name)
+	} else if err != nil {
+		return nil, fmt.Errorf("protecting %s: %w", branch, err)
 	}
-	return nil
+	c.blocked.Delete(key)
+	return b, nil
+}
+
+// inTheWay returns the outcome for a project whose protection of the default branch cannot have its name, because another object has it.
+func inTheWay(there *v1alpha1.ProtectedBranch, p *v1alpha1.Project, branch string) error {
+	former := func(o metav1.OwnerReference) bool { return o.Kind == "Project" && o.Name == p.Name && o.UID != p.UID }
+	if slices.ContainsFunc(there.OwnerReferences, former) {
+		return frame.Progressing(leftoverDelay, v1alpha1.ReasonProgressing, "the default branch %s has no ProtectedBranch yet, and only Maintainers can push to it: "+
+			"waiting until the garbage collector removes ProtectedBranch %s, which a deleted project of this name has left", branch, there.Name)
+	}
+	return frame.Stalled(v1alpha1.ReasonAlreadyExists, "the default branch %s has no ProtectedBranch yet, and only Maintainers can push to it: "+
+		"ProtectedBranch %s has the name that it needs, and is not for this branch of this project: delete that object, and create it again under another "+
+		"name if you need it, or declare a ProtectedBranch for the default branch", branch, there.Name)
 }
 
 // yield removes the project's own protection of a branch if another one for the same branch is in force.
@@ -104,7 +124,7 @@ func (c *Controller) yield(ctx context.Context, p *v1alpha1.Project, scope catal
 		return err
 	}
 	own := &v1alpha1.ProtectedBranch{}
-	key := client.ObjectKey{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, branch)}
+	key := client.ObjectKey{Namespace: p.Namespace, Name: v1alpha1.NaturalName(p.Name, branch)}
 	if err := c.frame.Client.Get(ctx, key, own); err != nil {
 		return client.IgnoreNotFound(err)
 	}
@@ -119,15 +139,20 @@ func (c *Controller) yield(ctx context.Context, p *v1alpha1.Project, scope catal
 	return nil
 }
 
-// overridden maps a declared protection to its project, whose own protection it may replace.
-func (c *Controller) overridden(ctx context.Context, obj client.Object) []reconcile.Request {
+// onProtection maps a protection to the project that waits for its name, and a declared protection to its project, whose own protection it
+// may replace.
+func (c *Controller) onProtection(ctx context.Context, obj client.Object) (woken []reconcile.Request) {
 	b := obj.(*v1alpha1.ProtectedBranch)
+	if waiting, ok := c.blocked.LoadAndDelete(client.ObjectKeyFromObject(b)); ok {
+		woken = append(woken, reconcile.Request{NamespacedName: waiting.(client.ObjectKey)})
+	}
 	if protection.IsDefault(b) || b.Spec.ProjectRef == nil {
-		return nil
+		return woken
 	}
-	p, err := c.frame.Catalog.Project(ctx, b.Namespace, *b.Spec.ProjectRef)
-	if err != nil || p.Status.ProtectedDefaultBranch != b.Spec.Branch {
-		return nil
+	target, err := c.frame.Catalog.Target(ctx, b)
+	p, ok := target.(*v1alpha1.Project)
+	if err != nil || !ok || cmp.Or(p.Status.ProtectedDefaultBranch, catalog.DefaultBranch(p)) != b.Spec.Branch {
+		return woken
 	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(p)}}
+	return append(woken, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
 }

@@ -8,8 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/git"
-	"github.com/forgeplane/forgeplane/internal/naturalkey"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -20,18 +18,38 @@ var _ = Describe("The protection of a project's default branch", func() {
 	// made returns the protection that the project has created.
 	made := func() *v1alpha1.ProtectedBranch {
 		GinkgoHelper()
-		b := &v1alpha1.ProtectedBranch{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: naturalkey.Name("website", "main")}}
+		b := &v1alpha1.ProtectedBranch{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.NaturalName("website", "main")}}
 		f.Refresh(b)
 		return b
 	}
 
-	It("is made with the project, which owns it", func() {
+	// create creates the project and pushes the first commit to its default branch, which has the protection created.
+	create := func() {
+		GinkgoHelper()
 		f.Create(web)
 		f.ExpectReady(web)
+		push(web, web.Status.DefaultBranch)
+		look(web)
+		Eventually(func() string {
+			f.ExpectReady(web)
+			return web.Status.ProtectedDefaultBranch
+		}).WithTimeout(settle).WithPolling(polling).Should(Equal(web.Status.DefaultBranch))
+	}
+
+	It("is created with the branch, and the project owns it", func() {
+		f.Create(web)
+		f.ExpectReady(web)
+		Expect(protections()).To(BeEmpty())
+		Expect(web.Status.ProtectedDefaultBranch).To(BeEmpty())
+		push(web, "main")
+		look(web)
+		f.ExpectReady(web)
+		Expect(web.Status.ProtectedDefaultBranch).To(Equal("main"))
 		b := made()
+		Expect(web.Status.ProtectedDefaultBranchVersion).To(Equal(b.ResourceVersion))
 		Expect(b.Labels).To(HaveKey(v1alpha1.LabelDefaultProtection))
 		Expect(metav1.IsControlledBy(b, web)).To(BeTrue())
-		Expect(b.Spec.ProjectRef).To(Equal(&v1alpha1.Reference{Name: "website"}))
+		Expect(b.Spec.ProjectRef).To(Equal(&v1alpha1.Reference{Name: "website", UID: string(web.UID)}))
 		Expect(b.Spec.Branch).To(Equal("main"))
 		maintainers := []v1alpha1.AccessLevel{{Role: v1alpha1.AccessMaintainer}}
 		Expect([][]v1alpha1.AccessLevel{b.Spec.Push, b.Spec.Merge, b.Spec.Unprotect}).To(HaveEach(maintainers))
@@ -40,11 +58,10 @@ var _ = Describe("The protection of a project's default branch", func() {
 		Expect(b.Status.TargetPath).To(Equal("acme/website"))
 	})
 
-	It("is all that a new project makes, and nothing is written twice", func() {
+	It("is not there for a new project, which is written twice", func() {
 		process := f.Run()
 		f.Create(web)
 		f.ExpectReady(web)
-		f.ExpectReady(made())
 		process.ExpectIdle()
 		var writes []string
 		for _, request := range process.Writes.All() {
@@ -55,26 +72,22 @@ var _ = Describe("The protection of a project's default branch", func() {
 		of := func(path string) string { return "/apis/forgeplane.dev/v1alpha1/namespaces/" + namespace + path }
 		Expect(writes).To(ConsistOf(
 			"PATCH "+of("/projects/website"), // the id, the finalizer and the planned storage
-			"POST "+of("/protectedbranches"),
 			"PATCH "+of("/projects/website/status"),
-			"PATCH "+of("/protectedbranches/"+made().Name+"/status"),
 			"PATCH /apis/forgeplane.dev/v1alpha1/repositorystorages/shard/status",
 		))
 	})
 
-	It("is of the branch that the repository has, and only of the first one", func() {
+	It("is for the default branch of the repository, and only for the first one", func() {
 		web.Spec.DefaultBranch = "trunk"
-		f.Create(web)
-		f.ExpectReady(web)
+		create()
 		f.Change(web, func() { web.Spec.DefaultBranch = "next" })
 		f.ExpectReady(web)
 		Expect(protections()).To(ConsistOf(HaveField("Spec.Branch", "trunk")))
 	})
 
-	It("can be changed, and stays so", func() {
+	It("can be changed, and stays changed", func() {
 		f.Run()
-		f.Create(web)
-		f.ExpectReady(web)
+		create()
 		b := made()
 		f.Change(b, func() { b.Spec.Push = []v1alpha1.AccessLevel{forge.Role(v1alpha1.AccessDeveloper)} })
 		look(web)
@@ -83,10 +96,9 @@ var _ = Describe("The protection of a project's default branch", func() {
 		Expect(made().Spec.Push).To(ConsistOf(HaveField("Role", v1alpha1.AccessDeveloper)))
 	})
 
-	It("is not made again when somebody has deleted it", func() {
+	It("is not created again when somebody has deleted it", func() {
 		f.Run()
-		f.Create(web)
-		f.ExpectReady(web)
+		create()
 		b := made()
 		f.Delete(b)
 		f.ExpectGone(b)
@@ -96,10 +108,10 @@ var _ = Describe("The protection of a project's default branch", func() {
 		Expect(protections()).To(BeEmpty())
 	})
 
-	It("is not made where somebody has declared one", func() {
+	It("is not created if somebody has declared one", func() {
 		declared := forge.ProtectedBranch("main").Of(web).Push(forge.Role(v1alpha1.AccessNoOne)).Build()
-		f.Create(declared, web)
-		f.ExpectReady(web)
+		f.Create(declared)
+		create()
 		Expect(protections()).To(ConsistOf(HaveField("Name", declared.Name)))
 		Expect(web.Status.ProtectedDefaultBranch).To(Equal("main"))
 		f.Delete(declared)
@@ -107,18 +119,17 @@ var _ = Describe("The protection of a project's default branch", func() {
 		Expect(protections()).To(BeEmpty(), "what somebody declares, somebody takes away")
 	})
 
-	It("is made although a group above protects a branch of the same name", func() {
+	It("is created even if a group above protects a branch of the same name", func() {
 		above := forge.ProtectedBranch("main").Of(acme).Build()
-		f.Create(above, web)
-		f.ExpectReady(web)
+		f.Create(above)
+		create()
 		Expect(protections()).To(HaveLen(2))
 	})
 
-	DescribeTable("leaves its place to one that somebody declares",
+	DescribeTable("gives way to a protection that somebody declares",
 		func(ref func() v1alpha1.Reference) {
 			f.Run()
-			f.Create(web)
-			f.ExpectReady(web)
+			create()
 			b := made()
 			f.ExpectReady(b)
 			declared := forge.ProtectedBranch("main").Of(web).Named("declared").Build()
@@ -134,10 +145,9 @@ var _ = Describe("The protection of a project's default branch", func() {
 		Entry("by id", func() v1alpha1.Reference { return v1alpha1.Reference{ID: web.Spec.ID} }),
 	)
 
-	It("can be declared under its own object name, as a replace does, and is left alone then", func() {
+	It("can be declared under its own object name, as a replace does, and is not changed then", func() {
 		f.Run()
-		f.Create(web)
-		f.ExpectReady(web)
+		create()
 		b := made()
 		f.ExpectReady(b)
 		declared := forge.ProtectedBranch("main").Of(web).Named(b.Name).Push(forge.Role(v1alpha1.AccessNoOne)).Build()
@@ -151,51 +161,99 @@ var _ = Describe("The protection of a project's default branch", func() {
 		f.ExpectRestartWritesNothing()
 	})
 
-	It("is left to the garbage collector when the project goes", func() {
+	It("is left to the garbage collector when the project is deleted", func() {
 		f.Run()
-		f.Create(web)
-		f.ExpectReady(web)
+		create()
 		b := made()
 		f.Delete(web)
 		f.ExpectGone(web, b)
 	})
 
-	It("is that of the project itself, when it is made anew under the name of a deleted one", func() {
+	It("belongs to the new project if the project is created again under the name of a deleted one", func() {
 		f.Run()
-		f.Create(web)
-		f.ExpectReady(web)
+		web.Spec.DeletionPolicy = v1alpha1.DeletionPolicyDelete
+		create()
 		before := made()
 		f.Delete(web)
 		f.ExpectGone(web)
 		web = forge.Project("website").In(acme).Build()
-		f.Create(web)
-		f.ExpectReady(web)
+		create()
 		Expect(made().UID).NotTo(Equal(before.UID))
 		Expect(metav1.IsControlledBy(made(), web)).To(BeTrue())
 	})
 
-	It("waits until the one that a deleted project of the name has left is gone", func() {
-		left := forge.ProtectedBranch("main").Of(web).Named(naturalkey.Name("website", "main")).Build()
+	It("waits until the protection of a deleted project of the same name is gone", func() {
+		left := forge.ProtectedBranch("main").Of(web).Named(v1alpha1.NaturalName("website", "main")).Build()
 		left.Finalizers = []string{"forgeplane.dev/test"}
 		left.OwnerReferences = []metav1.OwnerReference{{
 			APIVersion: v1alpha1.GroupVersion.String(), Kind: "Project", Name: "website", UID: "former",
 		}}
 		f.Create(left, web)
+		f.ExpectReady(web)
+		commit := push(web, "main")
+		look(web)
 		f.ExpectWaiting(web, v1alpha1.ReasonProgressing, left.Name)
+		Expect(web.Status.HeadCommit).To(Equal(commit))
 		Expect(web.Status.ProtectedDefaultBranch).To(BeEmpty())
-		By("keeping everybody from the repository meanwhile")
-		Expect(web.Status.RefsChecksum).To(BeEmpty())
-		Expect(repositoryOf(web).Check()).To(MatchError(git.ErrNotFound))
 		f.Change(left, func() { left.Finalizers = nil })
 		f.ExpectGone(left)
 		f.ExpectReady(web)
 		Expect(metav1.IsControlledBy(made(), web)).To(BeTrue())
 	})
 
-	It("does not take away one that only looks like it", func() {
+	Describe("with a name that another object has", func() {
+		var other *v1alpha1.ProtectedBranch
+		BeforeEach(func() {
+			process := f.Run()
+			other = forge.ProtectedBranch("release").Of(web).Named(v1alpha1.NaturalName("website", "main")).Build()
+			f.Create(other, web)
+			f.ExpectReady(web)
+			push(web, "main")
+			look(web)
+			f.ExpectStalled(web, v1alpha1.ReasonAlreadyExists, "ProtectedBranch "+other.Name, "delete that object", "only Maintainers can push")
+			process.ExpectIdle()
+		})
+
+		It("is created when that is gone", func() {
+			f.Delete(other)
+			f.ExpectReady(web)
+			Expect(metav1.IsControlledBy(made(), web)).To(BeTrue())
+			f.ExpectRestartWritesNothing()
+		})
+
+		It("is not needed when somebody declares one", func() {
+			f.Create(forge.ProtectedBranch("main").Of(web).Named("declared").Build())
+			f.ExpectReady(web)
+			Expect(web.Status.ProtectedDefaultBranch).To(Equal("main"))
+			Expect(made().Spec.Branch).To(Equal("release"))
+		})
+	})
+
+	It("waits for somebody to remove one that was edited by hand and that a deleted project has left", func() {
 		f.Run()
+		web.Spec.DeletionPolicy = v1alpha1.DeletionPolicyDelete
+		create()
+		edited := made()
+		f.Change(edited, func() { edited.Spec.AllowForcePush = true })
+		f.ExpectReady(edited)
+		Eventually(func() []metav1.OwnerReference { f.Refresh(edited); return edited.OwnerReferences }).
+			WithTimeout(settle).WithPolling(polling).Should(BeEmpty(), "it is declared now")
+		f.Delete(web)
+		f.ExpectGone(web)
+		web = forge.Project("website").In(acme).Build()
 		f.Create(web)
 		f.ExpectReady(web)
+		push(web, "main")
+		look(web)
+		f.ExpectStalled(web, v1alpha1.ReasonAlreadyExists, "ProtectedBranch "+edited.Name, "delete that object")
+		f.Delete(edited)
+		f.ExpectReady(web)
+		Expect(metav1.IsControlledBy(made(), web)).To(BeTrue())
+	})
+
+	It("does not replace a protection that only looks like it", func() {
+		f.Run()
+		create()
 		b := made()
 		f.Delete(b)
 		f.ExpectGone(b)

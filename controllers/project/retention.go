@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -100,7 +101,7 @@ func (c *Controller) create(ctx context.Context, r *v1alpha1.RetainedRepository,
 		return fmt.Errorf("reading RetainedRepository %s: %w", r.Name, err)
 	}
 	if there.Spec.Project.UID != string(p.UID) || !there.DeletionTimestamp.IsZero() {
-		return frame.WaitingFor(leftoverDelay, v1alpha1.ReasonDeleting, "RetainedRepository %s of an earlier project must be deleted first", r.Name)
+		return frame.Progressing(leftoverDelay, v1alpha1.ReasonDeleting, "RetainedRepository %s of an earlier project must be deleted first", r.Name)
 	}
 	return nil
 }
@@ -134,10 +135,13 @@ func (c *Controller) full(ctx context.Context, p *v1alpha1.Project, namespace co
 		"RetainedRepositories that are not needed", p.Namespace, number, git.FormatBytes(bytes), git.FormatBytes(p.Status.SizeBytes)), nil
 }
 
-// onNamespace maps a namespace that is being deleted to its projects, whose deletion is no longer delayed.
+// onNamespace maps a namespace that is being deleted to its projects, whose deletion is no longer delayed, and any other namespace to its
+// projects that a shard may admit by the labels of the namespace.
 func (c *Controller) onNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	if namespace.GetDeletionTimestamp().IsZero() {
-		return nil
+		return requestsFor(slices.DeleteFunc(slices.Clone(c.storedOn(ctx, "")), func(p *v1alpha1.Project) bool {
+			return p.Namespace != namespace.GetName() || p.Spec.Storage == ""
+		}))
 	}
 	return c.leaving(ctx, namespace.GetName())
 }
@@ -148,11 +152,7 @@ func (c *Controller) leaving(ctx context.Context, namespace string) []reconcile.
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Listing the projects that are being deleted", "namespace", namespace)
 	}
-	requests := make([]reconcile.Request, 0, len(found))
-	for _, p := range found {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
-	}
-	return requests
+	return requestsFor(found)
 }
 
 // lastPath returns the full path that a project held, as far as it is still known.

@@ -31,7 +31,7 @@ var _ = Describe("A repository that nothing was ever written to", func() {
 		Expect(again.Spec.ID).To(Equal(id))
 	})
 
-	It("goes where there is no room for another one", func() {
+	It("is removed if the limit leaves no room for another one", func() {
 		f = forge.New(cluster, forge.Options{Retention: quota.Retention{Repositories: 1}})
 		first, second := forge.Project("first").In(acme).Build(), forge.Project("second").In(acme).Build()
 		f.Create(first, second)
@@ -43,7 +43,7 @@ var _ = Describe("A repository that nothing was ever written to", func() {
 		Expect(directory).NotTo(BeADirectory())
 	})
 
-	It("goes with its namespace", func() {
+	It("is deleted together with its namespace", func() {
 		f.Run()
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
@@ -56,7 +56,7 @@ var _ = Describe("A repository that nothing was ever written to", func() {
 		Expect(directory).NotTo(BeADirectory())
 	})
 
-	It("is kept where a push is accepted while it is being removed", func(ctx SpecContext) {
+	It("is kept if a push is accepted during the removal", func(ctx SpecContext) {
 		f = forge.New(cluster, forge.Options{Retention: quota.Retention{Repositories: 1}})
 		first, second := forge.Project("first").In(acme).Build(), forge.Project("second").In(acme).Build()
 		f.Create(first, second)
@@ -85,7 +85,7 @@ var _ = Describe("A repository that nothing was ever written to", func() {
 		Expect(worker.Git(GinkgoTB(), "ls-remote", repo.Dir(), "refs/heads/main")).NotTo(BeEmpty())
 	})
 
-	DescribeTable("stays until the push has ended that runs while its project is deleted", func(ctx SpecContext, policy v1alpha1.DeletionPolicy) {
+	DescribeTable("stays until the end of a push that runs while its project is deleted", func(ctx SpecContext, policy v1alpha1.DeletionPolicy) {
 		web := forge.Project("website").In(acme).Build()
 		web.Spec.DeletionPolicy = policy
 		f.Create(web)
@@ -118,7 +118,7 @@ var _ = Describe("A repository that nothing was ever written to", func() {
 		Entry("and is removed", v1alpha1.DeletionPolicyDelete),
 	)
 
-	It("is kept where its branches were removed again", func() {
+	It("is kept if its branches were removed again", func() {
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
 		f.ExpectReady(web)
@@ -132,9 +132,9 @@ var _ = Describe("A repository that nothing was ever written to", func() {
 	})
 })
 
-var _ = Describe("The limit of what a namespace leaves", func() {
+var _ = Describe("The limit of what a namespace retains", func() {
 	const size = 1 << 30     // larger than the repositories of these specs together
-	const mebibyte = 1 << 20 // larger than one with a file of a few words, and smaller than after pushMore
+	const mebibyte = 1 << 20 // larger than a repository with a file of a few words, and smaller than after pushMore
 
 	// filled makes a project ready with a commit.
 	filled := func(name string) *v1alpha1.Project {
@@ -171,7 +171,7 @@ var _ = Describe("The limit of what a namespace leaves", func() {
 		Expect(repositoryOf(p).Check()).To(Succeed())
 	}
 
-	It("holds up the next deletion by their number, until one is purged", func() {
+	It("delays the next deletion by their number, until one is purged", func() {
 		bound(quota.Retention{Repositories: 1})
 		first, second := filled("first"), filled("second")
 		f.Delete(first)
@@ -183,7 +183,7 @@ var _ = Describe("The limit of what a namespace leaves", func() {
 		Expect(only().Spec.Project.Name).To(Equal("second"))
 	})
 
-	It("is told of once, by an event", func() {
+	It("is reported once, by an event", func() {
 		f = forge.New(cluster, forge.Options{Retention: quota.Retention{Repositories: 1}})
 		first, second := filled("first"), filled("second")
 		drop(first)
@@ -193,7 +193,7 @@ var _ = Describe("The limit of what a namespace leaves", func() {
 		Expect(f.Events()).To(ContainElement(And(ContainSubstring("Warning Deleting second"), ContainSubstring("no room"))))
 	})
 
-	It("holds up the next deletion by their size, until it is to remove the repository", func() {
+	It("delays the next deletion by their size, until its policy removes the repository", func() {
 		bound(quota.Retention{Bytes: 1})
 		web := filled("website")
 		expectHeld(web, "it has 0,")
@@ -214,7 +214,7 @@ var _ = Describe("The limit of what a namespace leaves", func() {
 		Expect(web.Status.SizeBytes).To(BeNumerically(">", mebibyte))
 	})
 
-	It("does not hold up the deletion of the namespace, nor lose anything then", func() {
+	It("does not delay the deletion of the namespace, and loses nothing then", func() {
 		bound(quota.Retention{Repositories: 1, Bytes: size})
 		first, second, third := filled("first"), filled("second"), filled("third")
 		f.Delete(first)
@@ -229,7 +229,7 @@ var _ = Describe("The limit of what a namespace leaves", func() {
 		}
 	})
 
-	It("counts neither what other namespaces have left, nor an earlier one of the same name", func() {
+	It("counts neither other namespaces nor an earlier namespace of the same name", func() {
 		bound(quota.Retention{Repositories: 1, Bytes: size})
 		first := filled("first")
 		forged := repository.NewRetained(first, "an earlier one", "acme/other", f.Clock.Now())
@@ -240,7 +240,7 @@ var _ = Describe("The limit of what a namespace leaves", func() {
 		Expect(retained()).To(HaveLen(2))
 	})
 
-	It("is counted by what was there when the project went", func() {
+	It("counts what existed when the project was deleted", func() {
 		f = forge.New(cluster, forge.Options{Retention: quota.Retention{Bytes: size}})
 		web := filled("website")
 		pushMore(web)
@@ -248,7 +248,7 @@ var _ = Describe("The limit of what a namespace leaves", func() {
 		Expect(only().Spec.SizeBytes).To(BeNumerically(">", mebibyte))
 	})
 
-	It("does not hold up a deletion that was recorded before a crash", func() {
+	It("does not delay a deletion that was recorded before a crash", func() {
 		f = forge.New(cluster, forge.Options{Retention: quota.Retention{Repositories: 1, Bytes: size}})
 		web := filled("website")
 		f.Delete(web)

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"math"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // planStorage records the shard of a new project together with its id, before anything is created there, so that a crash cannot leave one
@@ -103,7 +104,14 @@ func (c *Controller) pick(ctx context.Context, p *v1alpha1.Project) (string, err
 		if err != nil {
 			return "", frame.Unresolved("storage", err)
 		}
-		if !frame.Ready(s) {
+		admitted, err := c.frame.Catalog.Admits(ctx, s.Spec.AllowedNamespaces, c.options.Namespace, p.Namespace)
+		switch {
+		case err != nil:
+			return "", err
+		case !admitted:
+			return "", frame.Waiting(v1alpha1.ReasonReferenceNotAllowed, "storage: RepositoryStorage %s does not admit this namespace in its "+
+				"allowedNamespaces: omit spec.storage, or ask an administrator to admit the namespace", s.Name)
+		case !frame.InForce(s):
 			return "", frame.Waiting(v1alpha1.ReasonReferenceNotReady, "storage: RepositoryStorage %s is not ready", s.Name)
 		}
 		return s.Name, nil
@@ -112,57 +120,62 @@ func (c *Controller) pick(ctx context.Context, p *v1alpha1.Project) (string, err
 	if err != nil {
 		return "", err
 	}
-	chosen, best := "", math.Inf(-1)
-	for _, s := range all {
-		if frame.Ready(s) {
-			if score := rank(s, p); score > best {
-				chosen, best = s.Name, score
-			}
+	if begins(p) {
+		from, err := c.forked(ctx, p)
+		if err != nil {
+			return "", err
+		}
+		// Repositories on one shard share files.
+		if i := slices.IndexFunc(all, func(s *v1alpha1.RepositoryStorage) bool { return s.Name == from.Status.Storage }); i >= 0 &&
+			frame.InForce(all[i]) && !math.IsInf(repository.Rank(all[i], p), -1) {
+			return from.Status.Storage, nil
 		}
 	}
-	if chosen == "" {
+	chosen := repository.Choose(frame.AllInForce(all), p)
+	if chosen == nil {
 		return "", frame.Waiting(v1alpha1.ReasonStorageUnavailable, "no RepositoryStorage with a weight above 0 is ready")
 	}
-	return chosen, nil
+	return chosen.Name, nil
 }
 
-// rank implements weighted rendezvous hashing: over many projects, each shard comes first in proportion to its weight.
-func rank(s *v1alpha1.RepositoryStorage, p *v1alpha1.Project) float64 {
-	weight := 100.0
-	if s.Spec.Weight != nil {
-		weight = float64(*s.Spec.Weight)
-	}
-	if weight == 0 {
-		return math.Inf(-1)
-	}
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%s\x00%s", s.UID, p.UID)
-	const bits = 53
-	unit := (float64(mix(h.Sum64())>>(64-bits)) + 0.5) / (1 << bits)
-	return weight / -math.Log(unit)
-}
-
-// mix spreads the entropy in FNV's low bits over the high bits (the finalizer of MurmurHash3).
-func mix(x uint64) uint64 {
-	x ^= x >> 33
-	x *= 0xff51afd7ed558ccd
-	x ^= x >> 33
-	x *= 0xc4ceb9fe1a85ec53
-	return x ^ x>>33
-}
-
-// onStorage maps a shard to its projects, and to the projects that still need a shard.
+// onStorage maps a shard to its projects, to the projects that still need a shard, and to the forks of its projects that have not begun. Imports
+// and forks that failed without the shard do not wait for their next attempts.
 func (c *Controller) onStorage(ctx context.Context, s client.Object) []reconcile.Request {
-	var requests []reconcile.Request
-	for _, storage := range []string{s.GetName(), ""} {
-		found, err := catalog.List[*v1alpha1.Project](ctx, c.frame.Catalog, catalog.IndexStorage, storage)
-		if err != nil {
-			log.FromContext(ctx).Error(err, "Listing the projects of a storage", "storage", storage)
-			continue
+	on := c.storedOn(ctx, s.GetName())
+	requests := append(requestsFor(on), c.onChoice(ctx, s)...)
+	for _, p := range on {
+		requests = append(requests, c.onOrigin(ctx, p)...)
+	}
+	if !frame.InForce(s.(*v1alpha1.RepositoryStorage)) {
+		return requests
+	}
+	for _, r := range requests {
+		if p, err := catalog.Get[*v1alpha1.Project](ctx, c.frame.Catalog, r.Namespace, r.Name); err == nil {
+			c.importer.Hasten(p.UID)
+			c.forks.Hasten(p.UID)
 		}
-		for _, p := range found {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
-		}
+	}
+	return requests
+}
+
+// onChoice maps a shard whose declaration has changed to the projects that still need a shard: it may admit them now, or take its share.
+func (c *Controller) onChoice(ctx context.Context, _ client.Object) []reconcile.Request {
+	return requestsFor(c.storedOn(ctx, ""))
+}
+
+// storedOn returns the projects on a shard, or those that still need one if the name is empty.
+func (c *Controller) storedOn(ctx context.Context, storage string) []*v1alpha1.Project {
+	found, err := catalog.List[*v1alpha1.Project](ctx, c.frame.Catalog, catalog.IndexStorage, storage)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Listing the projects of a storage", "storage", storage)
+	}
+	return found
+}
+
+func requestsFor(projects []*v1alpha1.Project) []reconcile.Request {
+	requests := make([]reconcile.Request, len(projects))
+	for i, p := range projects {
+		requests[i].NamespacedName = client.ObjectKeyFromObject(p)
 	}
 	return requests
 }

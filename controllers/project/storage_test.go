@@ -7,16 +7,93 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/git/upkeep"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
+// open creates a shard that every project can choose.
+func open(name string) *v1alpha1.RepositoryStorage {
+	GinkgoHelper()
+	s := forge.RepositoryStorage(name).At(f.NewDirectory(name)).Admitting(v1alpha1.NamespacesFromAll).Build()
+	f.Create(s)
+	f.ExpectReady(s)
+	return s
+}
+
 var _ = Describe("The storage of a project", func() {
-	It("can be chosen, once", func() {
+	It("can be chosen only if it admits the namespace, and is waited for until it does", func() {
+		f.Run()
 		other := f.NewStorage("other")
+		web := forge.Project("website").In(acme).On("other").Build()
+		f.Create(web)
+		refused := []string{"storage: RepositoryStorage other does not admit this namespace", "omit spec.storage, or ask an administrator"}
+		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotAllowed, refused...)
+		Expect(place(web, other)).NotTo(BeADirectory())
+		f.Change(other, func() { other.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromSame} })
+		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotAllowed, refused...)
+		f.Change(other, func() { other.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromAll} })
+		f.ExpectReady(web)
+		Expect(web.Status.Storage).To(Equal("other"))
+
+		f.Change(other, func() { other.Spec.AllowedNamespaces = nil })
+		next := forge.Project("next").In(acme).On("other").Build()
+		f.Create(next)
+		f.ExpectWaiting(next, v1alpha1.ReasonReferenceNotAllowed, refused...)
+		f.Change(web, func() { web.Spec.Description = "still here" })
+		push(web, "main")
+		f.ExpectReady(web)
+		Expect(web.Status.Storage).To(Equal("other"), "its repository is there")
+		f.Change(next, func() { next.Spec.Storage = "" })
+		f.ExpectReady(next)
+	})
+
+	It("can be admitted by the labels of the namespace", func() {
+		f.Run()
+		fast := forge.RepositoryStorage("fast").At(f.NewDirectory("fast")).AdmittingLabelled("tier", "gold").Build()
+		f.Create(fast)
+		web := forge.Project("website").In(acme).On("fast").Build()
+		f.Create(web)
+		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotAllowed, "RepositoryStorage fast does not admit")
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+		f.Change(ns, func() { metav1.SetMetaDataLabel(&ns.ObjectMeta, "tier", "gold") })
+		f.ExpectReady(web)
+		Expect(web.Status.Storage).To(Equal("fast"))
+	})
+
+	It("can be chosen in the namespace of the platform without admission, and by weight in every namespace", func() {
+		f.Change(shard, func() { shard.Spec.Weight = new(int32) })
+		f.ExpectReady(shard)
+		f.NewStorage("other")
+		own := forge.Group("platform").In(forge.PlatformNamespace).Build()
+		f.Create(own)
+		f.ExpectReady(own)
+		tools, web := forge.Project("tools").In(own).On("other").Build(), forge.Project("website").In(acme).Build()
+		f.Create(tools, web)
+		f.ExpectReady(tools, web)
+		Expect(tools.Status.Storage).To(Equal("other"))
+		Expect(web.Status.Storage).To(Equal("other"))
+	})
+
+	It("is chosen again when a shard gets a weight", func() {
+		f.Run()
+		f.Change(shard, func() { shard.Spec.Weight = new(int32) })
+		f.ExpectReady(shard)
+		web := forge.Project("website").In(acme).Build()
+		f.Create(web)
+		f.ExpectWaiting(web, v1alpha1.ReasonStorageUnavailable, "no RepositoryStorage with a weight above 0 is ready")
+		f.Change(shard, func() { shard.Spec.Weight = ptr.To(int32(1)) })
+		f.ExpectReady(web)
+	})
+
+	It("can be chosen once", func() {
+		other := open("other")
 		web := forge.Project("website").In(acme).On("other").Build()
 		f.Create(web)
 		f.ExpectReady(web)
@@ -29,13 +106,13 @@ var _ = Describe("The storage of a project", func() {
 		Expect(web.Status.Storage).To(Equal("other"))
 	})
 
-	It("is waited for when it is not there, or not ready", func() {
+	It("is waited for if it does not exist or is not ready", func() {
 		f.Run()
 		web := forge.Project("website").In(acme).On("later").Build()
 		f.Create(web)
 		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotFound, "storage: RepositoryStorage later: not found")
 		missing := filepath.Join(f.NewDirectory("parent"), "later")
-		later := forge.RepositoryStorage("later").At(missing).Build()
+		later := forge.RepositoryStorage("later").At(missing).Admitting(v1alpha1.NamespacesFromAll).Build()
 		f.Create(later)
 		f.ExpectWaiting(later, v1alpha1.ReasonStorageUnavailable)
 		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotReady, "RepositoryStorage later is not ready")
@@ -44,7 +121,7 @@ var _ = Describe("The storage of a project", func() {
 		f.ExpectReady(web)
 	})
 
-	It("is one with a weight, of those that are ready", func() {
+	It("is a ready one with a weight", func() {
 		f.Change(shard, func() { shard.Spec.Weight = new(int32) })
 		f.ExpectReady(shard)
 		web := forge.Project("website").In(acme).Build()
@@ -66,9 +143,10 @@ var _ = Describe("The storage of a project", func() {
 		f.ExpectReady(web)
 	})
 
-	It("appears later, and every project that waits gets it", func() {
+	It("can appear later, and every project that waits gets it", func() {
 		f.Run()
 		f.Delete(shard)
+		f.ExpectGone(shard)
 		one, two := forge.Project("one").In(acme).Build(), forge.Project("two").In(acme).Build()
 		f.Create(one, two)
 		f.ExpectWaiting(one, v1alpha1.ReasonStorageUnavailable)
@@ -77,7 +155,24 @@ var _ = Describe("The storage of a project", func() {
 		f.ExpectReady(one, two)
 	})
 
-	It("may go and come back", func() {
+	It("can be let go and declared again", func() {
+		f.Run()
+		web := forge.Project("website").In(acme).Build()
+		f.Create(web)
+		f.ExpectReady(web)
+		commit := push(web, "main")
+		f.Delete(shard)
+		f.ExpectWaiting(shard, v1alpha1.ReasonDeleting, "Project "+namespace+"/website")
+		f.Change(shard, func() { shard.Finalizers = nil })
+		f.ExpectGone(shard)
+		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotFound, "status.storage: RepositoryStorage shard: not found")
+		again := forge.RepositoryStorage("shard").At(shard.Spec.Path).Build()
+		f.Create(again)
+		f.ExpectReady(again, web)
+		Expect(web.Status.HeadCommit).To(Equal(commit))
+	})
+
+	It("can disappear and come back", func() {
 		f.Run()
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
@@ -98,19 +193,19 @@ var _ = Describe("The storage of a project", func() {
 })
 
 var _ = Describe("The repository of a project", func() {
-	It("is made in the place of what a crash has left", func() {
+	It("replaces the remains of a crash", func() {
 		web := forge.Project("website").In(acme).ID(7).Build()
 		directory := place(web, shard)
 		Expect(os.MkdirAll(directory+".new/123/git/objects", 0o755)).To(Succeed())
 		Expect(os.MkdirAll(directory+".trash/456", 0o755)).To(Succeed())
 		f.Create(web)
 		f.ExpectReady(web)
-		Expect(repositoryOf(web).Fsck(GinkgoT().Context(), true)).To(Succeed())
+		Expect(upkeep.Fsck(GinkgoT().Context(), repositoryOf(web), true)).To(Succeed())
 		Expect(directory + ".new").NotTo(BeADirectory())
 		Expect(directory + ".trash").NotTo(BeADirectory())
 	})
 
-	It("is taken as it is when a crash came between making it and writing it down", func() {
+	It("is adopted unchanged after a crash between creating and recording it", func() {
 		web := forge.Project("website").In(acme).ID(7).Build()
 		engine, err := git.NewEngine(GinkgoT().Context(), git.Options{})
 		Expect(err).NotTo(HaveOccurred())
@@ -140,7 +235,7 @@ var _ = Describe("The repository of a project", func() {
 		f.ExpectReady(web)
 	})
 
-	It("is not touched when it is damaged, or something else", func() {
+	It("is not touched if it is damaged or something else", func() {
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
 		f.ExpectReady(web)

@@ -6,10 +6,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/registry/record"
 	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
@@ -19,9 +22,11 @@ var (
 	f       *forge.Forge
 	// shard is the shard for repositories.
 	shard *v1alpha1.RepositoryStorage
-	// acme is a team's group, and namespace the team's.
+	// acme is a group of a team, and namespace is the namespace of the team.
 	acme      *v1alpha1.Group
 	namespace string
+	// images are the container repositories of projects.
+	images *record.Store
 )
 
 func TestProject(t *testing.T) {
@@ -32,7 +37,8 @@ func TestProject(t *testing.T) {
 var (
 	_ = BeforeSuite(func() { cluster = forge.StartCluster() })
 	_ = BeforeEach(func() {
-		f = forge.New(cluster, forge.Options{AllowFileImport: true})
+		images = record.New(databasetest.Open(GinkgoTB(), databasetest.SQLite(GinkgoTB()), record.Migrations()), clock.RealClock{})
+		f = forge.New(cluster, forge.Options{AllowFileImport: true, Images: images})
 		shard = f.NewStorage("shard")
 		namespace = f.NewNamespace()
 		acme = forge.Group("acme").In(namespace).Visibility(v1alpha1.VisibilityPublic).Build()

@@ -50,7 +50,7 @@ var _ = Describe("The branches that a protection matches", func() {
 		return b
 	}
 
-	It("follow what is pushed", func() {
+	It("follow pushes", func() {
 		exact, wild := protect("release/1.0", "exact"), protect("release/*", "wild")
 		Expect(wild.Status.MatchedBranches).To(BeEmpty())
 		push("HEAD:refs/heads/release/1.0", "HEAD:refs/heads/release/x/y", "HEAD:refs/heads/other", "HEAD:refs/tags/release/9")
@@ -65,14 +65,14 @@ var _ = Describe("The branches that a protection matches", func() {
 		f.ExpectRestartWritesNothing()
 	})
 
-	It("are shown for a protection that comes later", func() {
+	It("are shown for a protection that is created later", func() {
 		push("HEAD:refs/heads/main")
 		f.Eventually(website).Should(HaveField("Status.HeadCommit", Not(BeEmpty())))
 		late := protect("m*n", "late")
 		f.Eventually(late).Should(HaveField("Status.MatchedBranches", Equal([]string{"main"})))
 	})
 
-	It("are counted all, and the first hundred of them named", func() {
+	It("are all counted, and the first hundred are named", func() {
 		all := protect("*", "all")
 		var refspecs []string
 		for i := range 120 {
@@ -84,7 +84,7 @@ var _ = Describe("The branches that a protection matches", func() {
 		Expect(all.Status.MatchedBranches).To(ContainElements("b-000", "b-099"))
 	})
 
-	It("are none of a group's, whose projects have them", func() {
+	It("are not shown for a group, but for its projects", func() {
 		push("HEAD:refs/heads/main")
 		f.Eventually(website).Should(HaveField("Status.HeadCommit", Not(BeEmpty())))
 		above := forge.ProtectedBranch("*").Of(acme).Named("above").Build()

@@ -11,9 +11,9 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// Neither the target nor the branch can change, but a path can later lead to another project.
+// The target and the branch cannot change, but a path can later lead to another project.
 var _ = Describe("A protected branch:", func() {
-	forge.DescribeHolder("a branch of a project that gets the path which an older one names", func() *forge.Forge { return f }, func() forge.Contest {
+	forge.DescribeHolder("a branch of a project that gets the path that an older protection names", func() *forge.Forge { return f }, func() forge.Contest {
 		old := forge.ProtectedBranch("main").Named("old").Of(website).Push(forge.Role(v1alpha1.AccessDeveloper)).ForcePush().Build()
 		old.Spec.ProjectRef = byPath("acme/next")
 		return forge.Contest{

@@ -63,7 +63,7 @@ func (c *Controller) Reconcile(ctx context.Context, b *v1alpha1.ProtectedBranch)
 
 // forget clears the status, which depends on the project or group.
 func forget(_ context.Context, b *v1alpha1.ProtectedBranch) error {
-	b.Status = v1alpha1.ProtectedBranchStatus{CommonStatus: b.Status.CommonStatus, ID: b.Status.ID}
+	b.Status = v1alpha1.ProtectedBranchStatus{CommonStatus: b.Status.CommonStatus, TargetStatus: b.Status.TargetStatus, ID: b.Status.ID}
 	return nil
 }
 
@@ -105,12 +105,16 @@ func (c *Controller) resolve(ctx context.Context, b *v1alpha1.ProtectedBranch, s
 			}
 		}
 	}
+	push := make([]string, len(b.Status.Push))
+	for i, l := range b.Status.Push {
+		push[i] = l.Description
+	}
+	b.Status.PushDescription = frame.Column(push)
 	return unresolved
 }
 
 // match sets the branches of the project that are protected now; a group has none.
 func (c *Controller) match(ctx context.Context, b *v1alpha1.ProtectedBranch, scope catalog.Scope) error {
-	b.Status.TargetPath = scope.Path()
 	if scope.Project == nil {
 		return nil
 	}

@@ -5,7 +5,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/forge"
@@ -26,7 +25,7 @@ var _ = Describe("A protected branch", func() {
 		Expect(b.Status.MatchedBranchCount).To(BeZero())
 	})
 
-	It("says in the words of the REST API whom it lets through", func() {
+	It("shows its access levels in the words of the REST API", func() {
 		ada := forge.User("ada").ID(5).Build()
 		ada.Spec.Name = "Ada L."
 		bob := forge.User("bob").ID(6).Build()
@@ -34,15 +33,16 @@ var _ = Describe("A protected branch", func() {
 		key := forge.DeployKey("CI").Of(website).ID(8).Build()
 		f.Create(ada, bob, ops, key)
 		b := forge.ProtectedBranch("main").Of(website).
-			Push(forge.Role(v1alpha1.AccessNoOne), forge.Level(ada), forge.Level(ops), forge.Level(key)).
+			Push(forge.Role(v1alpha1.AccessMaintainer), forge.Level(ada), forge.Level(ops), forge.Level(key)).
 			Merge(forge.Role(v1alpha1.AccessDeveloper), forge.Level(bob)).
 			Unprotect(forge.Role(v1alpha1.AccessAdmin)).Build()
 		f.Create(b)
 		f.ExpectReady(b)
 		Expect(shown(b.Status.Push)).To(Equal([]v1alpha1.ResolvedAccessLevel{
-			{Role: v1alpha1.AccessNoOne, Description: "No one"}, {UserID: 5, Description: "Ada L."},
+			{Role: v1alpha1.AccessMaintainer, Description: "Maintainers"}, {UserID: 5, Description: "Ada L."},
 			{GroupID: 7, Description: "ops"}, {DeployKeyID: 8, Description: "CI"},
 		}))
+		Expect(b.Status.PushDescription).To(Equal("Maintainers, Ada L., ops, CI"))
 		Expect(shown(b.Status.Merge)).To(Equal([]v1alpha1.ResolvedAccessLevel{
 			{Role: v1alpha1.AccessDeveloper, Description: "Developers + Maintainers"}, {UserID: 6, Description: "bob"},
 		}))
@@ -66,15 +66,21 @@ var _ = Describe("A protected branch", func() {
 		Entry("with a deploy key by path", func(b *v1alpha1.ProtectedBranch) {
 			b.Spec.Push = []v1alpha1.AccessLevel{{DeployKeyRef: byPath("acme/website")}}
 		}, "a deploy key has no path"),
-		Entry("that nobody could take away", func(b *v1alpha1.ProtectedBranch) {
+		Entry("that nobody could remove", func(b *v1alpha1.ProtectedBranch) {
 			b.Spec.Unprotect = []v1alpha1.AccessLevel{forge.Role(v1alpha1.AccessNoOne)}
 		}, "nobody could remove the protection"),
+		Entry("with nobody and somebody who can push", func(b *v1alpha1.ProtectedBranch) {
+			b.Spec.Push = []v1alpha1.AccessLevel{forge.Role(v1alpha1.AccessNoOne), forge.Role(v1alpha1.AccessDeveloper)}
+		}, "push cannot have NoOne beside other access levels"),
+		Entry("with nobody and somebody who can merge", func(b *v1alpha1.ProtectedBranch) {
+			b.Spec.Merge = []v1alpha1.AccessLevel{forge.Role(v1alpha1.AccessDeveloper), forge.Role(v1alpha1.AccessNoOne)}
+		}, "merge cannot have NoOne beside other access levels"),
 		Entry("without a branch", func(b *v1alpha1.ProtectedBranch) { b.Spec.Branch = "" }, "spec.branch"),
-		Entry("with a dash in front", func(b *v1alpha1.ProtectedBranch) { b.Spec.Branch = "-f" }, "spec.branch"),
+		Entry("with a leading dash", func(b *v1alpha1.ProtectedBranch) { b.Spec.Branch = "-f" }, "spec.branch"),
 		Entry("with a space", func(b *v1alpha1.ProtectedBranch) { b.Spec.Branch = "a b" }, "spec.branch"),
 		Entry("with a control character", func(b *v1alpha1.ProtectedBranch) { b.Spec.Branch = "a\x1bb" }, "spec.branch"),
-		Entry("with a question mark, which stands for itself nowhere", func(b *v1alpha1.ProtectedBranch) { b.Spec.Branch = "a?" }, "spec.branch"),
-		Entry("with a name too long", func(b *v1alpha1.ProtectedBranch) { b.Spec.Branch = strings.Repeat("a", 256) }, "spec.branch"),
+		Entry("with a question mark, which cannot stand for itself", func(b *v1alpha1.ProtectedBranch) { b.Spec.Branch = "a?" }, "spec.branch"),
+		Entry("with a name that is too long", func(b *v1alpha1.ProtectedBranch) { b.Spec.Branch = strings.Repeat("a", 256) }, "spec.branch"),
 		Entry("with too many levels", func(b *v1alpha1.ProtectedBranch) {
 			for range 51 {
 				b.Spec.Push = append(b.Spec.Push, forge.Role(v1alpha1.AccessDeveloper))
@@ -82,12 +88,11 @@ var _ = Describe("A protected branch", func() {
 		}, "spec.push"),
 	)
 
-	It("stays that of its branch and of its project", func() {
+	It("cannot change its branch or its project", func() {
 		b := forge.ProtectedBranch("main").Of(website).Build()
 		f.Create(b)
 		f.ExpectChangeRefused(b, func() { b.Spec.Branch = "next" }, "branch cannot change")
-		f.ExpectChangeRefused(b, func() { b.Spec.ProjectRef = byPath("acme/website") }, "projectRef cannot change")
-		f.ExpectChangeRefused(b, func() { b.Spec.ProjectRef, b.Spec.GroupRef = nil, byName("acme") }, "cannot change")
+		f.ExpectChangeRefused(b, func() { b.Spec.ProjectRef, b.Spec.GroupRef = nil, byName("acme") }, "cannot replace each other")
 		f.Change(b, func() {
 			b.Spec.AllowForcePush, b.Spec.CodeOwnerApprovalRequired = true, true
 			b.Spec.Push = []v1alpha1.AccessLevel{forge.Role(v1alpha1.AccessNoOne)}
@@ -96,7 +101,7 @@ var _ = Describe("A protected branch", func() {
 		Expect(shown(b.Status.Push)).To(ConsistOf(HaveField("Description", "No one")))
 	})
 
-	It("is left alone by a restart", func() {
+	It("is not changed by a restart", func() {
 		f.Run()
 		b, above := forge.ProtectedBranch("main").Of(website).Build(), forge.ProtectedBranch("v*").Of(acme).Build()
 		f.Create(b, above)
@@ -105,84 +110,17 @@ var _ = Describe("A protected branch", func() {
 	})
 })
 
-var _ = Describe("What a protected branch is of", func() {
-	DescribeTable("is found",
-		func(change func(b *v1alpha1.ProtectedBranch), owner func() client.Object, path string) {
-			f.Change(website, func() { website.Spec.ID = 8 })
-			f.Change(acme, func() { acme.Spec.ID = 9 })
-			b := forge.ProtectedBranch("main").Of(website).Build()
-			change(b)
-			f.Create(b)
-			f.ExpectReady(b)
-			Expect(b.Status.TargetPath).To(Equal(path))
-			Expect(b.OwnerReferences).To(ConsistOf(HaveField("UID", owner().GetUID())))
-		},
-		Entry("by the name of a project", func(*v1alpha1.ProtectedBranch) {}, func() client.Object { return website }, "acme/website"),
-		Entry("by the full path of a project", func(b *v1alpha1.ProtectedBranch) { b.Spec.ProjectRef = byPath("acme/WEBSITE") }, func() client.Object { return website }, "acme/website"),
-		Entry("by the id of a project", func(b *v1alpha1.ProtectedBranch) { b.Spec.ProjectRef = byID(8) }, func() client.Object { return website }, "acme/website"),
-		Entry("by the name of a group", func(b *v1alpha1.ProtectedBranch) { b.Spec.ProjectRef, b.Spec.GroupRef = nil, byName("acme") }, func() client.Object { return acme }, "acme"),
-		Entry("by the full path of a group", func(b *v1alpha1.ProtectedBranch) { b.Spec.ProjectRef, b.Spec.GroupRef = nil, byPath("acme") }, func() client.Object { return acme }, "acme"),
-		Entry("by the id of a group", func(b *v1alpha1.ProtectedBranch) { b.Spec.ProjectRef, b.Spec.GroupRef = nil, byID(9) }, func() client.Object { return acme }, "acme"),
-	)
-
-	DescribeTable("is not found in another namespace",
-		func(project, group *v1alpha1.Reference, field string) {
-			f.Change(website, func() { website.Spec.ID = 8 })
-			f.Change(acme, func() { acme.Spec.ID = 9 })
-			b := forge.ProtectedBranch("main").Of(website).Build()
-			b.Namespace, b.Spec.ProjectRef, b.Spec.GroupRef = f.NewNamespace(), project, group
-			f.Create(b)
-			f.ExpectWaiting(b, v1alpha1.ReasonReferenceNotFound, field)
-			Expect(b.Status.TargetPath).To(BeEmpty())
-			Expect(b.OwnerReferences).To(BeEmpty())
-		},
-		Entry("by the name of a project", byName("website"), nil, "projectRef: project website: not found"),
-		Entry("by the full path of a project", byPath("acme/website"), nil, "projectRef: project acme/website: not found"),
-		Entry("by the id of a project", byID(8), nil, "projectRef: project with id 8: not found"),
-		Entry("by the name of a group", nil, byName("acme"), "groupRef: group acme: not found"),
-		Entry("by the full path of a group", nil, byPath("acme"), "groupRef: group acme: not found"),
-		Entry("by the id of a group", nil, byID(9), "groupRef: group with id 9: not found"),
-	)
-
-	It("may appear later, change its name, and lose its path", func() {
-		f.Run()
-		forge.UntilYounger(website)
-		later := forge.Project("later").In(acme).Build()
-		b := forge.ProtectedBranch("main").Of(later).Named("of-later").Build()
-		f.Create(b)
-		f.ExpectWaiting(b, v1alpha1.ReasonReferenceNotFound, "projectRef: project later: not found")
-		f.Create(later)
-		f.ExpectReady(b)
-		f.Eventually(later).Should(HaveField("Status.FullPath", "acme/later"))
-
-		f.Change(later, func() { later.Spec.Path = "renamed" })
-		f.Eventually(b).Should(HaveField("Status.TargetPath", "acme/renamed"))
-		f.ExpectReady(b)
-		f.Change(acme, func() { acme.Spec.Path = "example" })
-		f.Eventually(b).Should(HaveField("Status.TargetPath", "example/renamed"))
-		f.Change(later, func() { later.Spec.Path = "WEBSITE" })
-		f.ExpectWaiting(b, v1alpha1.ReasonReferenceNotReady, "the Project later does not hold its full path")
-		f.Delete(acme)
-		f.ExpectWaiting(b, v1alpha1.ReasonReferenceNotFound, "projectRef", "acme")
-		Expect(b.Status.TargetPath).To(BeEmpty())
-	})
-
-	It("takes the protection with it", func() {
-		f.NewStorage("default")
-		f.Run()
-		ofProject, ofGroup := forge.ProtectedBranch("main").Of(website).Build(), forge.ProtectedBranch("v*").Of(acme).Build()
-		f.Create(ofProject, ofGroup)
-		f.ExpectReady(website, ofProject, ofGroup)
-		f.Delete(website)
-		f.ExpectGone(website, ofProject)
-		f.ExpectReady(ofGroup)
-		f.Delete(acme)
-		f.ExpectGone(ofGroup)
-	})
+var _ = Describe("A protected branch:", func() {
+	forge.DescribeTarget("a protected branch", forge.ProjectsAndGroups, func() *forge.Forge { return f },
+		func(name string, project, group *v1alpha1.Reference) v1alpha1.Targeted {
+			b := forge.ProtectedBranch("release/*").Named(name).Build()
+			b.Spec.ProjectRef, b.Spec.GroupRef = project, group
+			return b
+		})
 })
 
 var _ = Describe("A branch that is protected twice", func() {
-	DescribeTable("is protected by the older one, and the younger one takes over when that goes",
+	DescribeTable("is protected by the older one, and the younger one takes over when that is deleted",
 		func(other *v1alpha1.Reference) {
 			f.Change(website, func() { website.Spec.ID = 8 })
 			f.Run()
@@ -200,7 +138,7 @@ var _ = Describe("A branch that is protected twice", func() {
 		Entry("by id", byID(8)),
 	)
 
-	It("may be so under different names, in different projects, and further up", func() {
+	It("can have rules with different names, in different projects, and in a group above", func() {
 		other := forge.Project("other").In(acme).Build()
 		f.Create(other)
 		all := []*v1alpha1.ProtectedBranch{
@@ -216,7 +154,7 @@ var _ = Describe("A branch that is protected twice", func() {
 		}
 	})
 
-	It("is protected by the one that somebody declares rather than by the one that the project made, whatever their age", func() {
+	It("is protected by a declared protection rather than by the one that the project created, whatever their age", func() {
 		made := forge.ProtectedBranch("main").Of(website).Named("made").Build()
 		made.Labels = map[string]string{v1alpha1.LabelDefaultProtection: "true"}
 		f.Create(made)
@@ -227,7 +165,7 @@ var _ = Describe("A branch that is protected twice", func() {
 		f.ExpectStalled(made, v1alpha1.ReasonAlreadyExists, "declared")
 	})
 
-	It("is not protected by one in another namespace, which therefore holds nothing up", func() {
+	It("is not protected by a protection in another namespace, which does not block others either", func() {
 		elsewhere := forge.ProtectedBranch("main").Of(website).Build()
 		elsewhere.Namespace, elsewhere.Spec.ProjectRef = f.NewNamespace(), byPath("acme/website")
 		b := forge.ProtectedBranch("main").Of(website).Build()

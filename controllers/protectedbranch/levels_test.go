@@ -42,7 +42,7 @@ var _ = Describe("An access level", func() {
 		Entry("a deploy key of the project by id", toKey(byID(30)), v1alpha1.ResolvedAccessLevel{DeployKeyID: 30, Description: "ci"}),
 	)
 
-	DescribeTable("that leads nowhere in reach lets nobody through, and the others go on",
+	DescribeTable("lets nobody through if it leads nowhere, and does not affect the others",
 		func(level v1alpha1.AccessLevel, words string) {
 			b := forge.ProtectedBranch("main").Of(website).Push(forge.Role(v1alpha1.AccessDeveloper), level).Merge(toUser(byName("ada"))).Build()
 			f.Create(b)
@@ -50,17 +50,17 @@ var _ = Describe("An access level", func() {
 			Expect(shown(b.Status.Push)).To(ConsistOf(HaveField("Role", v1alpha1.AccessDeveloper)))
 			Expect(shown(b.Status.Merge)).To(ConsistOf(HaveField("UserID", BeEquivalentTo(5))))
 		},
-		Entry("a user who is not there", toUser(byName("nobody")), "user nobody: not found"),
-		Entry("a group that is not there", toGroup(byPath("acme/nowhere")), "group acme/nowhere: not found"),
+		Entry("a user that does not exist", toUser(byName("nobody")), "user nobody: not found"),
+		Entry("a group that does not exist", toGroup(byPath("acme/nowhere")), "group acme/nowhere: not found"),
 		Entry("a group of another namespace by path", toGroup(byPath("bolt")), "group bolt: not found"),
 		Entry("a group of another namespace by id", toGroup(byID(20)), "group with id 20: not found"),
-		Entry("a deploy key that is not there", toKey(byName("none")), "deploy key none: not found"),
+		Entry("a deploy key that does not exist", toKey(byName("none")), "deploy key none: not found"),
 		Entry("a deploy key of another project", toKey(byName("of-sibling")), "deploy key of-sibling of acme/website: not found"),
 		Entry("a deploy key of another project by id", toKey(byID(31)), "deploy key with id 31 of acme/website: not found"),
 		Entry("a deploy key of another namespace", toKey(byID(32)), "deploy key with id 32: not found"),
 	)
 
-	It("may name a group of another namespace that the project is in", func() {
+	It("can name a group of another namespace that the project is in", func() {
 		f.Change(acme, func() { acme.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromAll} })
 		below := forge.Group("below").In(other).BelowPath("acme").Build()
 		deep := forge.Project("deep").In(below).Build()
@@ -72,7 +72,7 @@ var _ = Describe("An access level", func() {
 		f.ExpectWaiting(beside, v1alpha1.ReasonReferenceNotFound, "push[0]: group ops: not found")
 	})
 
-	It("resolves as soon as what it names appears, changes and goes", func() {
+	It("resolves as soon as the object that it names appears, changes or is deleted", func() {
 		f.Run()
 		b := forge.ProtectedBranch("main").Of(website).Push(toUser(byPath("grace"))).
 			Merge(toGroup(byPath("ops/deep"))).Unprotect(toKey(byName("cd"))).Build()

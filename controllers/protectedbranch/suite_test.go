@@ -13,8 +13,8 @@ import (
 var (
 	cluster *forge.Cluster
 	f       *forge.Forge
-	// acme and website are a team's group and project, and namespace is the team's. Their declarations suffice for most of what a
-	// protection does.
+	// acme and website are a group and a project of a team, and namespace is the namespace of the team. Most of what a protection does needs only
+	// their declarations.
 	acme      *v1alpha1.Group
 	website   *v1alpha1.Project
 	namespace string

@@ -102,9 +102,12 @@ func (c *Controller) begin(_ context.Context, m *v1alpha1.RemoteMirror) error {
 
 // mirror pushes if that is due, and reports the results of pushes.
 func (c *Controller) mirror(ctx context.Context, m *v1alpha1.RemoteMirror) error {
-	if !m.Spec.IsEnabled() {
+	if m.Spec.Suspend || !m.Spec.IsEnabled() {
 		c.interrupt(m)
-		return nil
+		if _, err := c.project(ctx, m); err != nil || !m.Spec.Suspend {
+			return err
+		}
+		return frame.Settled(v1alpha1.ReasonSuspended, "nothing is pushed to the mirror: spec.suspend is true")
 	}
 	ready, err := c.check(ctx, m)
 	if err != nil {
@@ -115,7 +118,7 @@ func (c *Controller) mirror(ctx context.Context, m *v1alpha1.RemoteMirror) error
 	admit(m)
 	p := ready.project
 	if p.Status.RefsChecksum == "" {
-		return frame.Waiting(v1alpha1.ReasonReferenceNotReady, "projectRef: the project %s has no repository yet", p.Name)
+		return frame.Progressing(0, v1alpha1.ReasonReferenceNotReady, "projectRef: the project %s has no repository yet", p.Name)
 	}
 	now := c.options.Clock.Now()
 	at := c.pool.look(m.UID)

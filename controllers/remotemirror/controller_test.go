@@ -2,6 +2,7 @@ package remotemirror_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/audit/audittest"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/egress"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -67,7 +69,7 @@ func pass(m *v1alpha1.RemoteMirror, d time.Duration) {
 }
 
 var _ = Describe("A mirror", func() {
-	It("receives branches and tags, all that changes, and nothing when nothing does", func() {
+	It("receives branches, tags and all changes, and nothing if nothing changes", func() {
 		f.Run()
 		first := commit("one")
 		push("HEAD:refs/heads/main", "HEAD:refs/heads/topic", "HEAD:refs/tags/v1")
@@ -75,10 +77,10 @@ var _ = Describe("A mirror", func() {
 		f.Create(m)
 		expectPushed(m)
 		Expect(there.refs()).To(Equal(map[string]string{"refs/heads/main": first, "refs/heads/topic": first, "refs/tags/v1": first}))
-		Expect(m.OwnerReferences).To(ConsistOf(HaveField("UID", website.UID)))
+		Expect(m.OwnerReferences).To(BeEmpty())
 		Expect(m.Status.LastSuccessfulUpdateAt).NotTo(BeNil())
 
-		By("a branch that is not the default one, a rewritten one, and one that goes")
+		By("changing another branch than the default one, rewriting a branch, and removing one")
 		worker.Git(GinkgoTB(), "commit", "--quiet", "--amend", "--message", "Rewritten")
 		rewritten := worker.Git(GinkgoTB(), "rev-parse", "HEAD")
 		push("+HEAD:refs/heads/main", ":refs/heads/topic", "HEAD:refs/heads/next")
@@ -90,7 +92,7 @@ var _ = Describe("A mirror", func() {
 		Expect(there.asked.Load()).To(Equal(asked), "the target is left alone")
 	})
 
-	It("is told of in the audit log: what was written where, and not with which credentials", func() {
+	It("appears in the audit log: what was written where, and not with which credentials", func() {
 		lines := audittest.Open(GinkgoTB())
 		f = forge.New(cluster, forge.Options{Audit: lines.Log})
 		f.Run()
@@ -120,7 +122,7 @@ var _ = Describe("A mirror", func() {
 		Expect(string(lines.Text())).NotTo(ContainSubstring(password))
 	})
 
-	It("is given nothing of an empty repository", func() {
+	It("receives nothing from an empty repository", func() {
 		f.Run()
 		there.git.Git(GinkgoTB(), "fetch", "--quiet", worker.Dir, "+"+commit("theirs")+":refs/heads/main")
 		m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
@@ -130,7 +132,7 @@ var _ = Describe("A mirror", func() {
 		Expect(there.asked.Load()).To(BeZero())
 	})
 
-	It("is sent credentials, which are told nowhere", func() {
+	It("receives credentials, which appear nowhere", func() {
 		f.Run()
 		commit("one")
 		push("HEAD:refs/heads/main")
@@ -142,7 +144,27 @@ var _ = Describe("A mirror", func() {
 		Expect(fmt.Sprint(m)).NotTo(ContainSubstring(password))
 	})
 
-	It("says what is wrong with the Secret, and goes on when that is right", func() {
+	It("is pushed over ssh, only to the server with the pinned key", func() {
+		f.Run()
+		commit("one")
+		push("HEAD:refs/heads/main")
+		server := gittest.SSH(GinkgoTB(), filepath.Dir(there.git.Dir))
+		url := server.URL + "/t.git"
+		s := secret("target", url, map[string]string{"ssh-privatekey": string(server.Identity)})
+		m := forge.RemoteMirror("backup", url).Of(website).Secret("target").Build()
+		f.Create(s, m)
+		f.ExpectWaiting(m, v1alpha1.ReasonPushFailed, "Secret target has no key known_hosts")
+		other := "[127.0.0.1]:1 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE1PpB+KGusIoz8/UE8m1sWbgH6pSCGQjXdCWsyU0VQe"
+		f.Change(s, func() { s.StringData = map[string]string{"known_hosts": other} })
+		f.ExpectWaiting(m, v1alpha1.ReasonPushFailed, "the host key of the server is not pinned")
+		Expect(there.refs()).To(BeEmpty())
+		f.Change(s, func() { s.StringData = map[string]string{"known_hosts": string(server.KnownHosts)} })
+		expectPushed(m)
+		Expect(there.refs()).To(HaveKey("refs/heads/main"))
+		Expect(fmt.Sprint(m)).NotTo(ContainSubstring("PRIVATE KEY"))
+	})
+
+	It("says what is wrong with the Secret, and continues when the Secret is corrected", func() {
 		f.Run()
 		commit("one")
 		push("HEAD:refs/heads/main")
@@ -162,7 +184,7 @@ var _ = Describe("A mirror", func() {
 		Expect(m.Status.Attempts).To(BeZero())
 	})
 
-	It("is sent no Secret that its host is not named for, and says how to name it", func() {
+	It("receives only a Secret that names its host, and says how to name the host", func() {
 		f.Run()
 		commit("one")
 		push("HEAD:refs/heads/main")
@@ -187,7 +209,7 @@ var _ = Describe("A mirror", func() {
 		expectPushed(m)
 	})
 
-	It("is sent what it was given over REST, which no field of a tenant's leads to, and which goes with it", func() {
+	It("receives the credentials from REST, which no field of a tenant can reference, and is deleted together with them", func() {
 		f.Run()
 		commit("one")
 		push("HEAD:refs/heads/main")
@@ -204,7 +226,7 @@ var _ = Describe("A mirror", func() {
 		expectPushed(m)
 		Expect(there.refs()).To(HaveKey("refs/heads/main"))
 
-		By("making another mirror that says it is its own")
+		By("creating another mirror that claims the credentials")
 		other := forge.RemoteMirror("other", there.privateURL()).Of(website).Build()
 		other.Status.SecretRef.Name = given.Name
 		f.Create(other)
@@ -217,7 +239,7 @@ var _ = Describe("A mirror", func() {
 		f.ExpectGone(m, given)
 	})
 
-	It("is pushed to at once when a Secret that bears the label is put right", func() {
+	It("is pushed to at once when a Secret with the label is corrected", func() {
 		f.Run()
 		commit("one")
 		push("HEAD:refs/heads/main")
@@ -233,7 +255,7 @@ var _ = Describe("A mirror", func() {
 		expectPushed(m)
 		Expect(there.refs()).To(HaveKey("refs/heads/main"))
 
-		By("leaving alone what works")
+		By("leaving a mirror that works alone")
 		asked := there.asked.Load()
 		f.Change(s, func() { s.StringData = map[string]string{"note": "unchanged"} })
 		f.ExpectRestartWritesNothing()
@@ -258,7 +280,7 @@ var _ = Describe("A mirror", func() {
 		f.ExpectRestartWritesNothing()
 		Expect(there.asked.Load()).To(BeEquivalentTo(2))
 
-		By("several pushes, ten seconds after the attempt, and not for every one of them")
+		By("pushing several times, with one attempt ten seconds after the last one")
 		for _, content := range []string{"two", "three"} {
 			commit(content)
 			push("HEAD:refs/heads/main")
@@ -270,7 +292,7 @@ var _ = Describe("A mirror", func() {
 		f.Eventually(m).WithTimeout(20 * time.Second).Should(HaveField("Status.Attempts", BeEquivalentTo(3)))
 		Expect(m.Status.NextAttemptAt.Sub(f.Clock.Now())).To(BeNumerically("~", 44*time.Second, 8*time.Second), "this was tried")
 
-		By("a push to a target that is back, a while after the attempt")
+		By("pushing a while after the last attempt, to a target that is back")
 		there.down.Store(false)
 		pass(m, 20*time.Second)
 		f.ExpectWaiting(m, v1alpha1.ReasonPushFailed, "503")
@@ -281,7 +303,7 @@ var _ = Describe("A mirror", func() {
 		Expect(m.Status.Attempts).To(BeZero())
 	})
 
-	It("is tried again at once when somebody asks", func() {
+	It("is tried again at once on request", func() {
 		f.Run()
 		commit("one")
 		push("HEAD:refs/heads/main")
@@ -300,7 +322,7 @@ var _ = Describe("A mirror", func() {
 		Expect(there.asked.Load()).To(Equal(asked))
 	})
 
-	It("folds what is pushed while it is pushed to", func() {
+	It("receives all pushes that happen during an attempt in the next attempt", func() {
 		f.Run()
 		m := hangs()
 		expectUpdate(m, v1alpha1.MirrorStarted)
@@ -319,7 +341,7 @@ var _ = Describe("A mirror", func() {
 		Expect(there.asked.Load()).To(BeEquivalentTo(2))
 	})
 
-	It("is pushed to again when the process ended in the middle", func() {
+	It("is pushed to again if the process ended during an attempt", func() {
 		running := f.Run()
 		m := hangs()
 		expectUpdate(m, v1alpha1.MirrorStarted)
@@ -330,7 +352,7 @@ var _ = Describe("A mirror", func() {
 		expectPushed(m)
 	})
 
-	DescribeTable("ends pushing when it",
+	DescribeTable("stops a push if it",
 		func(change func(m *v1alpha1.RemoteMirror)) {
 			f.Run()
 			m := hangs()
@@ -342,17 +364,60 @@ var _ = Describe("A mirror", func() {
 			f.Change(m, func() { m.Spec.Enabled = ptr.To(false) })
 			f.ExpectReady(m)
 		}),
+		Entry("is suspended", func(m *v1alpha1.RemoteMirror) {
+			f.Change(m, func() { m.Spec.Suspend = true })
+			f.ExpectSettled(m, v1alpha1.ReasonSuspended, "nothing is pushed")
+			Expect(m.Status.UpdateStatus).To(Equal(v1alpha1.MirrorToRetry))
+		}),
 		Entry("is deleted", func(m *v1alpha1.RemoteMirror) {
 			f.Delete(m)
 			f.ExpectGone(m)
 		}),
 		Entry("loses its project", func(m *v1alpha1.RemoteMirror) {
 			f.Delete(website)
-			f.ExpectGone(website, m)
+			f.ExpectGone(website)
+			f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotFound, "projectRef")
 		}),
 	)
 
-	It("keeps to the branches that are protected, of the project and of its groups, and follows them", func() {
+	DescribeTable("says that its project does not exist, even though nothing is pushed, if it",
+		func(halt func(m *v1alpha1.RemoteMirror)) {
+			f.Run()
+			m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
+			halt(m)
+			f.Create(m)
+			f.Eventually(m).Should(HaveField("Status.Conditions", Not(BeEmpty())))
+			f.Delete(website)
+			f.ExpectGone(website)
+			f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotFound, "projectRef")
+		},
+		Entry("is disabled", func(m *v1alpha1.RemoteMirror) { m.Spec.Enabled = ptr.To(false) }),
+		Entry("is suspended", func(m *v1alpha1.RemoteMirror) { m.Spec.Suspend = true }),
+	)
+
+	It("receives nothing while it is suspended, even on request, and everything afterwards", func() {
+		f.Run()
+		commit("one")
+		push("HEAD:refs/heads/main")
+		m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
+		m.Spec.Suspend = true
+		f.Create(m)
+		f.ExpectSettled(m, v1alpha1.ReasonSuspended)
+		commit("two")
+		push("HEAD:refs/heads/main")
+		f.Change(m, func() { metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.AnnotationSync, "now") })
+		f.ExpectRestartWritesNothing()
+		f.ExpectSettled(m, v1alpha1.ReasonSuspended)
+		Expect(there.asked.Load()).To(BeZero())
+		Expect(m.Status.HandledSync).To(BeEmpty())
+
+		f.Change(m, func() { m.Spec.Suspend = false })
+		f.Eventually(m).WithTimeout(20 * time.Second).Should(HaveField("Status.HandledSync", "now"))
+		expectPushed(m)
+		Expect(f.Events()).NotTo(ContainElement(HavePrefix("Warning")), "this is ordinary progress")
+	})
+
+	It("can be limited to the protected branches of the project and of its groups, and follows them", func() {
 		f.Run()
 		one := commit("one")
 		push("HEAD:refs/heads/main", "HEAD:refs/heads/release/1", "HEAD:refs/heads/topic", "HEAD:refs/tags/v1")
@@ -369,7 +434,7 @@ var _ = Describe("A mirror", func() {
 		f.ExpectRestartWritesNothing()
 	})
 
-	It("keeps to the branches that match", func() {
+	It("can be limited to the branches that match", func() {
 		f.Run()
 		commit("one")
 		push("HEAD:refs/heads/main", "HEAD:refs/heads/release/1", "HEAD:refs/heads/topic", "HEAD:refs/tags/v1")
@@ -381,7 +446,7 @@ var _ = Describe("A mirror", func() {
 		Eventually(there.refs).WithTimeout(20 * time.Second).Should(HaveLen(4))
 	})
 
-	It("keeps what has diverged, names it, and goes on with the rest", func() {
+	It("keeps branches that have diverged, names them, and continues with the rest", func() {
 		f.Run()
 		commit("one")
 		push("HEAD:refs/heads/main")
@@ -406,7 +471,7 @@ var _ = Describe("A mirror", func() {
 		Expect(there.refs()).To(HaveKeyWithValue("refs/heads/main", ours))
 	})
 
-	It("names what the target refuses, while the rest arrives", func() {
+	It("names the refs that the target refuses, and pushes the rest", func() {
 		f.Run()
 		there.hook(`test "$1" != refs/heads/locked`)
 		commit("one")
@@ -418,7 +483,7 @@ var _ = Describe("A mirror", func() {
 		f.ExpectRestartWritesNothing()
 	})
 
-	It("ends a push when it may not go on, says why, and is pushed to when it may", func() {
+	It("stops a push when it must not continue, says why, and pushes again when it can", func() {
 		f.Run()
 		m := hangs()
 		expectUpdate(m, v1alpha1.MirrorStarted)
@@ -431,7 +496,7 @@ var _ = Describe("A mirror", func() {
 		expectPushed(m)
 	})
 
-	It("says that its project cannot be reached, and goes on when it can", func() {
+	It("says that its project cannot be reached, and continues when it can be", func() {
 		f.Run()
 		forge.UntilYounger(website)
 		late := forge.Project("late").In(acme).Build()
@@ -459,7 +524,7 @@ var _ = Describe("A mirror", func() {
 })
 
 var _ = Describe("A target", func() {
-	It("in a private network is refused, by its name as well", func() {
+	It("is refused in a private network, also by its name", func() {
 		f = forge.New(cluster, forge.Options{AllowTargets: []string{}})
 		f.Run()
 		commit("one")
@@ -472,7 +537,7 @@ var _ = Describe("A target", func() {
 		f.ExpectRestartWritesNothing()
 	})
 
-	It("that is too slow is given up", func() {
+	It("is given up if it is too slow", func() {
 		f = forge.New(cluster, forge.Options{Egress: egress.Limits{Patience: time.Second, Throughput: 64 << 10}})
 		f.Run()
 		there.drip.Store(true)
@@ -485,7 +550,7 @@ var _ = Describe("A target", func() {
 		Expect(m.Status.LastError).To(HavePrefix("127.0.0.1 is too slow"))
 	})
 
-	It("that hangs is given up", func() {
+	It("is given up if it hangs", func() {
 		limits := remotemirror.DefaultLimits()
 		limits.Timeout = time.Second
 		f = forge.New(cluster, forge.Options{Mirrors: limits})
@@ -498,7 +563,7 @@ var _ = Describe("A target", func() {
 		f.ExpectWaiting(m, v1alpha1.ReasonPushFailed, "the push took longer than allowed")
 	})
 
-	DescribeTable("that is not to be had is told of",
+	DescribeTable("is reported if it is not available",
 		func(url, words string) {
 			f.Run()
 			commit("one")
@@ -507,12 +572,12 @@ var _ = Describe("A target", func() {
 			f.Create(m)
 			f.ExpectWaiting(m, v1alpha1.ReasonPushFailed, words)
 		},
-		Entry("when nobody answers", "http://127.0.0.1:1/t.git", "Failed to connect"),
-		Entry("when nobody knows the host", "https://nobody.invalid/t.git", "Could not resolve host nobody.invalid"),
+		Entry("if the host does not answer", "http://127.0.0.1:1/t.git", "Failed to connect"),
+		Entry("if the host is unknown", "https://nobody.invalid/t.git", "Could not resolve host nobody.invalid"),
 	)
 })
 
-var _ = Describe("What a mirror declares", func() {
+var _ = Describe("The spec of a mirror", func() {
 	DescribeTable("is refused by the schema",
 		func(change func(m *v1alpha1.RemoteMirror), words ...string) {
 			m := forge.RemoteMirror("backup", "https://example.com/t.git").Of(website).Build()
@@ -524,22 +589,21 @@ var _ = Describe("What a mirror declares", func() {
 		Entry("with the end of a password after the host", func(m *v1alpha1.RemoteMirror) { m.Spec.URL = "https://ann:1/secret@example.com/t.git" }, "secretRef"),
 		Entry("with a query", func(m *v1alpha1.RemoteMirror) { m.Spec.URL = "https://example.com/t.git?private_token=secret" }, "a query"),
 		Entry("with a fragment", func(m *v1alpha1.RemoteMirror) { m.Spec.URL = "https://ann:1#secret" }, "a fragment"),
-		Entry("with another protocol", func(m *v1alpha1.RemoteMirror) { m.Spec.URL = "ssh://example.com/t.git" }, "spec.url"),
+		Entry("with another protocol", func(m *v1alpha1.RemoteMirror) { m.Spec.URL = "ftp://example.com/t.git" }, "spec.url"),
 		Entry("with a line break", func(m *v1alpha1.RemoteMirror) { m.Spec.URL = "https://example.com/\nt.git" }, "spec.url"),
 		Entry("with two rules for branches", func(m *v1alpha1.RemoteMirror) {
 			m.Spec.OnlyProtectedBranches, m.Spec.BranchRegex = true, "main"
 		}, "exclude each other"),
 	)
 
-	It("is for one project and one target", func() {
+	It("has one target", func() {
 		m := forge.RemoteMirror("backup", "https://example.com/t.git").Of(website).Disabled().Build()
 		f.Create(m)
 		f.ExpectReady(m)
 		f.ExpectChangeRefused(m, func() { m.Spec.URL = "https://example.com/other.git" }, "url cannot change")
-		f.ExpectChangeRefused(m, func() { m.Spec.ProjectRef.Name = "other" }, "projectRef cannot change")
 	})
 
-	It("says when the expression is none", func() {
+	It("reports an invalid regular expression", func() {
 		m := forge.RemoteMirror("backup", "https://example.com/t.git").Of(website).Matching(`(?!x)`).Build()
 		f.Create(m)
 		f.ExpectStalled(m, v1alpha1.ReasonInvalid, "branchRegex is not in RE2 syntax")

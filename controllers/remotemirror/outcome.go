@@ -12,6 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
 	"github.com/forgeplane/forgeplane/internal/job"
 )
 
@@ -91,9 +92,9 @@ func moment(t time.Time) *metav1.Time { return &metav1.Time{Time: t.Truncate(tim
 // words returns an error for users, in place of git's own words.
 func words(err error) string {
 	switch {
-	case errors.Is(err, git.ErrCredentials):
+	case errors.Is(err, transfer.ErrCredentials):
 		return "the target does not accept the credentials, or requires credentials"
-	case errors.Is(err, git.ErrTimeout):
+	case errors.Is(err, transfer.ErrTimeout):
 		return "the push took longer than allowed"
 	case errors.Is(err, git.ErrNotFound), errors.Is(err, git.ErrStorageMissing):
 		return "the repository of the project does not exist"
@@ -106,7 +107,7 @@ func words(err error) string {
 }
 
 // refusals names the refs that were refused.
-func refusals(all []git.RefusedRef) string {
+func refusals(all []transfer.RefusedRef) string {
 	var diverged, refused []string
 	for _, r := range all {
 		if r.Diverged {
@@ -173,7 +174,7 @@ func verdict(m *v1alpha1.RemoteMirror, at report, now time.Time) error {
 	case s.LastError != "":
 		return frame.WaitingFor(left, v1alpha1.ReasonPushIncomplete, "%s", s.LastError)
 	case s.LastSuccessfulUpdateAt == nil:
-		return frame.Waiting(v1alpha1.ReasonProgressing, "the first push is in progress")
+		return frame.Progressing(0, v1alpha1.ReasonProgressing, "the first push is in progress")
 	default:
 		return nil
 	}

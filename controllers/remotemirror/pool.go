@@ -11,7 +11,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/fair"
-	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
 	"github.com/forgeplane/forgeplane/internal/job"
 )
 
@@ -30,13 +30,13 @@ type pool struct {
 }
 
 // pushFunc performs one push.
-type pushFunc func(ctx context.Context) (git.PushResult, error)
+type pushFunc func(ctx context.Context) (transfer.PushResult, error)
 
 // push is one push of one mirror.
 type push struct {
 	goal goal
 	// result is valid once the push has ended.
-	result git.PushResult
+	result transfer.PushResult
 }
 
 // target is the destination of a push, and its tenant.
@@ -68,7 +68,7 @@ type report struct {
 	phase          phase
 	goal           goal
 	started, ended time.Time
-	result         git.PushResult
+	result         transfer.PushResult
 	err            error
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/fair"
-	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
 	"github.com/forgeplane/forgeplane/internal/job"
 )
 
@@ -29,7 +29,7 @@ func newLine(t *testing.T, l Limits) *pool {
 		stop()
 		g.Eventually(ended).WithTimeout(10*time.Second).Should(Receive(BeNil()), "it ends with its context")
 	})
-	// A push that is begun before the pool runs has to wait, and so wakes its mirror when it begins.
+	// A push that begins before the pool runs must wait, and so wakes its mirror when it begins.
 	first := job.Job{Run: func(context.Context, func(string)) error { return nil }}
 	g.Eventually(func() phase {
 		p.Begin("first", first)
@@ -42,7 +42,7 @@ func named(name string) *v1alpha1.RemoteMirror {
 	return &v1alpha1.RemoteMirror{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 }
 
-// to returns a host as a target of a tenant who has mirrors only there.
+// to returns a host as the target of a tenant that has mirrors only there.
 func to(host string) target { return target{fair.Namespace(host), host} }
 
 // held is a push that signals when it begins, and ends with the result that is sent or with its context.
@@ -52,20 +52,20 @@ type held struct {
 }
 
 func (h held) push(name string) pushFunc {
-	return func(ctx context.Context) (git.PushResult, error) {
+	return func(ctx context.Context) (transfer.PushResult, error) {
 		h.began <- name
 		select {
 		case err := <-h.end:
-			return git.PushResult{Updated: 1}, err
+			return transfer.PushResult{Updated: 1}, err
 		case <-ctx.Done():
-			return git.PushResult{}, ctx.Err()
+			return transfer.PushResult{}, ctx.Err()
 		}
 	}
 }
 
 func newHeld() held { return held{make(chan string, 100), make(chan error)} }
 
-func TestAPushIsToldOfOnce(t *testing.T) {
+func TestPush_isReportedOnce(t *testing.T) {
 	g := NewWithT(t)
 	p, h := newLine(t, DefaultLimits()), newHeld()
 	m := named("a")
@@ -85,7 +85,7 @@ func TestAPushIsToldOfOnce(t *testing.T) {
 	g.Expect(h.began).To(BeEmpty())
 }
 
-func TestSoManyPushesRunAtOnceAndToOneHost(t *testing.T) {
+func TestPushes_areLimitedInAllAndPerHost(t *testing.T) {
 	g := NewWithT(t)
 	p, h := newLine(t, Limits{Concurrency: 3, PerHost: 2}), newHeld()
 	for i := range 4 {
@@ -127,7 +127,7 @@ func listen(t *testing.T, p *pool) {
 	}()
 }
 
-func TestPushes_ofOneTenantLeaveSlotsToOthers(t *testing.T) {
+func TestPushes_leaveSlotsToOtherTenants(t *testing.T) {
 	g := NewWithT(t)
 	p, h := newLine(t, Limits{Concurrency: 8, PerHost: 4}), newHeld()
 	listen(t, p)
@@ -155,7 +155,7 @@ func TestPushes_ofOneTenantLeaveSlotsToOthers(t *testing.T) {
 	g.Eventually(func() phase { return p.look("a4").phase }).Should(Equal(pushing), "what nobody else needs")
 }
 
-func TestPushes_ofOneTenantLeaveAHostToOthers(t *testing.T) {
+func TestPushes_leaveHalfOfAHostToOtherTenants(t *testing.T) {
 	g := NewWithT(t)
 	p, h := newLine(t, Limits{Concurrency: 8, PerHost: 4}), newHeld()
 	for i := range 4 {
@@ -167,16 +167,16 @@ func TestPushes_ofOneTenantLeaveAHostToOthers(t *testing.T) {
 	g.Expect(p.look("v").phase).To(Equal(pushing))
 }
 
-func TestPushes_areOnBehalfOfTheirTenant(t *testing.T) {
+func TestPush_isOnBehalfOfItsTenant(t *testing.T) {
 	p, who := newLine(t, DefaultLimits()), make(chan fair.Key, 1)
-	p.begin(named("a"), target{fair.Namespace("acme"), "git.example"}, goal{}, func(ctx context.Context) (git.PushResult, error) {
+	p.begin(named("a"), target{fair.Namespace("acme"), "git.example"}, goal{}, func(ctx context.Context) (transfer.PushResult, error) {
 		who <- fair.From(ctx)
-		return git.PushResult{}, nil
+		return transfer.PushResult{}, nil
 	})
 	NewWithT(t).Eventually(who).Should(Receive(Equal(fair.Namespace("acme"))))
 }
 
-func TestForgettingEndsAPush(t *testing.T) {
+func TestForget_endsAPush(t *testing.T) {
 	g := NewWithT(t)
 	p, h := newLine(t, Limits{Concurrency: 1, PerHost: 1}), newHeld()
 	p.forget("nobody")
@@ -194,7 +194,7 @@ func TestForgettingEndsAPush(t *testing.T) {
 	g.Eventually(p.wake).Should(Receive())
 }
 
-func TestRetriesGrow(t *testing.T) {
+func TestConclude_retriesWithAGrowingDelay(t *testing.T) {
 	g := NewWithT(t)
 	m, now := named("a"), time.Now()
 	for _, want := range []time.Duration{10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600} {
@@ -206,11 +206,11 @@ func TestRetriesGrow(t *testing.T) {
 	g.Expect(m.Status).To(And(HaveField("Attempts", BeZero()), HaveField("LastError", BeEmpty()), HaveField("NextAttemptAt", BeNil()), HaveField("PushedChecksum", "r")))
 }
 
-func TestErrorsNameSoManyRefs(t *testing.T) {
+func TestRefusals_nameAtMostTwentyRefs(t *testing.T) {
 	g := NewWithT(t)
-	all := make([]git.RefusedRef, 0, 100)
+	all := make([]transfer.RefusedRef, 0, 100)
 	for i := range 100 {
-		all = append(all, git.RefusedRef{Name: fmt.Sprintf("refs/heads/%d", i), Diverged: true})
+		all = append(all, transfer.RefusedRef{Name: fmt.Sprintf("refs/heads/%d", i), Diverged: true})
 	}
 	g.Expect(refusals(all)).To(And(ContainSubstring("refs/heads/19 and 80 more"), Not(ContainSubstring("refs/heads/20"))))
 }

@@ -7,13 +7,17 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/frame"
-	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
+	"github.com/forgeplane/forgeplane/internal/pattern"
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
@@ -32,8 +36,8 @@ func (c *Controller) rules(ctx context.Context, m *v1alpha1.RemoteMirror, scope 
 	r := rules{keep: m.Spec.KeepDivergentRefs, guarded: m.Spec.OnlyProtectedBranches}
 	if m.Spec.BranchRegex != "" {
 		var err error
-		if r.matching, err = regexp.Compile(m.Spec.BranchRegex); err != nil {
-			return r, frame.Stalled(v1alpha1.ReasonInvalid, "branchRegex is not in RE2 syntax: %w", err)
+		if r.matching, err = pattern.Compile(m.Spec.BranchRegex); err != nil {
+			return r, frame.Stalled(v1alpha1.ReasonInvalid, "branchRegex is not in RE2 syntax, or too large: %w", err)
 		}
 	}
 	if r.guarded {
@@ -77,21 +81,23 @@ func (c *Controller) push(m *v1alpha1.RemoteMirror, ready ready) pushFunc {
 	url, p, r := m.Spec.URL, ready.project.DeepCopy(), ready.rules
 	object, declared := audit.ObjectOf(m, ""), m.DeepCopy()
 	object.Verb = "push"
-	return func(ctx context.Context) (git.PushResult, error) {
+	return func(ctx context.Context) (transfer.PushResult, error) {
 		ctx = audit.Because(audit.For(ctx, declared), audit.Event{Objects: []audit.Object{object}})
 		repo, err := c.repositories.Of(ctx, p)
 		if err != nil {
-			return git.PushResult{}, err
+			return transfer.PushResult{}, err
 		}
-		o := git.PushOptions{
+		o := transfer.PushOptions{
 			URL: url, Branch: r.branch, Keep: r.keep, Timeout: c.options.Limits.Timeout, Stall: c.options.Limits.Stall,
 		}
 		if ready.credentials.read != nil {
-			if o.Username, o.Password, err = ready.credentials.read(ctx); err != nil {
-				return git.PushResult{}, err
+			login, err := ready.credentials.read(ctx)
+			if err != nil {
+				return transfer.PushResult{}, err
 			}
+			o.Username, o.Password, o.Identity, o.KnownHosts = login.Username, login.Password, login.Identity, login.KnownHosts
 		}
-		var result git.PushResult
+		var result transfer.PushResult
 		err = c.options.Egress.Through(func(proxy string) error {
 			o.Proxy = proxy
 			result, err = repo.Push(ctx, o)
@@ -106,7 +112,7 @@ type credentials struct {
 	// version identifies a version of their Secret.
 	version string
 	// read returns the credentials when a push begins; nil if there are none.
-	read func(ctx context.Context) (username, password string, err error)
+	read func(ctx context.Context) (credential.Login, error)
 }
 
 // credentials finds the Secret of a mirror: the declared one, or the platform's.
@@ -119,12 +125,12 @@ func (c *Controller) credentials(ctx context.Context, m *v1alpha1.RemoteMirror) 
 		if err != nil {
 			return credentials{}, err
 		}
-		return credentials{s.ResourceVersion, func(ctx context.Context) (string, string, error) {
-			username, password, err := offer.Login(ctx, c.options.Secrets)
-			if err == nil && username == "" && password == "" {
-				err = fmt.Errorf("secretRef: Secret %s has neither the key username nor the key password", offer.Name)
+		return credentials{s.ResourceVersion, func(ctx context.Context) (credential.Login, error) {
+			login, err := offer.Login(ctx, c.options.Secrets)
+			if err == nil {
+				err = complete(m.Spec.URL, offer.Name, login)
 			}
-			return username, password, err
+			return login, err
 		}}, nil
 	}
 	if m.Status.SecretRef.Name == "" {
@@ -138,7 +144,21 @@ func (c *Controller) credentials(ctx context.Context, m *v1alpha1.RemoteMirror) 
 		return credentials{}, frame.Waiting(v1alpha1.ReasonReferenceNotFound,
 			"the credentials that were set over REST no longer exist: create a new mirror, or set secretRef")
 	}
-	return credentials{s.ResourceVersion, func(context.Context) (string, string, error) {
-		return string(s.Data[credential.UsernameKey]), string(s.Data[credential.PasswordKey]), nil
+	return credentials{s.ResourceVersion, func(context.Context) (credential.Login, error) {
+		return credential.LoginOf(s), nil
 	}}, nil
+}
+
+// complete returns an error if a declared Secret lacks a key that a URL needs.
+func complete(url, secret string, l credential.Login) error {
+	ssh := strings.HasPrefix(url, "ssh:")
+	switch {
+	case !ssh && l.Username == "" && l.Password == "":
+		return fmt.Errorf("secretRef: Secret %s has neither the key %s nor the key %s", secret, credential.UsernameKey, credential.PasswordKey)
+	case ssh && len(l.Identity) == 0 && l.Password == "":
+		return fmt.Errorf("secretRef: Secret %s has neither the key %s nor the key %s", secret, corev1.SSHAuthPrivateKey, credential.PasswordKey)
+	case ssh && len(l.KnownHosts) == 0:
+		return fmt.Errorf("secretRef: Secret %s has no key %s with the host keys of the target, as ssh-keyscan prints them", secret, credential.KnownHostsKey)
+	}
+	return nil
 }

@@ -28,7 +28,7 @@ import (
 var (
 	cluster *forge.Cluster
 	f       *forge.Forge
-	// acme is a team's group, website a project in it, and worker a client that works on it.
+	// acme is a group of a team, website is a project in it, and worker is a client that works on the project.
 	acme    *v1alpha1.Group
 	website *v1alpha1.Project
 	worker  *gittest.Client
@@ -54,14 +54,14 @@ var (
 	})
 )
 
-// push pushes to the website without checking protections, and makes its controller observe it.
+// push pushes to the website without checking protections, and makes its controller observe the push.
 func push(args ...string) {
 	GinkgoHelper()
 	r, err := f.Repositories.Of(GinkgoT().Context(), website)
 	Expect(err).NotTo(HaveOccurred())
-	worker.Git(GinkgoTB(), append([]string{"push", "--quiet", r.Dir()}, args...)...)
 	f.Refresh(website)
 	before := website.Status.RefsChecksum
+	worker.Git(GinkgoTB(), append([]string{"push", "--quiet", r.Dir()}, args...)...)
 	f.Change(website, func() { metav1.SetMetaDataAnnotation(&website.ObjectMeta, "test/push", time.Now().String()) })
 	f.Eventually(website).Should(HaveField("Status.RefsChecksum", Not(Equal(before))))
 }

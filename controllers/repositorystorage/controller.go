@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/internal/retained"
+	"github.com/forgeplane/forgeplane/internal/storagemove"
 )
 
 // probeInterval is the interval at which a shard is probed, because no watch reports a full or missing volume.
@@ -49,15 +51,18 @@ type Controller struct {
 	repositories *repository.Repositories
 	options      Options
 	frame        *frame.Frame[*v1alpha1.RepositoryStorage]
-	// lookedThrough has the times of the last scans, by the UIDs of shards.
-	lookedThrough sync.Map
+	// lookedThrough has the times of the last scans, and directories what was last seen at the path, by the UIDs of shards.
+	lookedThrough, directories sync.Map
 }
 
 // New returns the controller.
 func New(b frame.Base, repos *repository.Repositories, o Options) *Controller {
-	return &Controller{repositories: repos, options: o, frame: frame.New[*v1alpha1.RepositoryStorage](b)}
+	c := &Controller{repositories: repos, options: o}
+	c.frame = frame.New(b, frame.WithClaims(claims), frame.WithFinalizer(Finalizer, c.release))
+	return c
 }
 
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=repositorystorages,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=repositorystorages/status,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=retainedrepositories,verbs=create
 
@@ -66,12 +71,14 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	return c.frame.Watch(mgr, o).
 		OnCounted(&v1alpha1.Project{}, storage, c.options.CountLater, shardOf).
 		OnReferred(&v1alpha1.RetainedRepository{}, shardOf).
+		OnPart(&v1alpha1.StorageMove{}, moving, c.emptied).
+		OnReleased(&v1alpha1.RepositoryStorage{}, c.others).
 		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
 // Reconcile reconciles one shard.
 func (c *Controller) Reconcile(ctx context.Context, s *v1alpha1.RepositoryStorage) (reconcile.Result, error) {
-	return c.frame.Run(ctx, s, c.recall, c.retainLeft, c.count, c.probe, c.measure)
+	return c.frame.Run(ctx, s, c.take, c.distinguish, c.recall, c.retainLeft, c.count, c.probe, c.measure)
 }
 
 func (c *Controller) count(ctx context.Context, s *v1alpha1.RepositoryStorage) error {
@@ -138,12 +145,20 @@ func (c *Controller) recallOne(ctx context.Context, s *v1alpha1.RepositoryStorag
 	return client.IgnoreAlreadyExists(c.frame.Client.Create(told, r))
 }
 
-// probe writes a file, which is the only reliable test that repositories can be written.
-func (c *Controller) probe(_ context.Context, s *v1alpha1.RepositoryStorage) error {
+// probe writes a file, which is the only reliable test that repositories can be written. That succeeds in the empty directory of a volume that
+// is not mounted, too, so it also looks for what a shard with repositories has.
+func (c *Controller) probe(ctx context.Context, s *v1alpha1.RepositoryStorage) error {
 	info, err := os.Stat(s.Spec.Path)
 	if err != nil || !info.IsDir() {
 		return frame.WaitingFor(probeInterval, v1alpha1.ReasonStorageUnavailable,
 			"%s is not a directory: check that the volume is mounted", s.Spec.Path)
+	}
+	if used, err := c.used(ctx, s); err != nil {
+		return err
+	} else if used {
+		if err := c.repositories.Mounted(ctx, s.Name); err != nil {
+			return frame.WaitingFor(probeInterval, v1alpha1.ReasonStorageUnavailable, "the shard has repositories, but %w", err)
+		}
 	}
 	f, err := os.CreateTemp(s.Spec.Path, ".probe-*")
 	if err == nil {
@@ -159,6 +174,14 @@ func (c *Controller) probe(_ context.Context, s *v1alpha1.RepositoryStorage) err
 		return frame.WaitingFor(probeInterval, v1alpha1.ReasonStorageUnavailable, "%s cannot be written to: %w", s.Spec.Path, cause(err))
 	}
 	return nil
+}
+
+// used reports whether there are repositories on a shard. A project that has only chosen it has none yet.
+func (c *Controller) used(ctx context.Context, s *v1alpha1.RepositoryStorage) (bool, error) {
+	projects, err := catalog.List[*v1alpha1.Project](ctx, c.frame.Catalog, catalog.IndexStorage, s.Name)
+	return s.Status.Retained > 0 || slices.ContainsFunc(projects, func(p *v1alpha1.Project) bool {
+		return p.Status.Storage == s.Name && p.Status.RefsChecksum != ""
+	}), err
 }
 
 // cause returns err without the name of the probed file, which differs each time.
@@ -194,6 +217,23 @@ func round(available, capacity, shown int64) int64 {
 func storage(obj client.Object) string {
 	p := obj.(*v1alpha1.Project)
 	return cmp.Or(p.Status.Storage, p.PlannedStorage())
+}
+
+// moving returns the shards that a move needs.
+func moving(obj client.Object) string {
+	return fmt.Sprint(storagemove.UsedBy(obj.(*v1alpha1.StorageMove)))
+}
+
+// emptied maps a move to its shards that are being deleted, which wait for it.
+func (c *Controller) emptied(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
+	m := obj.(*v1alpha1.StorageMove)
+	for _, name := range []string{m.Status.Source, m.Status.Destination} {
+		s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, c.frame.Catalog, "", name)
+		if err == nil && !s.DeletionTimestamp.IsZero() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s)})
+		}
+	}
+	return requests
 }
 
 func shardOf(_ context.Context, obj client.Object) []reconcile.Request {

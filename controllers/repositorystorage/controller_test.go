@@ -2,12 +2,12 @@ package repositorystorage_test
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("A repository storage", func() {
-	It("becomes ready on a directory that can be written to, and shows how full it is", func() {
+	It("becomes ready with a writable directory, and shows how full it is", func() {
 		s := forge.RepositoryStorage("ssd").At(f.NewDirectory("ssd")).Build()
 		f.Create(s)
 		result, err := f.Reconcile(s)
@@ -30,7 +30,7 @@ var _ = Describe("A repository storage", func() {
 		Expect(os.ReadDir(s.Spec.Path)).To(BeEmpty(), "nothing is left of the attempt to write")
 	})
 
-	It("is ready with the weight 0, and takes no new projects", func() {
+	It("is ready with the weight 0, and accepts no new projects", func() {
 		s := forge.RepositoryStorage("full").At(f.NewDirectory("full")).Weight(0).Build()
 		f.Create(s)
 		f.ExpectReady(s)
@@ -39,6 +39,25 @@ var _ = Describe("A repository storage", func() {
 		f.Create(acme, web)
 		f.ExpectReady(acme)
 		f.ExpectWaiting(web, v1alpha1.ReasonStorageUnavailable, "no RepositoryStorage")
+	})
+
+	It("accepts new projects only while it is ready", func() {
+		f.Run()
+		s := f.NewStorage("ssd")
+		away := s.Spec.Path + ".away"
+		Expect(os.Rename(s.Spec.Path, away)).To(Succeed())
+		look(s)
+		f.ExpectWaiting(s, v1alpha1.ReasonStorageUnavailable)
+		acme := forge.Group("acme").In(f.NewNamespace()).Build()
+		web := forge.Project("web").In(acme).Build()
+		f.Create(acme, web)
+		f.ExpectWaiting(web, v1alpha1.ReasonStorageUnavailable, "no RepositoryStorage with a weight above 0 is ready")
+		Expect(web.Status.Storage).To(BeEmpty())
+		Expect(os.Rename(away, s.Spec.Path)).To(Succeed())
+		look(s)
+		f.ExpectReady(s, web)
+		Expect(web.Status.Storage).To(Equal("ssd"))
+		f.Eventually(s).Should(HaveField("Status.Repositories", BeEquivalentTo(1)))
 	})
 
 	It("waits for its volume, and is ready when that is mounted", func() {
@@ -60,7 +79,26 @@ var _ = Describe("A repository storage", func() {
 			HavePrefix("Warning StorageUnavailable late"), HavePrefix("Normal Ready late"), HavePrefix("Warning StorageUnavailable late")))
 	})
 
-	It("waits while its volume cannot be written to, and is ready when it can", func() {
+	It("does not take the empty directory of a volume that is not mounted for the volume", func() {
+		f.Run()
+		s := f.NewStorage("ssd")
+		acme := forge.Group("acme").In(f.NewNamespace()).Build()
+		web := forge.Project("web").In(acme).Build()
+		f.Create(acme, web)
+		f.ExpectReady(web)
+		away := s.Spec.Path + ".away"
+		Expect(os.Rename(s.Spec.Path, away)).To(Succeed())
+		Expect(os.Mkdir(s.Spec.Path, 0o755)).To(Succeed())
+		look(s)
+		f.ExpectWaiting(s, v1alpha1.ReasonStorageUnavailable, "the shard has repositories, but the volume of storage ssd is not available: mount it at "+s.Spec.Path)
+		Expect(os.ReadDir(s.Spec.Path)).To(BeEmpty())
+		Expect(os.Remove(s.Spec.Path)).To(Succeed())
+		Expect(os.Rename(away, s.Spec.Path)).To(Succeed())
+		look(s)
+		f.ExpectReady(s)
+	})
+
+	It("waits while its volume is not writable, and is ready when it is", func() {
 		path := f.NewDirectory("volume")
 		Expect(os.Remove(path)).To(Succeed())
 		// Nobody can create a file there, not even root.
@@ -73,7 +111,7 @@ var _ = Describe("A repository storage", func() {
 		f.ExpectReady(s)
 	})
 
-	It("counts the repositories on it, while projects come and go", func() {
+	It("counts its repositories while projects come and go", func() {
 		s := f.NewStorage("ssd")
 		f.Run()
 		acme := forge.Group("acme").In(f.NewNamespace()).Build()
@@ -84,14 +122,6 @@ var _ = Describe("A repository storage", func() {
 		f.Delete(web)
 		f.Eventually(s).Should(HaveField("Status.Repositories", BeEquivalentTo(1)))
 		f.ExpectRestartWritesNothing()
-	})
-
-	It("goes at once when deleted, and leaves what is on the volume", func() {
-		s := f.NewStorage("ssd")
-		Expect(os.WriteFile(filepath.Join(s.Spec.Path, "kept"), nil, 0o600)).To(Succeed())
-		f.Delete(s)
-		f.ExpectGone(s)
-		Expect(filepath.Join(s.Spec.Path, "kept")).To(BeARegularFile())
 	})
 
 	DescribeTable("is refused by the API server",
@@ -111,8 +141,16 @@ var _ = Describe("A repository storage", func() {
 		Entry("with a weight above 100", func(s *v1alpha1.RepositoryStorageSpec) { s.Weight = ptr.To(int32(101)) }, "spec.weight"),
 	)
 
-	It("keeps its path", func() {
+	It("cannot change its path", func() {
 		s := f.NewStorage("ssd")
 		f.ExpectChangeRefused(s, func() { s.Spec.Path = "/srv/elsewhere" }, "path cannot change")
 	})
 })
+
+// look reconciles a shard immediately.
+func look(s *v1alpha1.RepositoryStorage) {
+	GinkgoHelper()
+	f.Change(s, func() {
+		metav1.SetMetaDataAnnotation(&s.ObjectMeta, "example.com/looked", s.Annotations["example.com/looked"]+"x")
+	})
+}

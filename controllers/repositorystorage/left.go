@@ -16,6 +16,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/upkeep"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -103,6 +105,10 @@ func (c *Controller) retain(ctx context.Context, o *repository.Owner) error {
 	case errors.Is(err, git.ErrNotFound), errors.Is(err, git.ErrStorageMissing):
 		return nil
 	case err == nil:
+		// A move removes what it has left.
+		if by, err := repo.RetiredBy(); err != nil || by != "" {
+			return err
+		}
 		if err := complete(ctx, o.Retained, repo); err != nil {
 			return err
 		}
@@ -123,12 +129,12 @@ func (c *Controller) retain(ctx context.Context, o *repository.Owner) error {
 // complete adds the current content of a repository, whose size counts against the limit of its namespace.
 func complete(ctx context.Context, r *v1alpha1.RetainedRepository, repo *git.Repository) error {
 	repo.Evict()
-	head, err := repo.Head(ctx)
+	head, err := refs.ReadHead(ctx, repo)
 	if err != nil {
 		return fmt.Errorf("reading HEAD: %w", err)
 	}
 	r.Spec.Project.DefaultBranch = head.Branch
-	if r.Spec.SizeBytes, err = repo.Size(ctx); err != nil {
+	if r.Spec.SizeBytes, err = upkeep.Size(ctx, repo); err != nil {
 		return fmt.Errorf("measuring the repository: %w", err)
 	}
 	return nil

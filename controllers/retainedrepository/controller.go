@@ -92,7 +92,7 @@ func (c *Controller) adoption(ctx context.Context, r *v1alpha1.RetainedRepositor
 		r.Status.AdoptedBy = nil
 		return nil
 	default:
-		return frame.Waiting(v1alpha1.ReasonProgressing, "Project %s/%s is taking the repository over", p.Namespace, p.Name)
+		return frame.Progressing(0, v1alpha1.ReasonProgressing, "Project %s/%s is taking the repository over", p.Namespace, p.Name)
 	}
 }
 
@@ -112,7 +112,7 @@ func (c *Controller) remove(ctx context.Context, r *v1alpha1.RetainedRepository)
 	there := repo.Check()
 	if errors.Is(there, git.ErrStorageMissing) {
 		return frame.Waiting(v1alpha1.ReasonStorageUnavailable,
-			"storage %s is not mounted, so the repository cannot be removed: mount it, or delete the RepositoryStorage", r.Spec.Storage)
+			"storage %s is not mounted, so the repository cannot be removed: mount it, or delete the RepositoryStorage and remove its finalizer", r.Spec.Storage)
 	}
 	switch user, err := c.user(ctx, r); {
 	case err != nil:
@@ -147,7 +147,7 @@ func (c *Controller) handOver(ctx context.Context, r *v1alpha1.RetainedRepositor
 	case p == nil && there:
 		return nil
 	case p != nil && there && repository.Path(p) != repository.PathOfRetained(r):
-		return frame.WaitingFor(takeOverInterval, v1alpha1.ReasonDeleting, "Project %s/%s is taking the repository over", p.Namespace, p.Name)
+		return frame.Progressing(takeOverInterval, v1alpha1.ReasonDeleting, "Project %s/%s is taking the repository over", p.Namespace, p.Name)
 	}
 	return c.repositories.Forget(ctx, r)
 }

@@ -17,7 +17,7 @@ import (
 )
 
 var _ = Describe("A retained repository", func() {
-	It("shows kubectl whose it was, and where it is", func() {
+	It("shows in kubectl which project it belonged to, and where it is", func() {
 		r, _ := leave("website")
 		config, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig())
 		Expect(err).NotTo(HaveOccurred())
@@ -46,7 +46,7 @@ var _ = Describe("A retained repository", func() {
 		Expect(r.Status.RepositoryPath).To(Equal(repository.PathOfRetained(r)))
 	})
 
-	It("says what is wrong with where it is", func() {
+	It("says what is wrong with its location", func() {
 		r, _ := leave("website")
 		back := away()
 		f.ExpectWaiting(r, v1alpha1.ReasonStorageUnavailable, "storage shard is not mounted")
@@ -56,13 +56,13 @@ var _ = Describe("A retained repository", func() {
 		f.ExpectFailing(r, v1alpha1.ReasonStorageUnavailable, "restore it to "+repository.PathOfRetained(r), "or delete this object")
 		Expect(os.Rename(place(r)+".lost", place(r))).To(Succeed())
 		f.ExpectReady(r)
-		f.Delete(shard)
+		letGo()
 		f.ExpectWaiting(r, v1alpha1.ReasonReferenceNotFound, "storage")
 	})
 })
 
 var _ = Describe("The deletion of a retained repository", func() {
-	It("purges it, with what its shard says of it, and is told of", func() {
+	It("purges it with the record of its shard, and is audited", func() {
 		r, _ := leave("website")
 		kept, _ := leave("shop")
 		Expect(place(r)).To(BeADirectory())
@@ -79,7 +79,7 @@ var _ = Describe("The deletion of a retained repository", func() {
 		)))
 	})
 
-	It("waits for the shard that it is on", func() {
+	It("waits for its shard", func() {
 		r, _ := leave("website")
 		back := away()
 		f.Delete(r)
@@ -92,15 +92,15 @@ var _ = Describe("The deletion of a retained repository", func() {
 		Expect(place(r)).NotTo(BeAnExistingFile())
 	})
 
-	It("leaves the volume as it is where its shard is not declared any more", func() {
+	It("does not change the volume if its shard is no longer declared", func() {
 		r, _ := leave("website")
-		f.Delete(shard)
+		letGo()
 		purge(r)
 		Expect(place(r)).To(BeADirectory())
 		Expect(record(r)).To(BeARegularFile())
 	})
 
-	It("is no purge where there is nothing to purge", func() {
+	It("is not audited as a purge if there is nothing to purge", func() {
 		r, _ := leave("website")
 		Expect(os.RemoveAll(place(r))).To(Succeed())
 		purge(r)
@@ -108,7 +108,7 @@ var _ = Describe("The deletion of a retained repository", func() {
 		Expect(told.Events()).NotTo(ContainElement(HaveField("Action", "purge")))
 	})
 
-	It("takes nothing from a project that is taking it over", func() {
+	It("removes nothing from a project that is adopting it", func() {
 		r, commit := leave("website")
 		site := forge.Project("site").In(acme).Adopting(r.Name).Build()
 		f.Create(site)
@@ -131,7 +131,7 @@ var _ = Describe("The deletion of a retained repository", func() {
 		Expect(told.Events()).NotTo(ContainElement(HaveField("Action", "purge")))
 	})
 
-	It("loses nothing where the project is gone that was taking it over", func() {
+	It("removes nothing if the project that was adopting it is gone", func() {
 		r, _ := leave("website")
 		was := r.Spec.Project
 		claimedBy(r, &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ghost", UID: "ghost"}})
@@ -143,14 +143,14 @@ var _ = Describe("The deletion of a retained repository", func() {
 })
 
 var _ = Describe("The adoption of a retained repository", func() {
-	It("is forgotten where the project is gone that began it", func() {
+	It("is forgotten if the project that began it is gone", func() {
 		r, _ := leave("website")
 		claimedBy(r, &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ghost", UID: "ghost"}})
 		f.ExpectReady(r)
 		Expect(r.Status.AdoptedBy).To(BeNil())
 	})
 
-	It("is for whom an administrator says, in another namespace and under another name", func() {
+	It("can be given by an administrator to another namespace and another name", func() {
 		r, commit := leave("website")
 		elsewhere := f.NewNamespace()
 		other := forge.Group("other").In(elsewhere).Build()
@@ -171,7 +171,7 @@ var _ = Describe("The adoption of a retained repository", func() {
 		f.ExpectRestartWritesNothing()
 	})
 
-	It("begins when an administrator says so of a project that waits", func() {
+	It("begins when an administrator gives the repository to a project that waits", func() {
 		r, commit := leave("website")
 		f.Run()
 		site := forge.Project("website").In(acme).Named("site").Build()
@@ -182,7 +182,7 @@ var _ = Describe("The adoption of a retained repository", func() {
 		Expect(site.Status.HeadCommit).To(Equal(commit))
 	})
 
-	It("is nobody's while several are for one project", func() {
+	It("does not begin while several repositories are given to one project", func() {
 		first, commit := leave("website")
 		second, _ := leave("shop")
 		for _, r := range []*v1alpha1.RetainedRepository{first, second} {

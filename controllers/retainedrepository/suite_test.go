@@ -25,7 +25,7 @@ const (
 var (
 	cluster *forge.Cluster
 	f       *forge.Forge
-	// shard is the shard for repositories, acme a team's group, and namespace the team's.
+	// shard is the shard for repositories, acme is a group of a team, and namespace is the namespace of the team.
 	shard     *v1alpha1.RepositoryStorage
 	acme      *v1alpha1.Group
 	namespace string
@@ -51,7 +51,7 @@ var (
 	})
 )
 
-// leave makes a project ready with a commit, deletes it, and returns the retained repository, which is ready, and the commit.
+// leave makes a project ready with a commit, deletes the project, and returns the retained repository, which is ready, and the commit.
 func leave(name string) (r *v1alpha1.RetainedRepository, commit string) {
 	GinkgoHelper()
 	p := forge.Project(name).In(acme).Build()
@@ -86,7 +86,7 @@ func retained() []v1alpha1.RetainedRepository {
 	return list.Items
 }
 
-// place returns the path of a retained repository, and record the file in which its shard records to whom it belonged.
+// place returns the path of a retained repository, and record returns the file in which its shard records its former project.
 func place(r *v1alpha1.RetainedRepository) string {
 	return filepath.Join(shard.Spec.Path, repository.PathOfRetained(r))
 }
@@ -105,6 +105,14 @@ func away() (back func()) {
 	}
 }
 
+// letGo removes the shard although it holds repositories, as an administrator can.
+func letGo() {
+	GinkgoHelper()
+	f.Delete(shard)
+	f.Change(shard, func() { shard.Finalizers = nil })
+	f.ExpectGone(shard)
+}
+
 // purge deletes a retained repository, which takes one reconcile.
 func purge(r *v1alpha1.RetainedRepository) {
 	GinkgoHelper()
@@ -114,7 +122,7 @@ func purge(r *v1alpha1.RetainedRepository) {
 	f.ExpectGone(r)
 }
 
-// claimedBy records that a project takes a retained repository, which is its first step.
+// claimedBy records that a project is adopting a retained repository, which is the first step of the adoption.
 func claimedBy(r *v1alpha1.RetainedRepository, p *v1alpha1.Project) {
 	GinkgoHelper()
 	patch := client.MergeFrom(r.DeepCopy())

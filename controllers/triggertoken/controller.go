@@ -3,6 +3,7 @@ package triggertoken
 
 import (
 	"context"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
@@ -53,7 +54,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	return c.frame.Watch(mgr, o).
 		OnReferred(&v1alpha1.User{}, c.frame.Catalog.Referrers(tokens, catalog.IndexUser)).
 		OnDeclared(&v1alpha1.Membership{}, c.frame.Catalog.Peers(tokens, catalog.IndexUser, c.memberKeys)).
-		// Only the readiness shows that a membership has expired.
+		// Only the condition shows that a membership has expired.
 		OnReady(&v1alpha1.Membership{}, c.frame.Catalog.Peers(tokens, catalog.IndexUser, c.memberKeys)).
 		OnReferred(&corev1.Secret{}, c.frame.Catalog.Peers(tokens, credential.IndexSecret, credential.Keys)).
 		OnReferred(&v1alpha1.TriggerToken{}, c.frame.Catalog.Peers(tokens, credential.IndexSecret, c.rivals)).
@@ -76,8 +77,8 @@ func (c *Controller) resolveOwner(ctx context.Context, t *v1alpha1.TriggerToken,
 	if err != nil {
 		return c.orphans.Unresolved(ctx, t, "ownerRef", *t.Spec.OwnerRef, err)
 	}
-	if u.Spec.State == v1alpha1.UserBlocked {
-		return frame.Waiting(v1alpha1.ReasonBlocked, "the user %s is blocked", u.Spec.Username)
+	if !u.Active() {
+		return frame.Waiting(v1alpha1.ReasonBlocked, "the user %s is %s", u.Spec.Username, strings.ToLower(string(u.InState())))
 	}
 	may, err := triggertoken.MayOwn(ctx, c.frame.Catalog, u, t, s.Project, c.clock.Now())
 	switch {

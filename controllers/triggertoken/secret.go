@@ -17,9 +17,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
 )
 
-// maxRotate is the maximum length of the annotation that requests another value.
-const maxRotate = 253
-
 // held is the Secret with the value of a token.
 type held struct {
 	*corev1.Secret
@@ -39,9 +36,9 @@ func (h *held) replaceable(t *v1alpha1.TriggerToken) bool {
 
 // digest keeps the digest of the value in the Secret. It generates a value if there is none.
 func (c *Controller) digest(ctx context.Context, t *v1alpha1.TriggerToken) error {
-	rotate := t.Annotations[v1alpha1.AnnotationRotate]
-	if len(rotate) > maxRotate {
-		return frame.Stalled(v1alpha1.ReasonInvalid, "the annotation %s is longer than %d characters", v1alpha1.AnnotationRotate, maxRotate)
+	rotate, err := credential.Rotation(t)
+	if err != nil {
+		return err
 	}
 	h, err := c.find(ctx, t)
 	if err != nil {
@@ -65,8 +62,7 @@ func (c *Controller) digest(ctx context.Context, t *v1alpha1.TriggerToken) error
 	case own && rotate != "":
 		t.Status.Rotated = rotate
 	case rotate != "" && rotate != t.Status.Rotated:
-		return frame.Stalled(v1alpha1.ReasonInvalid, "the annotation %s has no effect: Forgeplane did not generate the value in Secret %s and does not replace it: "+
-			"change the value, or remove the key %s to get a generated one, and remove the annotation", v1alpha1.AnnotationRotate, h.Name, h.key)
+		return credential.NotRotated(h.Secret, h.key)
 	}
 	return nil
 }
@@ -100,7 +96,7 @@ func (c *Controller) find(ctx context.Context, t *v1alpha1.TriggerToken) (*held,
 			return nil, err
 		case former != nil && t.Status.IssuedTo == "":
 			return &held{Secret: former, key: ref.Key}, nil
-		case former != nil && triggertoken.Check(former.Data[ref.Key]) == nil:
+		case former != nil && credential.CheckValue(former.Data[ref.Key]) == nil:
 			value = string(former.Data[ref.Key])
 		}
 	}
@@ -151,10 +147,9 @@ func (c *Controller) offered(t *v1alpha1.TriggerToken, s *corev1.Secret) (*held,
 		return nil, frame.Waiting(v1alpha1.ReasonAlreadyExists, "Secret %s was created for the TriggerToken %s and is deleted with it: reference another Secret, or wait until the TriggerToken is deleted",
 			s.Name, owner.Name)
 	}
-	if s.Type != corev1.SecretTypeOpaque {
+	if err := credential.Opaque(s); err != nil {
 		t.Status.Digest = ""
-		return nil, frame.Stalled(v1alpha1.ReasonInvalid, "Secret %s has the type %s and must have the type %s: reference another Secret",
-			s.Name, s.Type, corev1.SecretTypeOpaque)
+		return nil, err
 	}
 	return &held{Secret: s, key: t.SecretRef().Key}, nil
 }
@@ -187,34 +182,23 @@ func (c *Controller) issue(ctx context.Context, t *v1alpha1.TriggerToken, value 
 
 // replace writes a generated value to a Secret.
 func (c *Controller) replace(ctx context.Context, t *v1alpha1.TriggerToken, h *held) error {
-	before := h.DeepCopy()
-	value := triggertoken.Generate()
-	if h.platform {
-		h.Data = map[string][]byte{h.key: []byte(value)}
-	} else {
-		credential.Generate(h.Secret, h.key, t.UID, value)
-	}
 	h.generated = true
-	if rotate := t.Annotations[v1alpha1.AnnotationRotate]; rotate != "" {
-		metav1.SetMetaDataAnnotation(&h.ObjectMeta, v1alpha1.AnnotationRotated, rotate)
+	if !h.platform {
+		return credential.Replace(ctx, c.frame.Client, t, h.Secret, h.key, triggertoken.Generate())
 	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	told := audit.Because(ctx, audit.Event{Action: "generate", Reason: "a value under the key " + h.key})
-	if err := c.frame.Client.Patch(told, h.Secret, patch); err != nil {
-		return fmt.Errorf("writing Secret %s: %w", h.Name, err)
-	}
-	return nil
+	before := h.DeepCopy()
+	h.Data = map[string][]byte{h.key: []byte(triggertoken.Generate())}
+	return credential.Write(ctx, c.frame.Client, t, before, h.Secret, h.key)
 }
 
 // accept returns an error if a value that a user may have chosen is not accepted.
 func (c *Controller) accept(ctx context.Context, t *v1alpha1.TriggerToken, h *held) error {
-	const remedy = "set another value, or remove the key to get a generated one"
-	if err := triggertoken.Check(h.Data[h.key]); err != nil {
-		return frame.Stalled(v1alpha1.ReasonInvalid, "key %s of Secret %s holds a value %w: %s", h.key, h.Name, err, remedy)
+	if err := credential.CheckValue(h.Data[h.key]); err != nil {
+		return frame.Stalled(v1alpha1.ReasonInvalid, "key %s of Secret %s holds a value %w: %s", h.key, h.Name, err, credential.Remedy)
 	}
 	digest := credential.Digest(h.value())
 	if t.Status.Digest == digest {
-		return nil // another token with the same value does not take it away
+		return nil // another token with the same value does not remove it
 	}
 	holders, err := triggertoken.OfDigest(ctx, c.frame.Catalog, digest)
 	if err != nil {
@@ -224,9 +208,9 @@ func (c *Controller) accept(ctx context.Context, t *v1alpha1.TriggerToken, h *he
 		switch {
 		case other.UID == t.UID: // a server has just written the digest of the value that it generated
 		case other.Namespace == t.Namespace:
-			return frame.Stalled(v1alpha1.ReasonAlreadyExists, "key %s of Secret %s holds the value of the TriggerToken %s: %s", h.key, h.Name, other.Name, remedy)
+			return frame.Stalled(v1alpha1.ReasonAlreadyExists, "key %s of Secret %s holds the value of the TriggerToken %s: %s", h.key, h.Name, other.Name, credential.Remedy)
 		default: // the message does not name the other token
-			return frame.Stalled(v1alpha1.ReasonAlreadyExists, "key %s of Secret %s holds the value of a token of another project: %s", h.key, h.Name, remedy)
+			return frame.Stalled(v1alpha1.ReasonAlreadyExists, "key %s of Secret %s holds the value of a token of another project: %s", h.key, h.Name, credential.Remedy)
 		}
 	}
 	return nil

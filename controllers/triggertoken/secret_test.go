@@ -20,7 +20,7 @@ import (
 // chosen is a value that a user has chosen.
 const chosen = "a-value-that-is-long-enough"
 
-// offered are the labels of a Secret that a token may use.
+// offered are the labels of a Secret that a token can use.
 var offered = map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfTriggerToken}
 
 // secret returns a Secret of the team with one key, for use by a token.
@@ -66,7 +66,7 @@ var _ = Describe("The value of a trigger token", func() {
 	var t *v1alpha1.TriggerToken
 	BeforeEach(func() { t = forge.TriggerToken("deploy").Of(website).Build() })
 
-	It("is generated into a Secret of the platform, and only the digest is shown", func() {
+	It("is generated into a Secret of the platform, and only its digest is shown", func() {
 		f.Create(t)
 		f.ExpectReady(t)
 		s := secretOf(t)
@@ -83,7 +83,7 @@ var _ = Describe("The value of a trigger token", func() {
 		Expect(valueOf(other)).NotTo(Equal(valueOf(t)))
 	})
 
-	It("is good for its own project only", func() {
+	It("is accepted only for its own project", func() {
 		other := forge.Project("other").In(acme).Build()
 		f.Create(other, t)
 		f.ExpectReady(t)
@@ -94,7 +94,7 @@ var _ = Describe("The value of a trigger token", func() {
 		Expect(find(other, value)).Error().To(MatchError(catalog.ErrNotFound))
 	})
 
-	It("is put into an empty Secret that is labelled for it", func() {
+	It("is put into an empty Secret that is labeled for it", func() {
 		f.Run()
 		t = forge.TriggerToken("deploy").Of(website).Secret("ci", "TRIGGER").Build()
 		f.Create(t)
@@ -110,7 +110,7 @@ var _ = Describe("The value of a trigger token", func() {
 		f.ExpectRestartWritesNothing()
 	})
 
-	It("goes with the token", func() {
+	It("is deleted together with the token", func() {
 		f.Run()
 		f.Create(t)
 		f.ExpectReady(t)
@@ -119,7 +119,7 @@ var _ = Describe("The value of a trigger token", func() {
 		f.ExpectGone(t, s)
 	})
 
-	It("is another one for an object of the same name that comes later", func() {
+	It("differs for a later object of the same name", func() {
 		f.Run()
 		f.Create(t)
 		f.ExpectReady(t)
@@ -153,7 +153,7 @@ var _ = Describe("The value of a trigger token", func() {
 		Expect(valueOf(t)).NotTo(Equal("glptt-of-an-earlier-version"))
 		Expect(secretOf(t).UID).To(Equal(former.UID))
 
-		By("taking over what it did for a client of the REST API")
+		By("taking over the value that it generated for a client of the REST API")
 		kept := valueOf(t)
 		before = t.DeepCopy()
 		t.Status.IssuedTo = "somebody"
@@ -164,7 +164,7 @@ var _ = Describe("The value of a trigger token", func() {
 		Expect(valueOf(t)).To(Equal(kept))
 	})
 
-	DescribeTable("is not replaced as long as the Secret is there that an earlier version made, and cannot be used",
+	DescribeTable("is not replaced while an unusable Secret of an earlier version exists",
 		func(issuedTo string, change func(former *corev1.Secret)) {
 			f.Create(t)
 			f.ExpectReady(t)
@@ -187,11 +187,11 @@ var _ = Describe("The value of a trigger token", func() {
 			Expect(valueOf(t)).To(Equal("glptt-of-an-earlier-version"))
 		},
 		Entry("because it lost its label", "", func(s *corev1.Secret) { s.Labels = nil }),
-		Entry("because it is labelled for something else", "", func(s *corev1.Secret) { s.Labels = map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfImport} }),
-		Entry("and its value belongs to the platform by now", "somebody", func(s *corev1.Secret) { s.Labels = nil }),
+		Entry("because it is labeled for something else", "", func(s *corev1.Secret) { s.Labels = map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfImport} }),
+		Entry("and its value now belongs to the platform", "somebody", func(s *corev1.Secret) { s.Labels = nil }),
 	)
 
-	It("is another one when the Secret that an earlier version made is surely gone, or is somebody else's", func() {
+	It("is generated again when the Secret of an earlier version is gone, or belongs to somebody else", func() {
 		f.Create(t)
 		f.ExpectReady(t)
 		f.Delete(secretOf(t))
@@ -208,7 +208,7 @@ var _ = Describe("The value of a trigger token", func() {
 		Expect(theirs.Data).To(HaveKeyWithValue("token", []byte(chosen)))
 	})
 
-	It("is replaced when its Secret or the key in it goes, while the controllers run", func() {
+	It("is replaced when its Secret or its key is deleted while the controllers run", func() {
 		f.Run()
 		f.Create(t)
 		f.ExpectReady(t)
@@ -230,7 +230,7 @@ var _ = Describe("The value of a trigger token", func() {
 		f.ExpectRestartWritesNothing()
 	})
 
-	Describe("that an annotation asks to replace", func() {
+	Describe("with an annotation that asks to replace it", func() {
 		rotate := func(text string) {
 			GinkgoHelper()
 			f.Change(t, func() { metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1alpha1.AnnotationRotate, text) })
@@ -259,7 +259,7 @@ var _ = Describe("The value of a trigger token", func() {
 			expectNoValue(t, valueOf(t))
 		})
 
-		It("is replaced once, though the status was lost on the way", func() {
+		It("is replaced once, even if the status was lost on the way", func() {
 			f.Create(t)
 			f.ExpectReady(t)
 			rotate("now")
@@ -274,7 +274,7 @@ var _ = Describe("The value of a trigger token", func() {
 			Expect(t.Status.Rotated).To(Equal("now"))
 		})
 
-		It("is what it was from the beginning where the first value was made with the annotation", func() {
+		It("is not replaced if it was generated while the annotation was set", func() {
 			t = forge.TriggerToken("deploy").Of(website).Rotate("first").Build()
 			f.Create(t)
 			f.ExpectReady(t)
@@ -282,7 +282,7 @@ var _ = Describe("The value of a trigger token", func() {
 			Expect(secretOf(t).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRotated, "first"))
 		})
 
-		It("is left alone where others have made it, and the token says so", func() {
+		It("is not replaced if somebody else has created it, and the token says so", func() {
 			f.Run()
 			f.Create(secret("ci", "token", chosen))
 			t = forge.TriggerToken("deploy").Of(website).Secret("ci", "token").Build()
@@ -300,7 +300,7 @@ var _ = Describe("The value of a trigger token", func() {
 			expectAnother(t, second)
 		})
 
-		It("is left alone for a text that is too long to remember", func() {
+		It("is not replaced for a text that is too long to remember", func() {
 			f.Create(t)
 			f.ExpectReady(t)
 			rotate(strings.Repeat("a", 254))
@@ -309,11 +309,11 @@ var _ = Describe("The value of a trigger token", func() {
 	})
 })
 
-var _ = Describe("A Secret that is there before a trigger token", func() {
+var _ = Describe("A Secret that is older than its trigger token", func() {
 	var t *v1alpha1.TriggerToken
 	BeforeEach(func() { t = forge.TriggerToken("deploy").Of(website).Secret("ci", "token").Build() })
 
-	DescribeTable("is not used, nor its digest told, unless it is labelled for trigger tokens",
+	DescribeTable("is not used, and its digest is not shown, unless it is labeled for trigger tokens",
 		func(labels map[string]string) {
 			s := secret("ci", "token", chosen)
 			s.Labels = labels
@@ -323,11 +323,11 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 			Expect(find(website, chosen)).Error().To(MatchError(catalog.ErrNotFound))
 			Expect(secretOf(t).Labels).To(Equal(labels), "nobody but who may write it says what it is for")
 		},
-		Entry("at all", nil),
-		Entry("but for a mirror", map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfRemoteMirror}),
+		Entry("with no label", nil),
+		Entry("with the label for a mirror", map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfRemoteMirror}),
 	)
 
-	It("is adopted where it is labelled, and stays what it is", func() {
+	It("is adopted if it is labeled, and is not changed", func() {
 		s := secret("ci", "token", chosen)
 		s.Annotations = map[string]string{"note": "mine"}
 		f.Create(s, t)
@@ -339,7 +339,7 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 		f.Refresh(s)
 	})
 
-	It("is followed, and let go with its label, while the controllers run", func() {
+	It("is followed, and released when it loses its label, while the controllers run", func() {
 		f.Run()
 		s := secret("ci", "token", chosen)
 		f.Create(s, t)
@@ -355,7 +355,7 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 		f.ExpectRestartWritesNothing()
 	})
 
-	DescribeTable("is not adopted as long as its value is no good",
+	DescribeTable("is not adopted as long as its value is not acceptable",
 		func(change func(s *corev1.Secret), words ...string) {
 			s := secret("ci", "token", chosen)
 			change(s)
@@ -380,7 +380,7 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 		}, "Secret ci has the type kubernetes.io/basic-auth"),
 	)
 
-	It("is adopted when its value becomes good, and let go when it ceases to be, while the controllers run", func() {
+	It("is adopted when its value becomes valid, and released when it becomes invalid, while the controllers run", func() {
 		f.Run()
 		s := secret("ci", "token", "short")
 		f.Create(s, t)
@@ -392,7 +392,7 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 		Expect(find(website, chosen)).Error().To(MatchError(catalog.ErrNotFound))
 	})
 
-	It("is not adopted with the value of another project's token, be that younger, until it is free", func() {
+	It("is not adopted with the value of another project's token, even a younger one, until that is free", func() {
 		f.Run()
 		bolt := forge.Group("bolt").In(f.NewNamespace()).Build()
 		app := forge.Project("app").In(bolt).Build()
@@ -422,7 +422,7 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 		Eventually(find).WithArguments(website, value).Should(HaveField("UID", t.UID))
 	})
 
-	It("is not adopted by two tokens, and passes on when the older one goes", func() {
+	It("is not adopted by two tokens, and passes on when the older one is deleted", func() {
 		f.Run()
 		other := forge.TriggerToken("other").Of(website).Secret("ci", "token").Build()
 		f.Create(secret("ci", "token", chosen))
@@ -436,7 +436,7 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 		Expect(find(website, chosen)).To(HaveField("UID", younger.UID))
 	})
 
-	It("is not adopted when an earlier version made it for another token", func() {
+	It("is not adopted if an earlier version created it for another token", func() {
 		first := forge.TriggerToken("first").Of(website).Build()
 		f.Create(first)
 		s := secret("ci", "token", chosen)
@@ -447,7 +447,7 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 		f.ExpectWaiting(t, v1alpha1.ReasonAlreadyExists, "Secret ci was created for the TriggerToken first")
 	})
 
-	It("loses the value that was generated for a token that is deleted, and keeps what others have put there", func() {
+	It("loses the value that was generated for a deleted token, and keeps the values of others", func() {
 		f.Run()
 		s := secret("ci", "own", chosen)
 		other := forge.TriggerToken("other").Of(website).Secret("ci", "other").Build()
@@ -478,7 +478,7 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 		f.ExpectRestartWritesNothing()
 	})
 
-	It("keeps the value that somebody has put there for a token that is deleted", func() {
+	It("keeps a value from somebody else when its token is deleted", func() {
 		f.Run()
 		s := secret("ci", "token", chosen)
 		f.Create(s, t)
@@ -489,7 +489,7 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 		Expect(s.Data).To(Equal(map[string][]byte{"token": []byte(chosen)}))
 	})
 
-	It("has no effect where no token names it, whatever its label", func() {
+	It("has no effect if no token names it, whatever its label", func() {
 		f.Run()
 		f.Create(secret("stray", "token", chosen), secret("ci", "token", ""), t)
 		f.ExpectReady(t)

@@ -13,7 +13,7 @@ import (
 var (
 	cluster *forge.Cluster
 	f       *forge.Forge
-	// acme and website are a team's group and project. Their declarations suffice for a trigger token.
+	// acme and website are a group and a project of a team. A trigger token needs only their declarations.
 	acme    *v1alpha1.Group
 	website *v1alpha1.Project
 )

@@ -26,13 +26,13 @@ var _ = Describe("A user", func() {
 		Expect(f.Events()).To(BeEmpty(), "that all goes well is no news")
 	})
 
-	It("is ready when blocked: it is in force that he is", func() {
+	It("is ready even if they are blocked", func() {
 		eve := forge.User("eve").Blocked().Build()
 		f.Create(eve)
 		f.ExpectReady(eve)
 	})
 
-	It("goes at once when deleted", func() {
+	It("is gone at once when deleted", func() {
 		ada := forge.User("ada").Build()
 		f.Create(ada)
 		f.ExpectReady(ada)
@@ -97,12 +97,12 @@ var _ = Describe("A user", func() {
 			}).Should(Succeed())
 		})
 
-		It("is left alone by a restart", func() {
+		It("is not changed by a restart", func() {
 			f.ExpectRestartWritesNothing()
 		})
 	})
 
-	It("says what is wrong with the counter of ids, and goes on when it is put right", func() {
+	It("says what is wrong with the counter of ids, and continues when the counter is corrected", func() {
 		counters := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: forge.PlatformNamespace, Name: ids.ConfigMap}}
 		counters.Data = map[string]string{"User": "many"}
 		f.Create(counters)
@@ -132,8 +132,8 @@ var _ = Describe("A user", func() {
 		Entry("with no @ in the address", func(s *v1alpha1.UserSpec) { s.Email = "ada.example.org" }, "spec.email"),
 		Entry("with a space in the address", func(s *v1alpha1.UserSpec) { s.Email = "a da@example.org" }, "spec.email"),
 		Entry("with an address that is too long", func(s *v1alpha1.UserSpec) { s.Email = strings.Repeat("a", 250) + "@b.cd" }, "spec.email"),
-		Entry("of an unknown type", func(s *v1alpha1.UserSpec) { s.Type = "Cat" }, "spec.type"),
-		Entry("in an unknown state", func(s *v1alpha1.UserSpec) { s.State = "Asleep" }, "spec.state"),
+		Entry("with an unknown type", func(s *v1alpha1.UserSpec) { s.Type = "Cat" }, "spec.type"),
+		Entry("with an unknown state", func(s *v1alpha1.UserSpec) { s.State = "Asleep" }, "spec.state"),
 		Entry("with no Kubernetes name", func(s *v1alpha1.UserSpec) { s.Kubernetes = &v1alpha1.KubernetesIdentity{} }, "spec.kubernetes.username"),
 	)
 })

@@ -48,16 +48,16 @@ func (b build) run(ctx context.Context) error {
 	return nil
 }
 
-// stale lists the packages, without the programs themselves, that must still be compiled; nil if that is not known.
+// stale lists the packages, without the programs themselves, that must still be compiled. It returns nil if it does not know them.
 func (b build) stale(ctx context.Context) []string {
 	listed, err := b.command(ctx, "list", "-deps", `-f={{if and .Stale (ne .Name "main")}}{{.ImportPath}}{{end}}`).Output()
 	if err != nil {
-		return nil // go build meets the same error, and says it.
+		return nil // go build finds the same error, and reports it
 	}
 	return strings.Fields(string(listed))
 }
 
-// command is a command of go about the packages. Both kinds have the same flags, so that they agree on what is stale.
+// command returns a command of go about the packages. All commands have the same flags, so that they agree on which packages are stale.
 func (b build) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	args = append([]string{name}, args...)
 	args = append(append(args, "-ldflags="+b.ldflags), b.packages...)

@@ -21,7 +21,7 @@ func write(t *testing.T, mode os.FileMode, path ...string) {
 	g.Expect(os.WriteFile(file, []byte(file), mode)).To(Succeed())
 }
 
-// module is one of two programs.
+// module is a build of two programs.
 func module(t *testing.T) controlPlane {
 	t.Helper()
 	b := controlPlane{module: t.TempDir(), output: t.TempDir()}
@@ -32,11 +32,11 @@ func module(t *testing.T) controlPlane {
 	return b
 }
 
-func TestProgramsAreThePackagesOfTheModule(t *testing.T) {
+func TestPrograms_areThePackagesOfTheModule(t *testing.T) {
 	NewWithT(t).Expect(module(t).programs()).To(Equal([]string{"etcd", "kubectl"}))
 }
 
-func TestAProgramIsFreshUntilItOrItsSourcesChange(t *testing.T) {
+func TestFresh_changesWithTheProgramAndItsSources(t *testing.T) {
 	g := NewWithT(t)
 	b := module(t)
 	checksum, err := b.checksum()
@@ -58,7 +58,7 @@ func TestAProgramIsFreshUntilItOrItsSourcesChange(t *testing.T) {
 	g.Expect(b.fresh("etcd", checksum)).To(BeFalse(), "removed")
 }
 
-func TestAGivenDirectoryIsToHoldEtcdAndAPIServer(t *testing.T) {
+func TestMissingIn_requiresEtcdAndAPIServer(t *testing.T) {
 	g := NewWithT(t)
 	all := []string{"etcd", "kube-apiserver", "controllers", "kubectl"}
 	given := t.TempDir()
@@ -72,7 +72,7 @@ func TestAGivenDirectoryIsToHoldEtcdAndAPIServer(t *testing.T) {
 	g.Expect(missingIn(given, all)).To(Equal([]string{"controllers", "kubectl"}))
 }
 
-func TestProgressCountsWhatTheGoCommandReports(t *testing.T) {
+func TestProgress_countsCompiledPackages(t *testing.T) {
 	g := NewWithT(t)
 	p := newProgress("a build")
 	g.Expect(p.count("go: downloading example v1.0.0")).To(BeTrue())
@@ -89,7 +89,7 @@ func TestProgressCountsWhatTheGoCommandReports(t *testing.T) {
 	g.Expect(p.count("example/c")).To(BeTrue())
 	g.Expect(p.String()).To(Equal("linking"))
 }
-func TestProgressOfALongBuildIsTold(t *testing.T) {
+func TestProgress_isShownDuringALongBuild(t *testing.T) {
 	g := NewWithT(t)
 	p := newProgress("a build")
 	told := gbytes.NewBuffer()
@@ -111,7 +111,7 @@ func TestProgressOfALongBuildIsTold(t *testing.T) {
 	g.Eventually(followed).Should(BeClosed())
 }
 
-func TestABuildMakesProgramsOrSaysWhyNot(t *testing.T) {
+func TestBuild_makesProgramsOrExplainsTheFailure(t *testing.T) {
 	g := NewWithT(t)
 	module, output := t.TempDir(), t.TempDir()
 	source := func(file, text string) {

@@ -35,7 +35,7 @@ func (c controlPlane) programs() ([]string, error) {
 	return programs, nil
 }
 
-// provide builds what KUBEBUILDER_ASSETS does not give, and is missing or was built from other sources.
+// provide builds the programs that KUBEBUILDER_ASSETS does not provide, and that are missing or were built from other sources.
 func (c controlPlane) provide(ctx context.Context) error {
 	programs, err := c.needed()
 	if err != nil || len(programs) == 0 {
@@ -63,7 +63,7 @@ func (c controlPlane) provide(ctx context.Context) error {
 	return c.build(ctx, stale, checksum)
 }
 
-// lock keeps two builds from each other. The kernel gives the lock back when this process ends.
+// lock prevents two builds at the same time. The kernel releases the lock when this process ends.
 func (c controlPlane) lock() (unlock func(), err error) {
 	if err := os.MkdirAll(c.output, 0o755); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (c controlPlane) lock() (unlock func(), err error) {
 	return func() { _ = file.Close() }, nil
 }
 
-// checksum is over all that the programs are built from.
+// checksum returns a checksum of all sources of the programs.
 func (c controlPlane) checksum() (string, error) {
 	sources, err := filepath.Glob(filepath.Join(c.module, "*", "*.go"))
 	if err != nil {
@@ -101,7 +101,7 @@ func (c controlPlane) checksum() (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// stamp is the file that holds the checksum of what a program was built from.
+// stamp returns the file with the checksum of the sources that a program was built from.
 func (c controlPlane) stamp(program string) string {
 	return filepath.Join(c.output, "."+program+".sum")
 }
@@ -138,7 +138,7 @@ func (c controlPlane) build(ctx context.Context, programs []string, checksum str
 		return err
 	}
 	for _, program := range programs {
-		// A rename leaves a program that runs alone. The stamp comes last: it vouches for the program.
+		// A rename does not affect a program that is running. The stamp is written last, because it confirms that the program is complete.
 		if err := os.Rename(filepath.Join(fresh, program), filepath.Join(c.output, program)); err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ func (c controlPlane) needed() ([]string, error) {
 	return missing, nil
 }
 
-// missingIn returns which of the programs a directory lacks. Without etcd or kube-apiserver it is taken for a mistake.
+// missingIn returns which of the programs are missing in a directory. A directory without etcd or kube-apiserver is an error.
 func missingIn(directory string, programs []string) ([]string, error) {
 	var missing []string
 	for _, program := range programs {
@@ -45,7 +45,7 @@ func missingIn(directory string, programs []string) ([]string, error) {
 	return missing, nil
 }
 
-// same says whether two paths lead to the same directory.
+// same reports whether two paths lead to the same directory.
 func same(a, b string) bool {
 	infoA, errA := os.Stat(a)
 	infoB, errB := os.Stat(b)

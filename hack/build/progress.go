@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// progressInterval is the time between two lines of progress: plain lines, which a log file keeps as a terminal shows them.
+// progressInterval is the time between two lines of progress. They are plain lines, which are the same in a log file and on a terminal.
 const progressInterval = 5 * time.Second
 
-// progress tells from the messages of go build how far it is.
+// progress follows the progress of go build by its messages.
 type progress struct {
 	name     string
 	output   io.Writer
@@ -94,7 +94,7 @@ func (p *progress) count(line string) bool {
 	return true
 }
 
-// expect takes the packages that were yet to be compiled a moment ago. Some of them are compiled by now.
+// expect sets the packages that had yet to be compiled a moment ago. Some of them are compiled by now.
 func (p *progress) expect(packages []string) {
 	p.expected = map[string]bool{}
 	for _, path := range packages {
@@ -105,7 +105,7 @@ func (p *progress) expect(packages []string) {
 	}
 }
 
-// String is how far it is.
+// String returns the progress.
 func (p *progress) String() string {
 	switch {
 	case len(p.compiled) == 0:

@@ -1,5 +1,5 @@
-// Command kinds writes what follows from the definitions of the kinds, which controller-gen has made, into the files of config that list
-// kinds, and into PROJECT.
+// Command kinds writes everything that follows from the definitions of the kinds, which controller-gen generates, to the files of config that list
+// kinds, and to PROJECT.
 package main
 
 import (
@@ -22,22 +22,27 @@ func main() {
 	}
 }
 
-// kind is one kind as the lists need it.
+// kind is a kind in the form that the templates need.
 type kind struct {
 	Name, Plural string
 	Namespaced   bool
 	// Identified kinds have an id in the REST API.
 	Identified bool
-	// Fixed kinds have an id, or a reference to what they are declared for, which only those change who may pin.
+	// Fixed kinds have an id, or a reference to their target, which only users with the verb pin can change.
 	Fixed bool
-	// Served kinds are read by servers, and not by managers alone.
+	// Served kinds are read by servers, not only by managers.
 	Served bool
+	// Delegated kinds are namespaced, and for the tenants of the namespace.
+	Delegated bool
 }
 
 // unserved is a kind that servers have no right to read.
 const unserved = "RetainedRepository"
 
-// lists are what the templates are given.
+// undelegated is a namespaced kind that only cluster administrators can use: it says on which volume a repository is.
+const undelegated = "StorageMove"
+
+// lists are the input of the templates.
 type lists struct {
 	Kinds       []kind
 	Definitions []string
@@ -66,7 +71,7 @@ func run(root string) error {
 		if err := template.Must(template.New(name).Parse(text)).Execute(&out, all); err != nil {
 			return fmt.Errorf("making %s: %w", name, err)
 		}
-		if err := os.WriteFile(filepath.Join(root, name), out.Bytes(), 0o644); err != nil { //nolint:gosec // as any file of a checkout
+		if err := os.WriteFile(filepath.Join(root, name), out.Bytes(), 0o644); err != nil { //nolint:gosec // like all files of a checkout
 			return err
 		}
 	}
@@ -85,16 +90,18 @@ func read(file string) (kind, error) {
 	spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
 	_, identified := spec["id"]
 	_, targeted := spec["projectRef"]
+	namespaced := crd.Spec.Scope == apiextensionsv1.NamespaceScoped
 	return kind{
-		Name: crd.Spec.Names.Kind, Plural: crd.Spec.Names.Plural, Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+		Name: crd.Spec.Names.Kind, Plural: crd.Spec.Names.Plural, Namespaced: namespaced,
 		Identified: identified, Fixed: identified || targeted, Served: crd.Spec.Names.Kind != unserved,
+		Delegated: namespaced && crd.Spec.Names.Kind != undelegated,
 	}, nil
 }
 
-// apart is a sample that is not applied with the others: only the administrator of a cluster knows the path of a volume.
-const apart = "repositorystorage.yaml"
+// apart are samples that are not applied with the others, because only the administrator of a cluster knows the volumes.
+var apart = []string{"repositorystorage.yaml", "storagemove.yaml"}
 
-// samples lists the samples that are applied together: the namespace that they are in comes first.
+// samples lists the samples that are applied together, beginning with the namespace of the others.
 func samples(directory string) ([]string, error) {
 	entries, err := os.ReadDir(directory)
 	if err != nil {
@@ -103,14 +110,14 @@ func samples(directory string) ([]string, error) {
 	const first = "namespace.yaml"
 	all := []string{first}
 	for _, e := range entries {
-		if name := e.Name(); strings.HasSuffix(name, ".yaml") && !slices.Contains([]string{first, apart, "kustomization.yaml"}, name) {
+		if name := e.Name(); strings.HasSuffix(name, ".yaml") && !slices.Contains(append([]string{first, "kustomization.yaml"}, apart...), name) {
 			all = append(all, name)
 		}
 	}
 	return all, nil
 }
 
-// resources are the plurals of those kinds that are chosen.
+// resources returns the plurals of the chosen kinds.
 func (l lists) resources(chosen func(kind) bool) string {
 	var plurals []string
 	for _, k := range l.Kinds {
@@ -121,16 +128,16 @@ func (l lists) resources(chosen func(kind) bool) string {
 	return strings.Join(plurals, ";")
 }
 
-// All are the resources of all kinds.
+// All returns the resources of all kinds.
 func (l lists) All() string { return l.resources(func(kind) bool { return true }) }
 
-// Served are the resources that servers read.
+// Served returns the resources that servers read.
 func (l lists) Served() string { return l.resources(func(k kind) bool { return k.Served }) }
 
-// Identified are the resources that have ids.
+// Identified returns the resources that have ids.
 func (l lists) Identified() string { return l.resources(func(k kind) bool { return k.Identified }) }
 
-// files are the templates of the files that are written, by their paths.
+// files are the templates of the written files, by the paths of the files.
 var files = map[string]string{
 	"internal/catalog/rights.go": `// Code generated by "make manifests". DO NOT EDIT.
 
@@ -160,7 +167,8 @@ resources:
 {{- end}}
 `,
 	"config/samples/kustomization.yaml": `# Generated by "make manifests": a small team, that is an administrator, a maintainer and a developer, who share one project. A
-# RepositoryStorage is not among them, since only the cluster's administrator knows its path: see repositorystorage.yaml.
+# RepositoryStorage and a StorageMove are not among them, since only the cluster's administrator knows the volumes: see repositorystorage.yaml
+# and storagemove.yaml.
 apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources:
@@ -168,11 +176,11 @@ resources:
 - {{.}}
 {{- end}}
 `,
-	"config/rbac/tenant_roles.yaml": `{{define "namespaced"}}{{range .}}{{if .Namespaced}}
+	"config/rbac/tenant_roles.yaml": `{{define "delegated"}}{{range .}}{{if .Delegated}}
   - {{.Plural}}
 {{- end}}{{end}}{{end -}}
 # Generated by "make manifests": what the common roles of a namespace (view, edit, admin) allow with Forgeplane's kinds. The status is for
-# the controllers alone, and the cluster-scoped kinds are for cluster administrators: neither belongs into a tenant's role.
+# the controllers alone, and the cluster-scoped kinds and StorageMove are for cluster administrators: neither belongs into a tenant's role.
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:
@@ -183,7 +191,7 @@ rules:
 - apiGroups:
   - forgeplane.dev
   resources:
-{{- template "namespaced" .Kinds}}
+{{- template "delegated" .Kinds}}
   verbs:
   - get
   - list
@@ -200,7 +208,7 @@ rules:
 - apiGroups:
   - forgeplane.dev
   resources:
-{{- template "namespaced" .Kinds}}
+{{- template "delegated" .Kinds}}
   verbs:
   - create
   - update

@@ -5,46 +5,25 @@ import (
 	"strings"
 )
 
-// area is a kind of text. Its rules are the same everywhere; areas differ in whether a finding is an error.
+// area is a kind of text. Its rules are the same everywhere.
 type area string
 
 // The areas of the project.
 const (
-	docs          area = "docs"
-	descriptions  area = "descriptions"
-	configuration area = "configuration"
-	messages      area = "messages"
-	comments      area = "comments"
-	testNames     area = "test names"
+	docs          area = "docs"          // Markdown
+	descriptions  area = "descriptions"  // comments and validation messages in api: "kubectl explain", the definitions, OpenAPI
+	configuration area = "configuration" // comments, messages and descriptions in config and charts
+	messages      area = "messages"      // strings in Go code that is not a test
+	comments      area = "comments"      // Go code, scripts and makefiles
+	testNames     area = "test names"    // names of Go tests, and the sentences of Ginkgo specs
 )
 
-// areas lists the areas. "make lint" fails if it finds a phrase in an enforced one; the others are only counted. Enforce an area as soon as it
-// is clean.
-var areas = []struct {
-	name     area
-	enforced bool
-}{
-	{docs, true},          // Markdown
-	{descriptions, true},  // comments and validation messages in api: "kubectl explain", the definitions, OpenAPI
-	{configuration, true}, // comments, messages and descriptions in config and charts
-	{messages, true},      // strings in Go code that is not a test
-	{comments, false},     // Go code, scripts and makefiles
-	{testNames, false},    // names of Go tests, and the sentences of Ginkgo specs
-}
-
-func enforced(a area) bool {
-	for _, known := range areas {
-		if known.name == a {
-			return known.enforced
-		}
-	}
-	return false
-}
+var areas = []area{docs, descriptions, configuration, messages, comments, testNames}
 
 // readFunc reads the passages of a file.
 type readFunc func(file string, text []byte) ([]*passage, error)
 
-// skipped are files whose text is not ours to change, is generated, or quotes the phrases that the rules forbid.
+// skipped reports whether the text of a file is not ours to change, is generated, or quotes the phrases that the rules forbid.
 func skipped(file string) bool {
 	return strings.Contains(file, "testdata/") ||
 		strings.HasPrefix(file, "charts/forgeplane/files/") ||

@@ -19,7 +19,7 @@ type finding struct {
 type matcher struct {
 	rule
 	pattern, unless *regexp.Regexp
-	// hint is part of every match; looking for it first saves most of the time.
+	// hint is part of every match. Searching for it first saves most of the time.
 	hint string
 }
 
@@ -59,6 +59,9 @@ func hint(pattern string) string {
 // check applies every rule to a passage. Where two rules match the same words, the first one counts.
 func check(p *passage) []finding {
 	var found []finding
+	if f, ok := checkName(p); !ok {
+		found = append(found, f)
+	}
 	for _, s := range p.sentences() {
 		text := lower(s.text)
 		var taken [][]int
@@ -79,6 +82,20 @@ func check(p *passage) []finding {
 		}
 	}
 	return found
+}
+
+// subjectWords is the largest number of words in the name of a test that has no condition, such as TestParseURL.
+const subjectWords = 3
+
+// checkName checks that the name of a test separates its subject from its condition. It reports whether it does.
+func checkName(p *passage) (finding, bool) {
+	if p.test == "" || strings.Contains(p.test, "_") || strings.Count(p.text, " ") < subjectWords {
+		return finding{}, true
+	}
+	return finding{
+		area: p.area, line: p.line(0), phrase: p.test,
+		instead: "write TestSubject_condition, such as TestTree_agreesWithGit",
+	}, false
 }
 
 // overlaps reports whether a span has text in common with one of the others.

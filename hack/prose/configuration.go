@@ -8,7 +8,7 @@ import (
 var (
 	// hash matches a comment of YAML, a shell or make.
 	hash = regexp.MustCompile(`(?:^|\s)#+(?:\s+|$)(.*)$`)
-	// described matches a key whose value is for people, and the value where it is on the same line.
+	// described matches a key whose value is a text for people, and the value if it is on the same line.
 	described = regexp.MustCompile(`^(\s*(?:- )?)"?(?:message|messageExpression|description|note)"?:\s*(.*)$`)
 	// member matches a description of a JSON schema.
 	member = regexp.MustCompile(`"description"\s*:\s*"((?:[^"\\]|\\.)*)"`)

@@ -15,7 +15,7 @@ type source struct {
 	positions *token.FileSet
 	comments  area
 	test      bool
-	// inner are literals that are part of a longer text that is read already.
+	// inner are literals that are part of a longer text that was already read.
 	inner    map[ast.Expr]bool
 	passages []*passage
 }
@@ -187,7 +187,7 @@ func (s *source) function(name *ast.Ident) {
 	if m == nil {
 		return
 	}
-	p := &passage{area: testNames}
+	p := &passage{area: testNames, test: name.Name}
 	p.add(s.line(name.Pos()), words(m[1]))
 	s.passages = append(s.passages, p)
 }

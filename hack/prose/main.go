@@ -1,5 +1,5 @@
 // Command prose checks the English of the project: docs, descriptions of the API, comments, messages and test names. It reports phrases that
-// are hard to read, and says what to write instead. The rules are in rules.go; areas.go lists the areas in which a phrase is an error.
+// are hard to read, and says what to write instead. The rules are in rules.go.
 package main
 
 import (
@@ -18,14 +18,13 @@ import (
 
 func main() {
 	count := flag.Bool("count", false, "print the number of findings in each area, and do not fail")
-	all := flag.Bool("all", false, "report findings in every area, including those that are not enforced")
 	flag.Usage = func() {
 		_, _ = fmt.Fprintf(flag.CommandLine.Output(), "Usage: go run ./hack/prose [flags] [path...]\n\n"+
 			"Checks the English of the files of the checkout, or of those below the given paths.\n\n")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	failed, err := run(os.Stdout, ".", flag.Args(), *count, *all)
+	failed, err := run(os.Stdout, ".", flag.Args(), *count)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "prose:", err)
 		os.Exit(2)
@@ -35,8 +34,8 @@ func main() {
 	}
 }
 
-// run checks the files of a checkout and prints its findings. It reports whether there is one in an enforced area.
-func run(w io.Writer, root string, below []string, count, all bool) (failed bool, err error) {
+// run checks the files of a checkout and prints its findings, or with count only their numbers. It reports whether "make lint" must fail.
+func run(w io.Writer, root string, below []string, count bool) (failed bool, err error) {
 	files, err := tracked(root, below)
 	if err != nil {
 		return false, err
@@ -49,17 +48,14 @@ func run(w io.Writer, root string, below []string, count, all bool) (failed bool
 		printCounts(w, result)
 		return false, nil
 	}
-	reported := 0
 	for _, f := range result.findings {
-		if all || enforced(f.area) {
-			fmt.Fprintf(w, "%s:%d: %q: %s\n", f.file, f.line, f.phrase, f.instead)
-			reported++
-		}
+		fmt.Fprintf(w, "%s:%d: %q: %s\n", f.file, f.line, f.phrase, f.instead)
 	}
-	if reported > 0 {
-		fmt.Fprintf(w, "prose: %d phrases to rewrite; the rules are in hack/prose/rules.go\n", reported)
+	found := len(result.findings)
+	if found > 0 {
+		fmt.Fprintf(w, "prose: %d phrases to rewrite; the rules are in hack/prose/rules.go\n", found)
 	}
-	return reported > 0, nil
+	return found > 0, nil
 }
 
 // tracked returns the files of a checkout that Git tracks or would track, relative to its root.
@@ -151,15 +147,11 @@ func printCounts(w io.Writer, o outcome) {
 	for _, a := range areas {
 		phrases, lines := 0, map[string]bool{}
 		for _, f := range o.findings {
-			if f.area == a.name {
+			if f.area == a {
 				phrases++
 				lines[fmt.Sprintf("%s:%d", f.file, f.line)] = true
 			}
 		}
-		note := ""
-		if a.enforced {
-			note = "  enforced"
-		}
-		fmt.Fprintf(w, "%-14s %8d %8d %8d%s\n", a.name, phrases, len(lines), o.lines[a.name], note)
+		fmt.Fprintf(w, "%-14s %8d %8d %8d\n", a, phrases, len(lines), o.lines[a])
 	}
 }

@@ -11,11 +11,13 @@ type passage struct {
 	area area
 	// title is true for a heading, which need not be a sentence.
 	title bool
+	// test is the name of the test, if the passage is the name of a test.
+	test  string
 	text  string
 	marks []mark
 }
 
-// mark says on which line the text from an offset on is.
+// mark records the line of the text from an offset on.
 type mark struct{ offset, line int }
 
 // add appends text of a line. Any number of blanks counts as one.
@@ -48,7 +50,7 @@ func (p *passage) lines() int {
 	return n
 }
 
-// hide replaces each match by underscores, of which the rules know nothing. Offsets stay as they are.
+// hide replaces each match by underscores, which match no rule. Offsets stay the same.
 func (p *passage) hide(patterns ...*regexp.Regexp) {
 	for _, pattern := range patterns {
 		p.text = pattern.ReplaceAllStringFunc(p.text, func(s string) string { return strings.Repeat("_", len(s)) })

@@ -139,10 +139,26 @@ func TestGo_readsMarkersOfTheAPI(t *testing.T) {
 func TestGo_readsNamesOfTests(t *testing.T) {
 	NewWithT(t).Expect(found(t, "p_test.go", "package p\n\nfunc TestARawFileIsNoPage(t *testing.T) {\n"+
 		"\tt.Run(\"is none\", nil)\n\tIt(\"is to be one\")\n\tExpect(\"is none\")\n}\n\nfunc helperIsNone() {}\n")).To(ConsistOf(
+		finding{area: testNames, line: 3, phrase: "TestARawFileIsNoPage"},
 		finding{area: testNames, line: 3, phrase: "Is No Page"},
 		finding{area: testNames, line: 4, phrase: "is none"},
 		finding{area: testNames, line: 5, phrase: "is to be"},
 	))
+}
+
+func TestGo_readsSubjectAndConditionOfTests(t *testing.T) {
+	for name, right := range map[string]bool{
+		"TestParse":                true,
+		"TestParseRemoteURL":       true,
+		"TestURL_keepsItsUserName": true,
+		"TestURLKeepsItsUserName":  false,
+		"BenchmarkListOfAllRefs":   false,
+	} {
+		names := found(t, "p_test.go", "package p\n\nfunc "+name+"(t *testing.T) {}\n")
+		if len(names) == 0 != right {
+			t.Errorf("%s: %v", name, names)
+		}
+	}
 }
 
 func TestWords(t *testing.T) {
@@ -172,28 +188,25 @@ func TestReader_skipsFilesWithoutProse(t *testing.T) {
 	}
 }
 
-func TestRun_failsOnlyForEnforcedAreas(t *testing.T) {
+func TestRun_reportsOrCountsPhrases(t *testing.T) {
 	g := NewWithT(t)
 	root := t.TempDir()
 	g.Expect(exec.Command("git", "-C", root, "init", "--quiet").Run()).To(Succeed())
 	write := func(file, text string) {
 		g.Expect(os.WriteFile(filepath.Join(root, file), []byte(text), 0o600)).To(Succeed())
 	}
-	write("a_test.go", "package a\n\n// It is none.\nvar a int\n")
+	write("b.md", "It does not exist.\n")
 	var out bytes.Buffer
-	g.Expect(run(&out, root, nil, false, false)).To(BeFalse())
+	g.Expect(run(&out, root, nil, false)).To(BeFalse())
 	g.Expect(out.String()).To(BeEmpty())
-	g.Expect(run(&out, root, nil, false, true)).To(BeTrue())
-	g.Expect(out.String()).To(HavePrefix("a_test.go:3: \"is none\": "))
 
-	write("a.md", "It is none.\n")
-	out.Reset()
-	g.Expect(run(&out, root, nil, false, false)).To(BeTrue())
-	g.Expect(out.String()).To(HavePrefix("a.md:1: \"is none\": "))
-	g.Expect(run(&out, root, []string{"a_test.go"}, false, false)).To(BeFalse())
+	write("a.go", "package a\n\n// It is none.\nvar a int\n")
+	g.Expect(run(&out, root, nil, false)).To(BeTrue())
+	g.Expect(out.String()).To(HavePrefix("a.go:3: \"is none\": "))
+	g.Expect(run(&out, root, []string{"b.md"}, false)).To(BeFalse())
 
 	out.Reset()
-	g.Expect(run(&out, root, nil, true, false)).To(BeFalse())
-	g.Expect(out.String()).To(MatchRegexp(`docs +1 +1 +1  enforced`))
-	g.Expect(out.String()).To(MatchRegexp(`comments +1 +1 +1`))
+	g.Expect(run(&out, root, nil, true)).To(BeFalse())
+	g.Expect(out.String()).To(MatchRegexp(`comments +1 +1 +1\n`))
+	g.Expect(out.String()).To(MatchRegexp(`docs +0 +0 +1\n`))
 }

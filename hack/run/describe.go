@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// administrator and its Secret are of config/samples.
+	// administrator and its Secret are objects in config/samples.
 	administrator       = "root"
 	administratorSecret = "root-token"
 	// importedPath is the full path of the project that is imported from the checkout.
 	importedPath = "forgeplane/forgeplane"
 )
 
-// describe writes the file to source, and says where everything is and what to try.
+// describe writes the file to source, and prints the addresses and some commands to try.
 func (d *development) describe(ctx context.Context, _ context.CancelCauseFunc) error {
 	token, err := d.token(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (d *development) describe(ctx context.Context, _ context.CancelCauseFunc) e
 	return nil
 }
 
-// token is the administrator's, which the controller of AccessToken made.
+// token returns the token of the administrator, which the controller of AccessToken has generated.
 func (d *development) token(ctx context.Context) (string, error) {
 	var secret corev1.Secret
 	key := client.ObjectKey{Namespace: forgeplane.Namespace, Name: administratorSecret}
@@ -58,7 +58,7 @@ func (d *development) token(ctx context.Context) (string, error) {
 	return token, nil
 }
 
-// environment is the file to source.
+// environment returns the content of the file to source.
 func (d *development) environment(token string) string {
 	s := &d.settings
 	var text strings.Builder
@@ -68,7 +68,7 @@ func (d *development) environment(token string) string {
 		{"FORGEPLANE_TOKEN", token},
 		{"FORGEPLANE_REGISTRY", s.host()},
 		{"KUBECONFIG", d.controlPlane.Kubeconfig()},
-		// kubectl keeps for hours what kinds there are; here they may change with every start.
+		// kubectl caches the kinds of a cluster for hours, but here they can change with every start.
 		{"KUBECACHEDIR", s.kubectlCache()},
 	} {
 		fmt.Fprintf(&text, "export %s=%s\n", variable[0], quote(variable[1]))
@@ -77,7 +77,7 @@ func (d *development) environment(token string) string {
 	return text.String()
 }
 
-// quote makes a word of a POSIX shell, with quotes where it needs them.
+// quote returns a word of a POSIX shell, with quotes if necessary.
 func quote(text string) string {
 	if !strings.ContainsFunc(text, func(r rune) bool { return !strings.ContainsRune(plain, r) }) {
 		return text
@@ -85,7 +85,7 @@ func quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// plain are the characters that mean nothing to a shell.
+// plain are the characters without a special meaning in a shell.
 const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:"
 
 func (d *development) summary() string {

@@ -15,7 +15,7 @@ import (
 
 const pollInterval = 50 * time.Millisecond
 
-// development is what runs.
+// development is a development run.
 type development struct {
 	settings settings
 	reporter *reporter
@@ -28,8 +28,7 @@ type development struct {
 	unready int
 }
 
-// start starts everything, and returns when it is ready and described. It calls fail when a part of it ends by itself,
-// then or later.
+// start starts everything, and returns when it is ready and described. It calls fail when a part of it ends by itself, then or later.
 func (d *development) start(ctx context.Context, fail context.CancelCauseFunc) error {
 	for _, step := range []func(context.Context, context.CancelCauseFunc) error{
 		d.startControlPlane, d.startForgeplane, d.applySamples, d.describe,
@@ -41,7 +40,7 @@ func (d *development) start(ctx context.Context, fail context.CancelCauseFunc) e
 	return nil
 }
 
-// stop ends what was started, in reverse order.
+// stop stops everything that was started, in reverse order.
 func (d *development) stop() error {
 	var errs []error
 	if d.forgeplane != nil {
@@ -82,7 +81,7 @@ func watch(ctx context.Context, failed <-chan error, fail context.CancelCauseFun
 	}
 }
 
-// applyConfig applies what an installation has before Forgeplane runs in it.
+// applyConfig applies the objects that an installation needs before Forgeplane runs in it.
 func (d *development) applyConfig(ctx context.Context, administrator *rest.Config) error {
 	d.reporter.say("applying config/default")
 	var err error
@@ -131,7 +130,7 @@ func (d *development) startForgeplane(ctx context.Context, fail context.CancelCa
 	return nil
 }
 
-// pause lets the time between two polls pass, or returns why there is no use in another one.
+// pause waits between two polls. It returns an error if polling again is useless.
 func pause(ctx context.Context) error {
 	timer := time.NewTimer(pollInterval)
 	defer timer.Stop()

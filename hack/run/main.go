@@ -1,6 +1,5 @@
-// Command run is the development run behind "make run": a control plane, Forgeplane with everything in one process, the
-// samples, and a project imported from this checkout. It ends when it is interrupted or when any part of it ends; what
-// was stored is there again at the next start.
+// Command run is the development run of "make run": a control plane, Forgeplane with everything in one process, the samples, and a project that is
+// imported from this checkout. It ends when it is interrupted or when any part of it ends. The next start finds the stored data again.
 package main
 
 import (
@@ -27,7 +26,7 @@ func command() int {
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second interrupt is not waited for: it ends this process, and the kernel ends the others with it.
+	// A second interrupt ends this process at once, and the kernel kills the other processes.
 	context.AfterFunc(ctx, stop)
 	defer stop()
 	if err := run(ctx, s, r); err != nil {
@@ -37,7 +36,7 @@ func command() int {
 	return 0
 }
 
-// run starts everything, stays until the end, and stops everything.
+// run starts everything, waits until the end, and stops everything.
 func run(interrupted context.Context, s settings, r *reporter) (err error) {
 	unlock, err := lock(s.data)
 	if err != nil {

@@ -31,7 +31,7 @@ func (d *development) render(ctx context.Context, directory string) ([]byte, err
 	return manifests, nil
 }
 
-// decode reads manifests and puts namespaces first, which the others need.
+// decode reads manifests and sorts namespaces first, because other objects need them.
 func decode(manifests []byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096)
@@ -59,7 +59,7 @@ func order(object *unstructured.Unstructured) int {
 	return 1
 }
 
-// apply applies objects as "kubectl apply --server-side" does, under the same name, so that one can go on with it.
+// apply applies objects in the way of "kubectl apply --server-side" and with the same field manager, so that users can continue with kubectl.
 func (d *development) apply(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		err := d.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()),
@@ -71,7 +71,7 @@ func (d *development) apply(ctx context.Context, objects []*unstructured.Unstruc
 	return nil
 }
 
-// waitEstablished waits until kube-apiserver serves the kinds that are among the objects.
+// waitEstablished waits until kube-apiserver serves the kinds among the objects.
 func (d *development) waitEstablished(ctx context.Context, objects []*unstructured.Unstructured) error {
 	kinds := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
 		return o.GetKind() != "CustomResourceDefinition"
@@ -83,8 +83,8 @@ func (d *development) waitEstablished(ctx context.Context, objects []*unstructur
 	return nil
 }
 
-// waitFor polls objects until they have a condition, and returns what keeps those that do not. Objects that are gone
-// are not waited for.
+// waitFor polls objects until they have a condition, and returns the reasons of the objects that do not have it. It does not wait for objects that
+// are gone.
 func (d *development) waitFor(ctx context.Context, objects []*unstructured.Unstructured, condition string) ([]string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.settings.readyTimeout, fmt.Errorf("not %s within %s", condition, d.settings.readyTimeout))
 	defer cancel()
@@ -113,7 +113,7 @@ func (d *development) waitFor(ctx context.Context, objects []*unstructured.Unstr
 	}
 }
 
-// hasCondition says whether a condition is true and about the object as it is now, and if not, why.
+// hasCondition reports whether a condition is true and describes the current generation of the object, and why not.
 func hasCondition(object *unstructured.Unstructured, condition string) (has bool, why string) {
 	observed, found, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
 	if found && observed < object.GetGeneration() {
@@ -130,7 +130,7 @@ func hasCondition(object *unstructured.Unstructured, condition string) (has bool
 	return false, "it has no condition " + condition
 }
 
-// title is an object's kind, namespace and name.
+// title returns the kind, namespace and name of an object.
 func title(object *unstructured.Unstructured) string {
 	name := object.GetName()
 	if namespace := object.GetNamespace(); namespace != "" {

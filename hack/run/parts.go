@@ -13,8 +13,8 @@ import (
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 )
 
-// parts are the processes of Forgeplane: one that does everything, or the controllers and the server for themselves, as a cluster runs
-// them.
+// parts returns the processes of Forgeplane: one process for everything, or separate processes for the controllers and the server, like in a
+// cluster.
 func (d *development) parts(ctx context.Context) ([]forgeplane.Options, error) {
 	s := &d.settings
 	all := forgeplane.Options{
@@ -54,7 +54,7 @@ func (d *development) parts(ctx context.Context) ([]forgeplane.Options, error) {
 	return parts, nil
 }
 
-// known returns the flags that a part has. The other part may have the others.
+// known returns the flags that a part has. The other part can have the remaining flags.
 func known(ctx context.Context, program string, part forgeplane.Part, flags []string) ([]string, error) {
 	if len(flags) == 0 {
 		return nil, nil

@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// lock takes the data directory for this process. The kernel gives it back when the process ends, in whatever way.
+// lock locks the data directory for this process. The kernel releases the lock when the process ends, however it ends.
 func lock(data string) (unlock func(), err error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func holder(file *os.File) string {
 	return ""
 }
 
-// checkPorts names every port that is taken, and what to do about it.
+// checkPorts returns an error with every port that is taken, and what to do about it.
 func (s *settings) checkPorts(ctx context.Context) error {
 	var errs []error
 	for _, p := range s.ports() {
@@ -66,8 +66,7 @@ func (s *settings) checkPorts(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// checkPlace refuses data that was made for a checkout elsewhere: storages and imports hold absolute paths that cannot
-// be changed.
+// checkPlace refuses data that was created for another checkout, because storages and imports contain absolute paths that cannot be changed.
 func (s *settings) checkPlace() error {
 	path := filepath.Join(s.data, "checkout")
 	text, err := os.ReadFile(path)
@@ -83,7 +82,7 @@ func (s *settings) checkPlace() error {
 	return nil
 }
 
-// prepareData makes the directories, puts the logs of the last run aside and removes what describes a run that is over.
+// prepareData creates the directories, moves the logs of the last run aside and removes the files that describe a former run.
 func (s *settings) prepareData() error {
 	for _, directory := range []string{s.storage(), s.runtime(), s.controlPlane()} {
 		if err := os.MkdirAll(directory, 0o700); err != nil {
@@ -105,7 +104,7 @@ func remove(path string) error {
 	return nil
 }
 
-// sourced is the path of env as a shell's dot command takes it: without a slash it would search PATH.
+// sourced returns the path of env for the dot command of a shell, which would search PATH for a path without a slash.
 func (s *settings) sourced() string {
 	if path := s.shown(s.env()); strings.Contains(path, "/") {
 		return path
@@ -113,7 +112,7 @@ func (s *settings) sourced() string {
 	return s.env()
 }
 
-// Where things are in the data directory.
+// These are paths in the data directory.
 func (s *settings) controlPlane() string   { return filepath.Join(s.data, "control-plane") }
 func (s *settings) storage() string        { return filepath.Join(s.data, "storage", "default") }
 func (s *settings) runtime() string        { return filepath.Join(s.data, "run") }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// reporter tells what happens, and how long after the start.
+// reporter prints what happens, and the time since the start.
 type reporter struct {
 	output io.Writer
 	begun  time.Time

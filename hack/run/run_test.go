@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 )
 
-func TestSettingsComeFromFlagsThenVariablesThenDefaults(t *testing.T) {
+func TestSettings_preferFlagsToVariablesToDefaults(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("HTTP_PORT", "9001")
 	t.Setenv("KUBE_PORT", "9002")
@@ -39,7 +39,7 @@ echo "      --$1-only duration   for how long"
 echo "      --both               everywhere"
 `
 
-func TestEachPartGetsTheFlagsThatItHas(t *testing.T) {
+func TestParts_getOnlyFlagsThatTheyKnow(t *testing.T) {
 	g := NewWithT(t)
 	checkout := t.TempDir()
 	g.Expect(os.Mkdir(filepath.Join(checkout, "bin"), 0o700)).To(Succeed())
@@ -65,7 +65,7 @@ func TestEachPartGetsTheFlagsThatItHas(t *testing.T) {
 	g.Expect(err).To(MatchError("no part of forgeplane has the flag --only"))
 }
 
-func TestAPortThatIsNoneIsRefusedByItsVariable(t *testing.T) {
+func TestSettings_nameTheVariableOfAnInvalidPort(t *testing.T) {
 	for _, value := range []string{"http", "0", "-1", "65536"} {
 		t.Setenv("HTTP_PORT", value)
 		_, err := parseSettings(nil, io.Discard)
@@ -73,7 +73,7 @@ func TestAPortThatIsNoneIsRefusedByItsVariable(t *testing.T) {
 	}
 }
 
-func TestATakenPortIsNamedWithTheVariableThatChangesIt(t *testing.T) {
+func TestCheckPorts_namesTheVariableOfATakenPort(t *testing.T) {
 	g := NewWithT(t)
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -85,7 +85,7 @@ func TestATakenPortIsNamedWithTheVariableThatChangesIt(t *testing.T) {
 	g.Expect(err).NotTo(MatchError(ContainSubstring("HEALTH_PORT=")))
 }
 
-func TestTheSecondOfTwoRunsIsRefusedWithTheFirstOnesProcess(t *testing.T) {
+func TestLock_namesTheProcessThatHoldsIt(t *testing.T) {
 	g := NewWithT(t)
 	data := t.TempDir()
 	unlock, err := lock(data)
@@ -98,7 +98,7 @@ func TestTheSecondOfTwoRunsIsRefusedWithTheFirstOnesProcess(t *testing.T) {
 	unlock()
 }
 
-func TestDataOfACheckoutElsewhereIsRefused(t *testing.T) {
+func TestCheckPlace_refusesDataOfAnotherCheckout(t *testing.T) {
 	g := NewWithT(t)
 	data := t.TempDir()
 	here := settings{data: data, checkout: "/here"}
@@ -108,7 +108,7 @@ func TestDataOfACheckoutElsewhereIsRefused(t *testing.T) {
 	g.Expect(there.checkPlace()).To(MatchError(ContainSubstring("/here")))
 }
 
-func TestNamespacesAreAppliedFirst(t *testing.T) {
+func TestDecode_sortsNamespacesFirst(t *testing.T) {
 	g := NewWithT(t)
 	objects, err := decode([]byte("---\nkind: A\nmetadata: {name: a}\n---\n# nothing\n---\nkind: Namespace\nmetadata: {name: space}\n---\nkind: B\nmetadata: {name: b, namespace: space}\n"))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -121,7 +121,7 @@ func TestNamespacesAreAppliedFirst(t *testing.T) {
 	g.Expect(err).To(HaveOccurred())
 }
 
-func TestWhatOnlyThisMachineKnowsIsFilledInSafely(t *testing.T) {
+func TestRenderLocal_escapesPaths(t *testing.T) {
 	g := NewWithT(t)
 	d := development{settings: settings{checkout: "/it's a: checkout", data: "/it's a: checkout/.dev"}}
 	manifests, err := d.renderLocal()
@@ -139,7 +139,7 @@ func TestWhatOnlyThisMachineKnowsIsFilledInSafely(t *testing.T) {
 	g.Expect(found).To(HaveKeyWithValue("Project importURL", "file:///it%27s%20a:%20checkout"))
 }
 
-func TestAConditionCountsForTheGenerationThatItSaw(t *testing.T) {
+func TestHasCondition_ignoresAnOutdatedGeneration(t *testing.T) {
 	object := func(generation, observed int64, status string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{"generation": generation},
@@ -159,8 +159,8 @@ func TestAConditionCountsForTheGenerationThatItSaw(t *testing.T) {
 	}{
 		"ready":             {object(2, 2, "True"), true, ""},
 		"not ready":         {object(2, 2, "False"), false, "Ready=False Because: of this"},
-		"ready before":      {object(2, 1, "True"), false, "no controller has seen it"},
-		"not seen":          {object(1, -1, "True"), false, "no controller has seen it"},
+		"outdated":          {object(2, 1, "True"), false, "no controller has seen it"},
+		"never observed":    {object(1, -1, "True"), false, "no controller has seen it"},
 		"without condition": {&unstructured.Unstructured{Object: map[string]any{}}, false, "no condition Ready"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestAConditionCountsForTheGenerationThatItSaw(t *testing.T) {
 	}
 }
 
-func TestAQuotedWordIsThatWordToAShell(t *testing.T) {
+func TestQuote_keepsAWordInAShell(t *testing.T) {
 	g := NewWithT(t)
 	for _, word := range []string{"plain/path-1_2.x:3", "two words", "it's", `$HOME "x" \ * ~`, "-"} {
 		output, err := exec.CommandContext(t.Context(), "sh", "-c", "printf %s "+quote(word)).Output()
@@ -184,7 +184,7 @@ func TestAQuotedWordIsThatWordToAShell(t *testing.T) {
 	g.Expect(quote("plain/path-1_2.x:3")).To(Equal("plain/path-1_2.x:3"))
 }
 
-func TestTheFileToSourceIsFoundWithoutPath(t *testing.T) {
+func TestSourced_isAPathThatShellsFind(t *testing.T) {
 	g := NewWithT(t)
 	inside := settings{checkout: "/c", data: "/c/.dev"}
 	g.Expect(inside.sourced()).To(Equal(".dev/env"))

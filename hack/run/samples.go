@@ -17,13 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// local is what only this machine can say: the storage's path and the project that is imported from this checkout.
+// local are the objects that depend on this machine: the storage with its path, and the project that is imported from this checkout.
 //
 //go:embed local.yaml.tmpl
 var local string
 
-// applySamples applies the samples and what is in local, and waits until all of it is ready. It applies them when they
-// are new or were changed: what was done to the objects in an earlier run stays.
+// applySamples applies the samples and the objects in local, and waits until all of them are ready. It applies them if they are new or have
+// changed, so that changes of the objects in an earlier run stay.
 func (d *development) applySamples(ctx context.Context, _ context.CancelCauseFunc) error {
 	samples, err := d.render(ctx, "config/samples")
 	if err != nil {
@@ -33,7 +33,7 @@ func (d *development) applySamples(ctx context.Context, _ context.CancelCauseFun
 	if err != nil {
 		return err
 	}
-	// The storage comes first: projects wait for one.
+	// The storage comes first, because projects wait for one.
 	manifests = slices.Concat(manifests, []byte("\n---\n"), samples)
 	objects, err := decode(manifests)
 	if err != nil {
@@ -57,7 +57,7 @@ func (d *development) applySamples(ctx context.Context, _ context.CancelCauseFun
 	return d.waitReady(ctx, objects)
 }
 
-// renderLocal fills in local. Every value is a YAML string in single quotes.
+// renderLocal fills in the values in local. Every value is a YAML string in single quotes.
 func (d *development) renderLocal() ([]byte, error) {
 	checkout := url.URL{Scheme: "file", Path: d.settings.checkout}
 	values := map[string]string{"storage": d.settings.storage(), "checkout": checkout.String()}
@@ -73,8 +73,8 @@ func (d *development) renderLocal() ([]byte, error) {
 	return manifests.Bytes(), err
 }
 
-// waitReady waits until the objects of Forgeplane's own kinds are ready. It reports an object that does not become ready, but does not end
-// anything, because finding the cause requires everything else to run.
+// waitReady waits until the objects of Forgeplane's own kinds are ready. It reports objects that do not become ready, but does not stop anything,
+// because everything must run to find the cause.
 func (d *development) waitReady(ctx context.Context, objects []*unstructured.Unstructured) error {
 	declared := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
 		return o.GroupVersionKind().Group != forgeplaneGroup

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// settings are what the caller chose, by flags or by the environment.
+// settings are the choices of the caller, by flags or by the environment.
 type settings struct {
 	checkout     string // absolute
 	data         string // absolute
@@ -25,7 +25,7 @@ type settings struct {
 	readyTimeout time.Duration
 }
 
-// port is a setting, as its flag, its variable and its purpose.
+// port is the setting of a port: its flag, its variable and its purpose.
 type port struct {
 	number   *int
 	flag     string
@@ -110,7 +110,7 @@ func absolute(path *string) (err error) {
 	return err
 }
 
-// shown is a path as messages give it: relative to the checkout when it is in it.
+// shown returns a path as messages show it: relative to the checkout if it is in it.
 func (s *settings) shown(path string) string {
 	if relative, err := filepath.Rel(s.checkout, path); err == nil && !strings.HasPrefix(relative, "..") {
 		return relative
@@ -118,7 +118,7 @@ func (s *settings) shown(path string) string {
 	return path
 }
 
-// url is where git and REST clients find Forgeplane, host its host and port.
+// url returns the address of Forgeplane for git and REST clients. host is its host and port.
 func (s *settings) url() string  { return "http://" + s.host() }
 func (s *settings) host() string { return loopback(s.httpPort) }
 

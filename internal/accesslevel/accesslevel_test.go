@@ -31,7 +31,7 @@ func assign(t *testing.T, c *counter, b *v1alpha1.ProtectedBranch) (ids accessle
 	return accesslevel.Of(b), changed
 }
 
-func TestLevelsKeepTheirIDs(t *testing.T) {
+func TestIDs_stayForUnchangedLevels(t *testing.T) {
 	c := &counter{}
 	b := &v1alpha1.ProtectedBranch{}
 	b.Spec.Push = []v1alpha1.AccessLevel{maintainer, dana}
@@ -58,7 +58,7 @@ func TestLevelsKeepTheirIDs(t *testing.T) {
 	}
 }
 
-func TestIDsComeBackFromTheStatus(t *testing.T) {
+func TestIDs_areRestoredFromStatus(t *testing.T) {
 	c := &counter{last: 100}
 	b := &v1alpha1.ProtectedBranch{}
 	b.Spec.Push = []v1alpha1.AccessLevel{maintainer, dana}
@@ -69,7 +69,7 @@ func TestIDsComeBackFromTheStatus(t *testing.T) {
 	}
 }
 
-func TestAnAnnotationThatSomebodyBrokeIsWrittenAnew(t *testing.T) {
+func TestAnnotation_isReplacedIfMalformed(t *testing.T) {
 	b := &v1alpha1.ProtectedBranch{}
 	b.Annotations = map[string]string{v1alpha1.AnnotationAccessLevelIDs: "{"}
 	b.Spec.Push = []v1alpha1.AccessLevel{maintainer}
@@ -78,7 +78,7 @@ func TestAnAnnotationThatSomebodyBrokeIsWrittenAnew(t *testing.T) {
 	}
 }
 
-func TestALevelThatStandsForAnEmptyListHasNoID(t *testing.T) {
+func TestStandIn_hasNoID(t *testing.T) {
 	c := &counter{}
 	nobody := v1alpha1.AccessLevel{Role: v1alpha1.AccessNoOne}
 	b := &v1alpha1.ProtectedBranch{}

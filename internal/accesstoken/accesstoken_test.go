@@ -7,7 +7,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/accesstoken"
 )
 
-func TestEveryValueIsAnotherOne(t *testing.T) {
+func TestGenerate_returnsUniqueValues(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {
 		value := accesstoken.Generate()

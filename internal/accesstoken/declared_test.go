@@ -22,7 +22,7 @@ func token(name, value string, secret v1alpha1.SecretKeyReference) *v1alpha1.Acc
 	return t
 }
 
-func TestTokens(t *testing.T) {
+func TestTokens_areFoundByValueAndSecret(t *testing.T) {
 	g := NewWithT(t)
 	secret := v1alpha1.SecretKeyReference{Name: "s", Key: "token"}
 	c := catalogtest.New(t,

@@ -27,7 +27,7 @@ func newUser() *v1alpha1.User {
 	return &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "ann", UID: "u1"}, Spec: v1alpha1.UserSpec{ID: 7, Username: "ann"}}
 }
 
-// fails has writes of Secrets fail with err.
+// fails makes writes of Secrets fail with err.
 func fails(err error) interceptor.Funcs {
 	return interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -53,7 +53,7 @@ func newSecret() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "s", UID: "u2"}, StringData: map[string]string{"token": "correct-horse"}}
 }
 
-func TestClientOfControllers_tellsOfEachWriteOfAnObjectAndOnWhoseAccountItWas(t *testing.T) {
+func TestClientOfControllers_logsEachWriteAndItsCause(t *testing.T) {
 	g := NewWithT(t)
 	c, lines := controllerClient(t, nil)
 	p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "web", UID: "u3"}, Spec: v1alpha1.ProjectSpec{ID: 5}}
@@ -77,7 +77,7 @@ func TestClientOfControllers_tellsOfEachWriteOfAnObjectAndOnWhoseAccountItWas(t 
 	g.Expect(string(lines.Text())).NotTo(ContainSubstring("correct-horse"))
 }
 
-func TestClientOfControllers_tellsOfAStatusOnlyWhatHasAWord(t *testing.T) {
+func TestClientOfControllers_logsStatusUpdatesOnlyWithAction(t *testing.T) {
 	g := NewWithT(t)
 	c, lines := controllerClient(t, nil)
 	u := newUser()
@@ -93,17 +93,17 @@ func TestClientOfControllers_tellsOfAStatusOnlyWhatHasAWord(t *testing.T) {
 	)))))
 }
 
-func TestClientOfControllers_tellsHowAWriteEnded(t *testing.T) {
+func TestClientOfControllers_logsOutcomeOfWrite(t *testing.T) {
 	there := apierrors.NewAlreadyExists(corev1.Resource("secrets"), "correct-horse")
 	for name, tt := range map[string]struct {
 		err    error
 		result audit.Result
 		status int
 	}{
-		"refused":     {there, audit.Refused, 409},
-		"failed":      {apierrors.NewInternalError(errors.New("correct-horse")), audit.Failed, 500},
-		"no answer":   {errors.New("correct-horse"), audit.Failed, 0},
-		"and wrapped": {errors.Join(errors.New("writing"), there), audit.Refused, 409},
+		"refused":                     {there, audit.Refused, 409},
+		"failed":                      {apierrors.NewInternalError(errors.New("correct-horse")), audit.Failed, 500},
+		"no answer":                   {errors.New("correct-horse"), audit.Failed, 0},
+		"refused, in a wrapped error": {errors.Join(errors.New("writing"), there), audit.Refused, 409},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -117,12 +117,12 @@ func TestClientOfControllers_tellsHowAWriteEnded(t *testing.T) {
 	}
 }
 
-func TestClientOfControllers_withoutALogIsAsItWas(t *testing.T) {
+func TestClientOfControllers_isUnwrappedWithoutLog(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	NewWithT(t).Expect((*audit.Log)(nil).Client(c)).To(BeIdenticalTo(c))
 }
 
-func TestTell_digestsTheWholeNamesOfRefs(t *testing.T) {
+func TestTell_digestsFullNamesOfRefs(t *testing.T) {
 	g := NewWithT(t)
 	lines, digest := audittest.Open(t), sha256.New()
 	var refs []audit.Ref

@@ -24,6 +24,8 @@ const (
 	Kubernetes Door = "kubernetes"
 	// Git is a push.
 	Git Door = "git"
+	// Registry is a push or a deletion of images.
+	Registry Door = "registry"
 	// Controller is Forgeplane itself, which acts on what is declared.
 	Controller Door = "controller"
 )

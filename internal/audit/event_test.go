@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-func TestEvent_isOneLineWhateverItsTextsAre(t *testing.T) {
+func TestEvent_isOneLineDespiteHostileTexts(t *testing.T) {
 	for _, hostile := range []string{
 		"a\nb", "a\r\n{\"door\":\"rest\"}", "\x1b[2J\x1b]0;title\x07", "\x00", "\u009b31m", "a\u2028b\u2029c", "\u202egnp.exe", "\u2066x\u2069",
 		"\xff\xfe", "\ufeff", "\u200b", "\u061c", `","result":"done`, "\x7f", "</script>", "\u0085",
@@ -36,7 +36,7 @@ func TestEvent_isOneLineWhateverItsTextsAre(t *testing.T) {
 	}
 }
 
-func TestEvent_isBounded(t *testing.T) {
+func TestEvent_limitsLengthOfLines(t *testing.T) {
 	long := strings.Repeat("\x01é", 50_000)
 	r := &Record{}
 	for range 60 {
@@ -58,7 +58,7 @@ func TestEvent_isBounded(t *testing.T) {
 	}
 }
 
-func TestEvent_ofManyRefsNamesAllOfThem(t *testing.T) {
+func TestEvent_splitsManyRefsIntoParts(t *testing.T) {
 	r := &Record{event: Event{Request: "one"}}
 	for i := range maxListed*2 + 1 {
 		r.Refs(Ref{Name: fmt.Sprint("refs/heads/", i), Result: Done})
@@ -77,7 +77,7 @@ func TestEvent_ofManyRefsNamesAllOfThem(t *testing.T) {
 	}
 }
 
-// parsed are the lines of an event.
+// parsed returns the lines of an event, parsed again.
 func parsed(t *testing.T, e Event) []Event {
 	t.Helper()
 	var all []Event
@@ -91,8 +91,8 @@ func parsed(t *testing.T, e Event) []Event {
 	return all
 }
 
-// A push has as many refs as its client likes, and each a name as long as it may be.
-func TestEvent_ofVeryManyRefsIsBounded(t *testing.T) {
+// The client of a push decides how many refs it updates and, up to a limit, how long their names are.
+func TestEvent_summarizesVeryManyRefs(t *testing.T) {
 	const many = 10_000
 	refs, digest := make([]Ref, many), sha256.New()
 	for i := range refs {
@@ -130,7 +130,7 @@ func TestEvent_ofVeryManyRefsIsBounded(t *testing.T) {
 	}
 }
 
-func TestRecord_countsWhatOfTheRestFailed(t *testing.T) {
+func TestRecord_countsFailuresOfUnlistedRefs(t *testing.T) {
 	r := &Record{}
 	for i := range maxRefs + 3 {
 		r.Refs(Ref{Name: fmt.Sprint(i), Result: Done})

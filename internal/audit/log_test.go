@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// stuck is where nothing can be written until it is let.
+// stuck is a writer that blocks until let is closed.
 type stuck struct {
 	let chan struct{}
 	err error
@@ -31,7 +31,7 @@ func (s *stuck) Write(p []byte) (int, error) {
 
 func (*stuck) Close() error { return nil }
 
-func TestLog_countsWhatItCannotWriteAndDoesNotWaitForEver(t *testing.T) {
+func TestLog_countsDroppedLinesAndDoesNotBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{let: make(chan struct{})}
 		l, err := start(out, Options{Log: logr.Discard()})
@@ -64,10 +64,10 @@ func TestLog_countsWhatItCannotWriteAndDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-// by is a write of a user.
+// by returns an event of the user with an id.
 func by(id int) Event { return Event{Action: "push", User: &User{ID: int64(id)}} }
 
-func TestLog_losesNoLineOfOneCallerBecauseOfAnother(t *testing.T) {
+func TestLog_keepsLinesOfOthersWhenOneCallerFloods(t *testing.T) {
 	elsewhere := func(i int) Event { return Event{Address: fmt.Sprintf("198.51.%d.%d", i/256, i%256)} }
 	refs := make([]Ref, maxRefs)
 	for i := range refs {
@@ -122,7 +122,7 @@ func TestLog_losesNoLineOfOneCallerBecauseOfAnother(t *testing.T) {
 	}
 }
 
-func TestLog_tellsTheLogOfTheProcessWhatItCannotWrite(t *testing.T) {
+func TestLog_reportsFailedLinesInProcessLog(t *testing.T) {
 	out := &stuck{let: make(chan struct{}), err: errors.New("no space left on device")}
 	close(out.let)
 	var told []string
@@ -142,7 +142,7 @@ func TestLog_tellsTheLogOfTheProcessWhatItCannotWrite(t *testing.T) {
 	}
 }
 
-func TestLog_ofManyWritersHasEveryLineWhole(t *testing.T) {
+func TestLog_keepsLinesOfConcurrentWritersWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	registry := prometheus.NewRegistry()
 	l, err := Open(Options{Path: path, Metrics: []prometheus.Registerer{registry}, Log: logr.Discard()})
@@ -174,7 +174,7 @@ func TestLog_ofManyWritersHasEveryLineWhole(t *testing.T) {
 	}
 }
 
-func TestOpen_saysAtOnceThatAFileCannotBeWritten(t *testing.T) {
+func TestOpen_failsIfFileCannotBeWritten(t *testing.T) {
 	if _, err := Open(Options{Path: filepath.Join(t.TempDir(), "nowhere", "audit.log")}); err == nil {
 		t.Error("no error")
 	}
@@ -182,7 +182,7 @@ func TestOpen_saysAtOnceThatAFileCannotBeWritten(t *testing.T) {
 	if l != nil || err != nil {
 		t.Errorf("%v, %v", l, err)
 	}
-	l.Write(Event{}) // none is a log as well
+	l.Write(Event{}) // a nil log must accept events
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}

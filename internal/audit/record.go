@@ -51,7 +51,7 @@ func (r *Record) Identity(name string) {
 }
 
 // Token says which access token was shown, whether it is accepted or not.
-func (r *Record) Token(t *v1alpha1.AccessToken) {
+func (r *Record) Token(t v1alpha1.Identified) {
 	r.with(func(e *Event) { e.Token = t.RESTID() })
 }
 
@@ -96,6 +96,25 @@ func (r *Record) Wrote(verb string, obj client.Object, err error) {
 		})
 		if len(e.Objects) < maxGathered {
 			e.Objects = append(e.Objects, o)
+		}
+	})
+}
+
+// Kinds of what is written outside the cluster.
+const (
+	// ContainerRepository is a repository of images.
+	ContainerRepository = "ContainerRepository"
+	// ContainerTag is a tag of such a repository.
+	ContainerTag = "ContainerTag"
+	// ContainerImage is a manifest of such a repository.
+	ContainerImage = "ContainerImage"
+)
+
+// Did says that something outside the cluster was written, such as a tag of an image. The id is 0 for what has none.
+func (r *Record) Did(verb, kind, name string, id int64) {
+	r.with(func(e *Event) {
+		if len(e.Objects) < maxGathered {
+			e.Objects = append(e.Objects, Object{Verb: verb, Kind: kind, Name: clip(name, maxPath), ID: id})
 		}
 	})
 }

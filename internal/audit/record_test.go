@@ -40,13 +40,13 @@ func post(t *testing.T) *http.Request {
 	return r
 }
 
-func TestHandler_writesALineForAWriteAndNoneForARead(t *testing.T) {
+func TestHandler_logsWritesAndNoReads(t *testing.T) {
 	g := NewWithT(t)
 	lines := serve(t, post(t), func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Request-Id", "abc")
 		record := audit.From(r.Context())
 		record.Action("POST /things", r.URL.EscapedPath())
-		for range 2 { // such as after a body that came slowly
+		for range 2 { // as after a body that arrived slowly
 			record.User(&v1alpha1.User{Spec: v1alpha1.UserSpec{ID: 1, Username: "root", Admin: true}})
 			record.Sudo(&v1alpha1.User{Spec: v1alpha1.UserSpec{ID: 2, Username: "ann"}})
 		}
@@ -68,7 +68,7 @@ func TestHandler_writesALineForAWriteAndNoneForARead(t *testing.T) {
 	}
 }
 
-func TestHandler_tellsHowAWriteEnded(t *testing.T) {
+func TestHandler_logsOutcomeOfWrite(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	for name, tt := range map[string]struct {
@@ -78,14 +78,14 @@ func TestHandler_tellsHowAWriteEnded(t *testing.T) {
 		status      int
 		interrupted bool
 	}{
-		"as it should":           {post(t), func(http.ResponseWriter, *http.Request) {}, audit.Failed, 0, false},
-		"with a body alone":      {post(t), func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(nil) }, audit.Done, 200, false},
-		"refused":                {post(t), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, audit.Refused, 429, false},
-		"failed":                 {post(t), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, audit.Failed, 503, false},
-		"after an early hint":    {post(t), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.WriteHeader(204) }, audit.Done, 204, false},
-		"with a panic":           {post(t), func(http.ResponseWriter, *http.Request) { panic("at the disco") }, audit.Failed, 0, true},
-		"cut off":                {post(t), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200); panic(http.ErrAbortHandler) }, audit.Done, 200, true},
-		"when the client leaves": {post(t).WithContext(gone), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201) }, audit.Done, 201, true},
+		"without an answer":          {post(t), func(http.ResponseWriter, *http.Request) {}, audit.Failed, 0, false},
+		"with a body, but no status": {post(t), func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(nil) }, audit.Done, 200, false},
+		"refused":                    {post(t), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, audit.Refused, 429, false},
+		"failed":                     {post(t), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, audit.Failed, 503, false},
+		"after an early hint":        {post(t), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.WriteHeader(204) }, audit.Done, 204, false},
+		"with a panic":               {post(t), func(http.ResponseWriter, *http.Request) { panic("at the disco") }, audit.Failed, 0, true},
+		"cut off":                    {post(t), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200); panic(http.ErrAbortHandler) }, audit.Done, 200, true},
+		"when the client leaves":     {post(t).WithContext(gone), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201) }, audit.Done, 201, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -96,7 +96,7 @@ func TestHandler_tellsHowAWriteEnded(t *testing.T) {
 	}
 }
 
-func TestClient_tellsWhatWasWritten(t *testing.T) {
+func TestClient_logsWrittenObjects(t *testing.T) {
 	g := NewWithT(t)
 	attempts := 0
 	scheme := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
@@ -129,7 +129,7 @@ func TestClient_tellsWhatWasWritten(t *testing.T) {
 	g.Expect(c.Get(t.Context(), client.ObjectKey{Name: "s"}, &corev1.Secret{})).NotTo(Succeed())
 }
 
-func TestClient_tellsThatAStatusWasWritten(t *testing.T) {
+func TestClient_logsStatusUpdates(t *testing.T) {
 	g := NewWithT(t)
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "s", UID: "u1"}}
 	c := audit.Client(fake.NewClientBuilder().WithObjects(s).WithStatusSubresource(s).Build())

@@ -4,6 +4,7 @@ package badge
 
 import (
 	"errors"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -40,7 +41,7 @@ var (
 	credentials = regexp.MustCompile(`^[^:]+://[^/?#]*@`)
 )
 
-// Check returns the problem of a URL before it is declared. Its errors are those of this package.
+// Check returns the problem of a URL before it is declared. It returns an error of this package.
 func Check(url string) error {
 	switch {
 	case strings.TrimSpace(url) == "":
@@ -100,6 +101,14 @@ func ValuesOf(s catalog.Scope) Values {
 	}
 	v["default_branch"] = segments(catalog.DefaultBranch(p))
 	v["commit_sha"] = value{text: p.Status.HeadCommit}
+	return v
+}
+
+// WithoutCommit returns the values for somebody who cannot read the repository: the name of the default branch is a setting of the project, and
+// the commit is content.
+func (v Values) WithoutCommit() Values {
+	v = maps.Clone(v)
+	delete(v, "commit_sha")
 	return v
 }
 

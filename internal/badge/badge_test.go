@@ -11,10 +11,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
-// commit is an id that a commit could have.
+// commit is a well-formed commit id.
 const commit = "0123456789abcdef0123456789abcdef01234567"
 
-// scope is that of the project acme/sub/web.
+// scope returns the scope of the project acme/sub/web.
 func scope(change ...func(p *v1alpha1.Project)) catalog.Scope {
 	group := func(path string) *v1alpha1.Group { return &v1alpha1.Group{Spec: v1alpha1.GroupSpec{Path: path}} }
 	p := &v1alpha1.Project{
@@ -27,7 +27,7 @@ func scope(change ...func(p *v1alpha1.Project)) catalog.Scope {
 	return catalog.Scope{Project: p, Groups: []*v1alpha1.Group{group("sub"), group("acme")}}
 }
 
-func TestPlaceholdersAreFilledIn(t *testing.T) {
+func TestRender_replacesPlaceholders(t *testing.T) {
 	for template, want := range map[string]string{
 		"https://a/%{project_path}":                   "https://a/acme/sub/web",
 		"https://a/%{project_namespace}":              "https://a/acme/sub",
@@ -60,7 +60,7 @@ func TestPlaceholdersAreFilledIn(t *testing.T) {
 	}
 }
 
-func TestWhatHasNoValueIsLeft(t *testing.T) {
+func TestRender_keepsPlaceholdersWithoutValue(t *testing.T) {
 	all := "https://a/%{project_id}/%{commit_sha}/%{default_branch}/%{group_name}/%{project_title}"
 	bare := scope(func(p *v1alpha1.Project) {
 		p.Spec = v1alpha1.ProjectSpec{Path: "web", ImportURL: "https://b", Name: ".."}
@@ -75,7 +75,7 @@ func TestWhatHasNoValueIsLeft(t *testing.T) {
 	}
 }
 
-func TestOfAGroupTheRootIsKnown(t *testing.T) {
+func TestRender_knowsOnlyRootGroupOfGroup(t *testing.T) {
 	s := scope()
 	s.Project = nil
 	if got := Render("https://a/%{group_name}/%{project_name}/%{project_namespace}", ValuesOf(s)); got != "https://a/acme/%{project_name}/%{project_namespace}" {
@@ -83,7 +83,7 @@ func TestOfAGroupTheRootIsKnown(t *testing.T) {
 	}
 }
 
-func TestTheDefaultBranchIsThatOfTheRepositoryWhereNoneIsDeclared(t *testing.T) {
+func TestRender_fallsBackToDefaultBranchOfRepository(t *testing.T) {
 	for want, change := range map[string]func(p *v1alpha1.Project){
 		"https://a/main":  func(p *v1alpha1.Project) { p.Spec.DefaultBranch = "" },
 		"https://a/trunk": func(p *v1alpha1.Project) { p.Spec.DefaultBranch, p.Status.DefaultBranch = "", "trunk" },
@@ -94,13 +94,13 @@ func TestTheDefaultBranchIsThatOfTheRepositoryWhereNoneIsDeclared(t *testing.T) 
 	}
 }
 
-// hostile are values that would mean something in a URL, in a page, or to whoever renders twice.
+// hostile are values that have a meaning in a URL, in a page, or if a template is rendered twice.
 var hostile = []string{
 	`" onerror="alert(1)`, "<script>", "a b", "a#b", "a?b=c&d", "a/../../b", "//evil.example", "@evil.example", "a:b@evil.example", `a\b`, "%2e%2e", "%{commit_sha}",
 	"%{project_path}", "{commit_sha}", "javascript:alert(1)", "\r\nSet-Cookie: a=b", "\x00", "\x1b[31m", "\u202e", "日本", "a\xff\xfe", "'", ";", "`", "..", ".", "evil.example",
 }
 
-func TestAValueStaysInItsPlace(t *testing.T) {
+func TestRender_escapesHostileValues(t *testing.T) {
 	for _, text := range hostile {
 		s := scope(func(p *v1alpha1.Project) {
 			p.Spec.Name, p.Spec.DefaultBranch, p.Spec.Path, p.Status.HeadCommit = text, text, text, text
@@ -111,7 +111,7 @@ func TestAValueStaysInItsPlace(t *testing.T) {
 	}
 }
 
-// expectInPlace fails the test when what is rendered is not of the same shape as the URL.
+// expectInPlace fails the test if the rendered URL does not have the same structure as the template.
 func expectInPlace(t *testing.T, template string, v Values) {
 	t.Helper()
 	got := Render(template, v)
@@ -133,7 +133,7 @@ func expectInPlace(t *testing.T, template string, v Values) {
 	}
 }
 
-// authority is the scheme, host and port of a URL, as browsers tell them.
+// authority returns the scheme, host and port of a URL as browsers understand them.
 func authority(u string) string {
 	scheme, rest, _ := strings.Cut(u, "://")
 	if end := strings.IndexAny(rest, `/?#\`); end >= 0 {
@@ -142,7 +142,7 @@ func authority(u string) string {
 	return scheme + "://" + rest
 }
 
-func TestWhatWouldBeTooLongIsLeft(t *testing.T) {
+func TestRender_keepsTemplateIfResultIsTooLong(t *testing.T) {
 	long := scope(func(p *v1alpha1.Project) { p.Spec.Name = strings.Repeat("日", 255) })
 	template := "https://a/" + strings.Repeat("%{project_title}", 100)
 	if got := Render(template, ValuesOf(long)); got != template {
@@ -154,7 +154,7 @@ func TestWhatWouldBeTooLongIsLeft(t *testing.T) {
 	}
 }
 
-func TestWhichURLsABadgeMayHave(t *testing.T) {
+func TestCheck_refusesInvalidURLs(t *testing.T) {
 	for u, want := range map[string]error{
 		"https://ci.example.com/badge.svg": nil, "http://a": nil, "HTTPS://A/": nil, "https://%{project_name}.example.com/%{x}": nil,
 		"https://a/@b": nil, "https://a?b@c": nil, "https://[::1]:80/": nil, "https://münchen.example/ü": nil, "http://a/'": nil,

@@ -18,16 +18,13 @@ func Own(ctx context.Context, c *catalog.Catalog, s catalog.Scope) ([]*v1alpha1.
 
 // All returns every badge that a project shows, its own and those of its groups, the oldest first.
 func All(ctx context.Context, c *catalog.Catalog, s catalog.Scope) ([]*v1alpha1.Badge, error) {
-	all, err := Own(ctx, c, s)
-	if err != nil {
-		return nil, err
-	}
-	for i := range s.Groups {
-		inherited, err := Own(ctx, c, catalog.Scope{Groups: s.Groups[i:]})
+	var all []*v1alpha1.Badge
+	for _, level := range s.Levels() {
+		found, err := Own(ctx, c, level)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, inherited...)
+		all = append(all, found...)
 	}
 	slices.SortFunc(all, byCreation)
 	return all, nil

@@ -13,7 +13,7 @@ import (
 	. "github.com/forgeplane/forgeplane/internal/catalog/catalogtest/objects"
 )
 
-func TestAProjectShowsItsBadgesAndThoseOfItsGroups(t *testing.T) {
+func TestBadges_areListedForProjectAndItsGroups(t *testing.T) {
 	g := NewWithT(t)
 	world, web := TenantWorld(t)
 	to := func(r v1alpha1.Reference) *v1alpha1.Reference { return &r }
@@ -36,7 +36,7 @@ func TestAProjectShowsItsBadgesAndThoseOfItsGroups(t *testing.T) {
 	g.Expect(names(badge.Own(t.Context(), c, scope))).To(Equal([]string{"own", "by-path"}))
 	g.Expect(names(badge.Own(t.Context(), c, catalog.Scope{Groups: scope.Groups}))).To(Equal([]string{"group"}))
 
-	// Of one second, the ids tell.
+	// The ids decide between badges of the same second.
 	for _, b := range []*v1alpha1.Badge{Badge("a", "z", 11, to(ByName("web")), nil), Badge("a", "y", 12, to(ByName("web")), nil), Badge("a", "x", 10, to(ByName("web")), nil)} {
 		b.CreationTimestamp = metav1.Time{Time: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
 		world.Put(b)

@@ -31,17 +31,17 @@ func TestBelongs(t *testing.T) {
 		target client.Object
 		want   bool
 	}{
-		"one that has no owner yet":                        {badgeOf(), web, true},
-		"one of another namespace":                         {Badge("b", "b", 1, nil, nil), web, false},
-		"one of the project":                               {Owned(badgeOf(), "Project", "web", web.UID), web, true},
-		"one of a former project":                          {Owned(badgeOf(), "Project", "web", "1"), web, false},
-		"one of the group":                                 {Owned(badgeOf(), "Group", "acme", acme.UID), acme, true},
-		"one of a former group":                            {Owned(badgeOf(), "Group", "acme", "1"), acme, false},
-		"one of both":                                      {Owned(Owned(badgeOf(), "Project", "web", "1"), "Project", "web", web.UID), web, true},
-		"one that came over from a project elsewhere":      {Owned(badgeOf(), "Project", "moved", "1"), web, true},
-		"one of a group of the same name":                  {Owned(badgeOf(), "Group", "web", "1"), web, true},
-		"one that something of another API group owns":     {foreign, web, true},
-		"one of a former project, also owned by something": {Owned(Owned(badgeOf(), "Project", "web", "1"), "Bundle", "x", "2"), web, false},
+		"without an owner":                       {badgeOf(), web, true},
+		"in another namespace":                   {Badge("b", "b", 1, nil, nil), web, false},
+		"of the project":                         {Owned(badgeOf(), "Project", "web", web.UID), web, true},
+		"of a former project":                    {Owned(badgeOf(), "Project", "web", "1"), web, false},
+		"of the group":                           {Owned(badgeOf(), "Group", "acme", acme.UID), acme, true},
+		"of a former group":                      {Owned(badgeOf(), "Group", "acme", "1"), acme, false},
+		"of a former project and the project":    {Owned(Owned(badgeOf(), "Project", "web", "1"), "Project", "web", web.UID), web, true},
+		"of a project of another name":           {Owned(badgeOf(), "Project", "moved", "1"), web, true},
+		"of a group of the same name":            {Owned(badgeOf(), "Group", "web", "1"), web, true},
+		"of an object of another API group":      {foreign, web, true},
+		"of a former project and another object": {Owned(Owned(badgeOf(), "Project", "web", "1"), "Bundle", "x", "2"), web, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := catalog.Belongs(test.badge, test.target); got != test.want {
@@ -52,8 +52,8 @@ func TestBelongs(t *testing.T) {
 }
 
 // successor returns a world with a group and a project that have taken the names of deleted ones. For each kind it has an object named new,
-// which belongs to the successor, and an object named left, which belonged to its predecessor. of changes the object left so that it says
-// so.
+// which belongs to the successor, and an object named left, which belonged to its predecessor. The function of marks the objects named left
+// as objects of the predecessor.
 func successor(t *testing.T, of func(left client.Object, kind, name string)) (*catalogtest.World, catalog.Scope, *v1alpha1.User) {
 	t.Helper()
 	acme, web, mary := Group("a", "acme", Pinned(10)), Project("a", "web", ByName("acme"), Known(100)), User("mary", 1)
@@ -93,17 +93,20 @@ func successor(t *testing.T, of func(left client.Object, kind, name string)) (*c
 	return w, scope, mary
 }
 
-// leavings are the ways in which an object can say that it belongs to a deleted group or project: by its owner, or by the UID in its
-// reference if no controller has processed it yet.
+// leavings mark an object as belonging to a deleted group or project: by its owner, by the UID in its reference if no controller has
+// processed it yet, or by the target that a controller saw before the reference was changed.
 var leavings = map[string]func(left client.Object, kind, name string){
 	"by its owner": func(left client.Object, kind, name string) { Owned(left, kind, name, "former") },
 	"by its reference": func(left client.Object, _, _ string) {
 		project, group := left.(v1alpha1.Targeted).TargetRefs()
 		cmp.Or(project, group).UID = "former"
 	},
+	"by its record": func(left client.Object, _, _ string) {
+		left.(v1alpha1.Targeted).GetTargetStatus().TargetRef = &v1alpha1.Reference{Name: "former", UID: "former"}
+	},
 }
 
-// eachFormer runs a test for each of leavings.
+// eachFormer runs a test with each of leavings.
 func eachFormer(t *testing.T, test func(t *testing.T, w *catalogtest.World, scope catalog.Scope, mary *v1alpha1.User)) {
 	t.Helper()
 	for how, of := range leavings {
@@ -114,7 +117,7 @@ func eachFormer(t *testing.T, test func(t *testing.T, w *catalogtest.World, scop
 	}
 }
 
-func TestWhatADeletedProjectOrGroupLeavesIsNotItsSuccessors(t *testing.T) {
+func TestSuccessor_inheritsNoObjects(t *testing.T) {
 	eachFormer(t, expectNothingLeft)
 }
 
@@ -164,7 +167,56 @@ func named[T client.Object](objects []T, err error) (names []string, _ error) {
 	return names, err
 }
 
-func TestNobodyHasARoleFromWhatADeletedProjectOrGroupLeaves(t *testing.T) {
+func TestChangedReference_keepsTarget(t *testing.T) {
+	g, ctx := NewWithT(t), t.Context()
+	acme, mary := Group("a", "acme", Pinned(10)), User("mary", 1)
+	web, other := Project("a", "web", ByName("acme"), Known(100)), Project("a", "other", ByName("acme"), Known(101))
+	w := catalogtest.New(t, acme, web, other, mary)
+	to := ByName("other")
+	badgeOfWeb, member := Badge("a", "badge", 1, &to, nil), InProject("a", "member", ByName("other"), ByPath("mary"), v1alpha1.RoleMaintainer)
+	guard, bug := Protecting("a", "guard", "main", ByName("other"), ToRole(v1alpha1.AccessNoOne)), Labelled("a", "bug", "bug", ByName("other"))
+	for _, o := range []v1alpha1.Targeted{badgeOfWeb, member, guard, LabelID(bug, 1)} {
+		o.GetTargetStatus().TargetRef = &v1alpha1.Reference{Name: "web", UID: string(web.UID)}
+		w.Put(o)
+	}
+	c, now := w.Catalog(), time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)
+	for p, is := range map[*v1alpha1.Project]bool{web: true, other: false} {
+		count, highest := 0, role.None
+		if is {
+			count, highest = 1, role.Maintainer
+		}
+		s, err := c.ProjectScope(ctx, p)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(badge.All(ctx, c, s)).To(HaveLen(count), p.Name)
+		g.Expect(protection.All(ctx, c, s)).To(HaveLen(count), p.Name)
+		g.Expect(label.All(ctx, c, s)).To(HaveLen(count), p.Name)
+		g.Expect(c.MembersOf(ctx, s, now)).To(HaveLen(count), p.Name)
+		roles, err := c.RolesIn(ctx, mary, s, now)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(roles.Highest()).To(Equal(highest), p.Name)
+		l, err := label.Holder(ctx, c, s, "bug")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(l != nil).To(Equal(is), p.Name)
+	}
+	g.Expect(c.Target(ctx, guard)).To(HaveField("Name", "web"))
+	g.Expect(c.Named(ctx, guard)).To(HaveField("Name", "other"))
+	guard.Spec.ProjectRef.Name = "missing"
+	g.Expect(c.Target(ctx, guard)).To(HaveField("Name", "web"))
+	*guard.Spec.ProjectRef = v1alpha1.Reference{Name: "web", UID: "another"}
+	g.Expect(c.Target(ctx, guard)).To(HaveField("Name", "web"), "only the UID has changed")
+	g.Expect(catalog.Belongs(guard, web)).To(BeTrue())
+	*guard.Spec.ProjectRef = v1alpha1.Reference{Name: "other", UID: string(other.UID)}
+	g.Expect(catalog.Belongs(guard, web)).To(BeTrue(), "the UID has changed as well")
+	g.Expect(catalog.Belongs(guard, other)).To(BeFalse())
+	*guard.Spec.ProjectRef = v1alpha1.Reference{Name: "web"}
+	guard.Status.TargetRef.UID = "former"
+	g.Expect(c.Target(ctx, guard)).To(HaveField("UID", web.UID), "a reference without a UID follows its name")
+	guard.Spec.ProjectRef.Name = "missing"
+	_, err := c.Target(ctx, guard)
+	g.Expect(err).To(MatchError(catalog.ErrNotFound), "the project is gone")
+}
+
+func TestSuccessor_inheritsNoRoles(t *testing.T) {
 	eachFormer(t, expectNoRoleLeft)
 }
 
@@ -180,7 +232,7 @@ func expectNoRoleLeft(t *testing.T, w *catalogtest.World, scope catalog.Scope, m
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(members).To(HaveExactElements(HaveField("User.Name", "ann")))
 	}
-	tree := c.Tree(mary, now)
+	tree := c.View(mary, now)
 	projects, err := tree.Projects(ctx)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(projects).To(HaveExactElements(HaveField("Roles", catalog.Roles{})))
@@ -190,7 +242,7 @@ func expectNoRoleLeft(t *testing.T, w *catalogtest.World, scope catalog.Scope, m
 	g.Expect(c.GivenBelow(ctx, mary, scope.Groups[0])).To(BeEmpty())
 }
 
-func TestNobodyGetsInByAKeyOrTokenThatADeletedProjectLeaves(t *testing.T) {
+func TestSuccessor_inheritsNoKeysOrTokens(t *testing.T) {
 	eachFormer(t, expectNoWayInLeft)
 }
 
@@ -206,7 +258,7 @@ func expectNoWayInLeft(t *testing.T, w *catalogtest.World, scope catalog.Scope, 
 	g.Expect(protection.Resolve(ctx, c, scope, "a", ToDeployKey(ByName("new")))).To(HaveField("DeployKeyID", BeEquivalentTo(2)))
 }
 
-func TestWhetherSomethingBelongsIsToldWithoutAllocating(t *testing.T) {
+func TestBelongs_doesNotAllocate(t *testing.T) {
 	web := Project("a", "web", ByName("acme"))
 	key := Owned(Owned(DeployKey("a", "k", 1, ByName("web")), "Project", "web", "1"), "Bundle", "x", "2")
 	if n := testing.AllocsPerRun(100, func() { catalog.Belongs(key, web) }); n != 0 {

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	. "github.com/forgeplane/forgeplane/internal/catalog/catalogtest/objects"
 )
 
@@ -52,5 +54,32 @@ func BenchmarkRolesIn(b *testing.B) {
 		if r, err := c.RolesIn(b.Context(), u, s, now); err != nil || r.Own == 0 {
 			b.Fatal(r, err)
 		}
+	}
+}
+
+func BenchmarkRolesIn_shared(b *testing.B) {
+	for how, remember := range map[string]bool{"remembered": true, "looked up": false} {
+		b.Run(how, func(b *testing.B) {
+			w, u, p := Large(b)
+			p = p.DeepCopy()
+			p.Spec.SharedWith = []v1alpha1.Share{
+				Sharing(ByPath("root-5/sub-5"), v1alpha1.RoleOwner), Sharing(ByPath("root-6"), v1alpha1.RoleOwner), Sharing(ByPath("root-7/sub-1"), v1alpha1.RoleOwner),
+			}
+			w.Put(p)
+			c, now := catalog.New(w.Reader()), time.Now()
+			if remember {
+				c = w.Catalog()
+			}
+			s, err := c.ProjectScope(b.Context(), p)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if r, err := c.RolesIn(b.Context(), u, s, now); err != nil || r.Shared == 0 {
+					b.Fatal(r, err)
+				}
+			}
+		})
 	}
 }

@@ -9,6 +9,7 @@ package catalog
 import (
 	"errors"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -27,8 +28,9 @@ type Catalog struct {
 	revisions Revisions
 	// indexed is nil if only the reader is used.
 	indexed Indexed
-	// recalled has the roles of users; nil if no answers are remembered.
-	recalled *Memory[rolesIn, Roles]
+	// recalled has the roles of users, and recalledShared those in scopes that are shared with groups, which depend on more kinds. They are
+	// nil if no answers are remembered.
+	recalled, recalledShared *Memory[rolesIn, Roles]
 	// register is used by the process that takes claims.
 	register claim.Register
 }
@@ -37,6 +39,8 @@ type Catalog struct {
 func New(reader client.Reader, rules ...RootGroupRule) *Catalog {
 	c := &Catalog{reader: reader, rootRules: rules}
 	c.recalled = NewMemory[rolesIn, Roles](c, maxRoles, &v1alpha1.Membership{}, &v1alpha1.User{})
+	c.recalledShared = NewMemory[rolesIn, Roles](
+		c, maxRoles, &v1alpha1.Membership{}, &v1alpha1.User{}, &v1alpha1.Group{}, &v1alpha1.Project{}, &corev1.Namespace{})
 	return c
 }
 

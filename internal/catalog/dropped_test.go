@@ -13,8 +13,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// A replace drops spec.id until the controller restores it. Meanwhile the id in the status counts.
-func TestAnObjectIsFoundByItsIDWhileAReplaceHasDroppedIt(t *testing.T) {
+// A replace removes spec.id until the controller restores it. Meanwhile the id in the status counts.
+func TestByID_findsObjectWhoseSpecLostItsID(t *testing.T) {
 	g := NewWithT(t)
 	byID := func(id int64) v1alpha1.Reference { return v1alpha1.Reference{ID: id} }
 	ada := &v1alpha1.User{ObjectMeta: Meta("ada", "", "ada"), Spec: v1alpha1.UserSpec{Username: "ada"}, Status: v1alpha1.UserStatus{ID: 1}}

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,8 +20,8 @@ const (
 	IndexEmail = "email"
 	// IndexKubernetes holds the Kubernetes identities of users.
 	IndexKubernetes = "kubernetes"
-	// IndexClaim holds the parent's key and the segment of groups and projects, to find all that claim a full path.
-	IndexClaim = "claim"
+	// IndexPathClaim holds the parent's key and the segment of groups and projects, to find all that claim a full path.
+	IndexPathClaim = "claim"
 	// IndexHeld holds the claims in status.claims.
 	IndexHeld = "held"
 	// IndexUser holds the keys of the users that an object refers to.
@@ -35,6 +34,11 @@ const (
 	IndexMember = "member"
 	// IndexCreator holds the REST ids, in decimal, of the users who created groups and projects over REST.
 	IndexCreator = "creator"
+	// IndexInvited holds the keys of the groups that groups and projects are shared with.
+	IndexInvited = "invited"
+	// IndexForkOf holds the key of the project that the forkOf of a project names, and IndexOrigin the UID of the project of which it is a fork.
+	IndexForkOf = "fork-of"
+	IndexOrigin = "origin"
 	// IndexStorage holds the name of the shard of a project. It is empty until the status names one; then it also holds the shard on which
 	// the repository may already have been created.
 	IndexStorage = "storage"
@@ -77,7 +81,7 @@ type Index struct {
 // lookups of a single kind are in the package of that kind.
 func Indexes() []Index {
 	all := slices.Concat(
-		userIndexes(), placeIndexes(), membershipIndexes(), creatorIndexes(),
+		userIndexes(), placeIndexes(), membershipIndexes(), creatorIndexes(), shareIndexes(), forkIndexes(),
 	)
 	for _, kind := range v1alpha1.Kinds() {
 		all = append(all, kindIndexes(kind)...)
@@ -95,10 +99,16 @@ func kindIndexes(kind v1alpha1.Object) (all []Index) {
 		all = append(all, Index{kind, IndexID, specID})
 	}
 	if _, ok := kind.(v1alpha1.Targeted); ok {
+		keys := func(of bool, o client.Object) []string {
+			if !of {
+				return nil
+			}
+			return TargetKeys(o)
+		}
 		refs := func(o client.Object) (project, group *v1alpha1.Reference) { return o.(v1alpha1.Targeted).TargetRefs() }
 		all = append(all,
-			Index{kind, IndexProject, func(o client.Object) []string { project, _ := refs(o); return RefKeys(o, project) }},
-			Index{kind, IndexGroup, func(o client.Object) []string { _, group := refs(o); return RefKeys(o, group) }})
+			Index{kind, IndexProject, func(o client.Object) []string { project, _ := refs(o); return keys(project != nil, o) }},
+			Index{kind, IndexGroup, func(o client.Object) []string { _, group := refs(o); return keys(group != nil, o) }})
 	}
 	return all
 }
@@ -127,7 +137,7 @@ func placeIndexes() []Index {
 		{&v1alpha1.Group{}, IndexGroup, func(o client.Object) []string {
 			return RefKeys(o, o.(*v1alpha1.Group).Spec.ParentRef)
 		}},
-		{&v1alpha1.Group{}, IndexClaim, func(o client.Object) []string {
+		{&v1alpha1.Group{}, IndexPathClaim, func(o client.Object) []string {
 			g := o.(*v1alpha1.Group)
 			parent := ""
 			if g.Spec.ParentRef != nil {
@@ -138,7 +148,7 @@ func placeIndexes() []Index {
 		{&v1alpha1.Project{}, IndexGroup, func(o client.Object) []string {
 			return RefKeys(o, &o.(*v1alpha1.Project).Spec.GroupRef)
 		}},
-		{&v1alpha1.Project{}, IndexClaim, func(o client.Object) []string {
+		{&v1alpha1.Project{}, IndexPathClaim, func(o client.Object) []string {
 			p := o.(*v1alpha1.Project)
 			return []string{claimKey(Key(p.Namespace, p.Spec.GroupRef), p.Spec.Path)}
 		}},
@@ -153,12 +163,11 @@ func membershipIndexes() []Index {
 	spec := func(o client.Object) v1alpha1.MembershipSpec { return o.(*v1alpha1.Membership).Spec }
 	return []Index{
 		{&v1alpha1.Membership{}, IndexUser, func(o client.Object) []string { return []string{Key("", spec(o).UserRef)} }},
-		{&v1alpha1.Membership{}, IndexMember, func(o client.Object) []string {
-			target := cmp.Or(spec(o).ProjectRef, spec(o).GroupRef)
-			if target == nil {
-				return nil
+		{&v1alpha1.Membership{}, IndexMember, func(o client.Object) (keys []string) {
+			for _, target := range TargetKeys(o) {
+				keys = append(keys, memberKey(Key("", spec(o).UserRef), target))
 			}
-			return []string{memberKey(Key("", spec(o).UserRef), Key(o.GetNamespace(), *target))}
+			return keys
 		}},
 	}
 }
@@ -171,7 +180,7 @@ func specID(o client.Object) []string {
 	return []string{strconv.FormatInt(id, 10)}
 }
 
-// Text returns the value of an index of plain text; none if it is empty.
+// Text returns the index value of a text, or no value for an empty text.
 func Text(value string) []string {
 	if value == "" {
 		return nil

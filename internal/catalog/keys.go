@@ -104,7 +104,7 @@ func idKeys(id int64) []string {
 	return append(make([]string, 0, 3), idKey(id))
 }
 
-// ClaimKeys returns the keys in IndexClaim by which a group or project and its rivals claim its segment.
+// ClaimKeys returns the keys in IndexPathClaim by which a group or project and its rivals claim its segment.
 func (c *Catalog) ClaimKeys(ctx context.Context, obj client.Object) []string {
 	var own v1alpha1.Reference
 	var segment string

@@ -18,10 +18,28 @@ import (
 type Member struct {
 	User       *v1alpha1.User
 	Membership *v1alpha1.Membership
+	// Shared is the share through which the membership counts, which is then in the group of the share or in one above it; nil if the
+	// membership counts by itself.
+	Shared *Shared
 }
 
-// Role returns the role that the membership gives.
-func (m Member) Role() role.Role { return RoleOf(m.Membership.Spec.Role) }
+// Role returns the role that the membership gives, at most that of the share.
+func (m Member) Role() role.Role {
+	r := RoleOf(m.Membership.Spec.Role)
+	if m.Shared != nil {
+		return min(r, RoleOf(m.Shared.Share.Role))
+	}
+	return r
+}
+
+// Ends returns the time at which the role ends; zero means never.
+func (m Member) Ends() time.Time {
+	ends := end(m.Membership.Spec.ExpiresAt)
+	if m.Shared != nil {
+		return sooner(ends, end(m.Shared.Share.ExpiresAt))
+	}
+	return ends
+}
 
 // RESTID returns the id of the user; 0 if they have none yet.
 func (m Member) RESTID() int64 { return m.User.RESTID() }
@@ -56,6 +74,37 @@ func (c *Catalog) AllMembersOf(ctx context.Context, s Scope, now time.Time) ([]M
 	}
 	return highestOf(all), nil
 }
+
+// SharedMembersOf returns the members of the groups that a project or group, or a group above it, is shared with. wanted says which of these
+// groups count. If a user has several roles, it returns the highest.
+func (c *Catalog) SharedMembersOf(ctx context.Context, s Scope, now time.Time, wanted func(Shared) (bool, error)) ([]Member, error) {
+	var all []Member
+	for _, of := range s.sharing() {
+		shares, err := c.SharesOf(ctx, of, now)
+		if err != nil {
+			return nil, err
+		}
+		for i := range shares {
+			if ok, err := wanted(shares[i]); err != nil {
+				return nil, err
+			} else if !ok {
+				continue
+			}
+			members, err := c.AllMembersOf(ctx, shares[i].With, now)
+			if err != nil {
+				return nil, err
+			}
+			for _, m := range members {
+				m.Shared = &shares[i]
+				all = append(all, m)
+			}
+		}
+	}
+	return highestOf(all), nil
+}
+
+// HighestOf returns, for each user among the members, the first one with the highest role, sorted by user id.
+func HighestOf(members ...[]Member) []Member { return highestOf(slices.Concat(members...)) }
 
 // Above returns the scope from which a project or group inherits members; false for a root group.
 func (s Scope) Above() (Scope, bool) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -23,14 +24,26 @@ const maxKinds = 8
 // v1alpha1.Observing drops.
 type Revision = [maxKinds]string
 
-// Revisions tells whether objects have changed that a catalog reads. Kinds are Go types such as "*v1alpha1.Group". informer.Factory
-// implements it.
+// Revisions tells whether objects have changed that a catalog reads, and how current those of one kind are. Kinds are Go types such as
+// "*v1alpha1.Group". informer.Factory implements it.
 type Revisions interface {
 	Revision(kinds []string) (r Revision, ok bool)
+	Reached(kind string) (resourceVersion int64, ok bool)
 }
 
 // Remember turns on the memories of the catalog. The revisions must be those of the cache that it reads.
 func (c *Catalog) Remember(revisions Revisions) { c.revisions = revisions }
+
+// Reached reports whether what is read of a kind from now on is at least as new as a resource version, or "" for any. Kinds have caches of
+// their own: what refers to an object can be in the cache before the object is. A catalog without revisions has reached everything.
+func (c *Catalog) Reached(kind client.Object, resourceVersion string) bool {
+	if c.revisions == nil || resourceVersion == "" {
+		return true
+	}
+	wanted, err := strconv.ParseInt(resourceVersion, 10, 64)
+	reached, known := c.revisions.Reached(fmt.Sprintf("%T", kind))
+	return err == nil && known && reached >= wanted
+}
 
 // Memory remembers the answers to one kind of question until an object changes on whose kind the answers depend. Such answers are derived
 // from thousands of objects, are needed again and again, and change seldom. A push does not invalidate them: no answer may depend on what

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 	. "github.com/forgeplane/forgeplane/internal/catalog/catalogtest/objects"
 )
 
-// revisions are set by the test, by kind.
+// revisions has the revision of each kind, which the test sets.
 type revisions struct {
 	now   map[string]string
 	known bool
@@ -30,7 +31,24 @@ func (r *revisions) Revision(kinds []string) (now catalog.Revision, ok bool) {
 	return now, r.known
 }
 
-func TestMemory_holdsAnAnswerUntilItsKindsChangeOrItsTimeIsUp(t *testing.T) {
+func (r *revisions) Reached(kind string) (version int64, ok bool) {
+	version, err := strconv.ParseInt(r.now[kind], 10, 64)
+	return version, err == nil && r.known
+}
+
+func TestReached_needsKnownRevision(t *testing.T) {
+	g := NewWithT(t)
+	c, kind := catalog.New(nil), &v1alpha1.ProtectedBranch{}
+	g.Expect(c.Reached(kind, "7")).To(BeTrue(), "it reads no cache")
+	r := &revisions{now: map[string]string{"*v1alpha1.ProtectedBranch": "7"}}
+	c.Remember(r)
+	g.Expect(c.Reached(kind, "7")).To(BeFalse(), "the revision is not known")
+	r.known = true
+	g.Expect([]bool{c.Reached(kind, ""), c.Reached(kind, "7"), c.Reached(kind, "8"), c.Reached(kind, "10"), c.Reached(kind, "x")}).
+		To(Equal([]bool{true, true, false, false, false}))
+}
+
+func TestMemory_keepsAnswersUntilChangeOrExpiry(t *testing.T) {
 	g := NewWithT(t)
 	c := catalog.New(nil)
 	memory := catalog.NewMemory[string, int](c, 10, &v1alpha1.Group{}, &v1alpha1.User{})
@@ -61,7 +79,7 @@ func TestMemory_holdsAnAnswerUntilItsKindsChangeOrItsTimeIsUp(t *testing.T) {
 	g.Expect(ask("c", before)).To(Equal(10), "no error is remembered")
 }
 
-func TestMemory_refusesAnswersThatAreMadeOfOtherKinds(t *testing.T) {
+func TestMemory_refusesAnswersFromOtherKinds(t *testing.T) {
 	g := NewWithT(t)
 	w := catalogtest.New(t, User("max", 1), Group("acme", "acme", Pinned(1)))
 	memory := catalog.NewMemory[string, int](w.Catalog(), 10, &v1alpha1.Group{})
@@ -83,7 +101,7 @@ func TestMemory_refusesAnswersThatAreMadeOfOtherKinds(t *testing.T) {
 	})).To(Succeed())
 }
 
-func TestMemory_isNotMadeOfWhatChangesWithAPush(t *testing.T) {
+func TestMemory_ignoresChangesByPushes(t *testing.T) {
 	g := NewWithT(t)
 	web := Project("acme", "web", ByName("acme"), Known(7))
 	web.Generation, web.CreationTimestamp = 1, metav1.Now()
@@ -134,10 +152,11 @@ func TestMemory_isNotMadeOfWhatChangesWithAPush(t *testing.T) {
 	g.Expect(ask().Version()).NotTo(Equal(first.Version()))
 }
 
-// TestWhatIsRememberedIsWhatIsTrue changes objects at random, and compares a catalog that remembers answers with one that does not.
-func TestWhatIsRememberedIsWhatIsTrue(t *testing.T) {
+// TestCatalog_remembersTrueAnswers changes objects at random, and compares a catalog that remembers answers with a catalog that looks
+// everything up.
+func TestCatalog_remembersTrueAnswers(t *testing.T) {
 	const seed, changes = 7, 400
-	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // it decides what to try, and can be repeated
+	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // the test must be repeatable
 	w := catalogtest.New(t)
 	remembers, looksUp := w.Catalog(), catalog.New(w.Reader())
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
@@ -203,7 +222,7 @@ func expectSame(t *testing.T, when string, remembers, looksUp *catalog.Catalog, 
 	users, err := catalog.All[*v1alpha1.User](t.Context(), looksUp)
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, u := range users {
-		tree, err := looksUp.Tree(u, now).Projects(t.Context())
+		tree, err := looksUp.View(u, now).Projects(t.Context())
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, s := range tree {
 			want, err := looksUp.ProjectRole(t.Context(), u, s.Project, now)

@@ -12,10 +12,10 @@ func TestDefaultBranch(t *testing.T) {
 		p    v1alpha1.Project
 		want string
 	}{
-		"nobody says one":               {v1alpha1.Project{}, "main"},
-		"the repository says one":       {v1alpha1.Project{Status: v1alpha1.ProjectStatus{DefaultBranch: "trunk"}}, "trunk"},
+		"no branch is known":            {v1alpha1.Project{}, "main"},
+		"the repository has one":        {v1alpha1.Project{Status: v1alpha1.ProjectStatus{DefaultBranch: "trunk"}}, "trunk"},
 		"one is declared":               {v1alpha1.Project{Spec: v1alpha1.ProjectSpec{DefaultBranch: "next"}, Status: v1alpha1.ProjectStatus{DefaultBranch: "trunk"}}, "next"},
-		"it is still to be imported":    {v1alpha1.Project{Spec: v1alpha1.ProjectSpec{ImportURL: "https://a"}}, ""},
+		"the import is not done":        {v1alpha1.Project{Spec: v1alpha1.ProjectSpec{ImportURL: "https://a"}}, ""},
 		"it was imported with this one": {v1alpha1.Project{Spec: v1alpha1.ProjectSpec{ImportURL: "https://a"}, Status: v1alpha1.ProjectStatus{DefaultBranch: "trunk"}}, "trunk"},
 	} {
 		if got := catalog.DefaultBranch(&tt.p); got != tt.want {

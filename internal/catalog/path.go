@@ -4,22 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/claim"
 )
 
 // Errors about a group's place in the tree.
 var (
 	// ErrCycle says that a group is its own ancestor, or nested too deeply to tell.
-	ErrCycle = fmt.Errorf("the parents of the group lead back to it, or it is more than %d levels deep", maxDepth)
+	ErrCycle = fmt.Errorf(
+		"the parents of the group lead back to it, or it is more than %d levels deep: change the parentRef of one of these groups, or remove it to make a root group", MaxDepth)
 	// ErrParentNotAllowed says that the parent does not admit groups of this namespace.
 	ErrParentNotAllowed = errors.New("the parent group does not allow groups of this namespace in its allowedNamespaces")
 	// ErrParentReplaced says that the path or id of the parent now belongs to a different group, of another tenant, than when the reference
@@ -27,8 +25,8 @@ var (
 	ErrParentReplaced = errors.New("belongs to a different group than when this object was declared: to use that group as the parent, set its uid in parentRef as well")
 )
 
-// maxDepth limits a walk up the tree. The reference product limits nesting to the same depth.
-const maxDepth = 20
+// MaxDepth is how many groups a chain of groups can have. The reference product limits nesting to the same depth.
+const MaxDepth = 20
 
 // Misplaced reports whether an error says that a group or project currently has no place in the tree: the parent that it names does not
 // exist, leads back to it, or does not admit it. It cannot be reached then.
@@ -70,7 +68,7 @@ func (c *Catalog) above(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Gro
 	} else if parent, err = c.AnyGroup(ctx, g.Namespace, *ref); err != nil {
 		return nil, err
 	}
-	admitted, err := c.admits(ctx, parent, g.Namespace)
+	admitted, err := c.Admits(ctx, parent.Spec.AllowedNamespaces, parent.Namespace, g.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -107,12 +105,12 @@ func sameButUID(a, b v1alpha1.Reference) bool {
 	return a == b
 }
 
-// admits reports whether parent admits groups from a namespace.
-func (c *Catalog) admits(ctx context.Context, parent *v1alpha1.Group, namespace string) (bool, error) {
-	if parent.Namespace == namespace {
+// Admits reports whether an object with these allowedNamespaces admits objects of a namespace. It always admits those of its own namespace,
+// or of Forgeplane's for an object of the cluster.
+func (c *Catalog) Admits(ctx context.Context, allowed *v1alpha1.AllowedNamespaces, own, namespace string) (bool, error) {
+	if own == namespace {
 		return true, nil
 	}
-	allowed := parent.Spec.AllowedNamespaces
 	switch {
 	case allowed == nil:
 		return false, nil
@@ -143,7 +141,7 @@ func (c *Catalog) Ancestors(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1
 		if len(above) == 0 {
 			return chain, nil
 		}
-		if chain = append(chain, above...); len(chain) > maxDepth {
+		if chain = append(chain, above...); len(chain) > MaxDepth {
 			return nil, ErrCycle
 		}
 	}
@@ -178,6 +176,9 @@ func Visibility(own v1alpha1.Visibility, chain []*v1alpha1.Group) v1alpha1.Visib
 	return narrowest
 }
 
+// Wider reports whether a is visible to more people than b.
+func Wider(a, b v1alpha1.Visibility) bool { return width(a) > width(b) }
+
 func width(v v1alpha1.Visibility) int {
 	switch v {
 	case v1alpha1.VisibilityPublic:
@@ -187,155 +188,6 @@ func width(v v1alpha1.Visibility) int {
 	default:
 		return 0
 	}
-}
-
-// place is the place in the tree that a full path leads to. The zero place is the root.
-type place struct {
-	group *v1alpha1.Group
-	path  string
-}
-
-// keys returns the keys by which the children of the place refer to it.
-func (p place) keys() []string {
-	if p.group == nil {
-		return []string{""}
-	}
-	return append(idKeys(p.group.RESTID()), nameKey(p.group.Namespace, p.group.Name), pathKey(p.path))
-}
-
-// uid returns the UID of the group; empty for the root.
-func (p place) uid() types.UID {
-	if p.group == nil {
-		return ""
-	}
-	return p.group.UID
-}
-
-// closing reports whether the place is being deleted: its children stay for that long, and no new ones are admitted.
-func (p place) closing() bool { return p.group != nil && !p.group.DeletionTimestamp.IsZero() }
-
-// claimant returns the object that holds a segment below a place, or nil. It chooses among the groups and projects that claim the segment
-// and are allowed there. It is not recursive, so that deep nesting does not make a lookup slow.
-func (c *Catalog) claimant(ctx context.Context, at place, segment string) (client.Object, error) {
-	keys := at.keys()
-	if at.group != nil && at.group.RESTID() != 0 {
-		// If another group holds a pinned id, the id does not refer to this group.
-		having, err := AllWithID[*v1alpha1.Group](ctx, c, at.group.RESTID())
-		if err != nil {
-			return nil, err
-		}
-		if !same(claim.HolderOfID(having, at.group.RESTID()), at.group) {
-			keys = keys[1:]
-		}
-	}
-	for i, k := range keys {
-		keys[i] = claimKey(k, segment)
-	}
-	groups, err := List[*v1alpha1.Group](ctx, c, IndexClaim, keys...)
-	if err != nil {
-		return nil, err
-	}
-	var claimants []v1alpha1.Object
-	top := root{catalog: c}
-	for _, g := range groups {
-		ok, err := c.mayBeAt(ctx, at, &top, g)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			claimants = append(claimants, g)
-		}
-	}
-	if at.group == nil {
-		return holderOf(claimants, at, segment), nil
-	}
-	projects, err := List[*v1alpha1.Project](ctx, c, IndexClaim, keys...)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range projects {
-		if p.Namespace == at.group.Namespace && Means(p.Spec.GroupRef, at.group) {
-			claimants = append(claimants, p)
-		}
-	}
-	return holderOf(claimants, at, segment), nil
-}
-
-// mayBeAt reports whether a group that claims a segment below a place refers to that place and is admitted there.
-func (c *Catalog) mayBeAt(ctx context.Context, at place, top *root, g *v1alpha1.Group) (bool, error) {
-	if at.group == nil {
-		err := top.check(ctx, g)
-		if Misplaced(err) {
-			return false, nil
-		}
-		return err == nil, err
-	}
-	ok, err := c.admits(ctx, at.group, g.Namespace)
-	return ok && follows(g, at.group), IgnoreNotFound(err)
-}
-
-// holderOf returns the claimant that holds a segment below a place.
-func holderOf(claimants []v1alpha1.Object, at place, segment string) client.Object {
-	if len(claimants) == 0 {
-		return nil
-	}
-	k := claim.Path(at.uid(), segment)
-	holder := claim.Holder(claimants, k)
-	if at.closing() && !k.ShownBy(holder) {
-		return nil
-	}
-	return holder
-}
-
-func same(a, b *v1alpha1.Group) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.UID == b.UID
-}
-
-// ByPath returns the group or project that holds a full path, or ErrNotFound.
-func (c *Catalog) ByPath(ctx context.Context, fullPath string) (client.Object, error) {
-	holder, _, err := c.walk(ctx, fullPath)
-	return holder, err
-}
-
-// HolderAt returns the object at the place of a project or group, or ErrNotFound. It returns ErrNotFound if the group above does not hold
-// its own full path, even if the path leads to something else.
-func (c *Catalog) HolderAt(ctx context.Context, s Scope) (client.Object, error) {
-	holder, above, err := c.walk(ctx, s.Path())
-	if err != nil {
-		return nil, err
-	}
-	if parent := s.Parent(); parent != nil && !same(above[0], parent) {
-		return nil, ErrNotFound
-	}
-	return holder, nil
-}
-
-// walk returns the object that holds a full path, and the groups above it, the nearest first.
-func (c *Catalog) walk(ctx context.Context, fullPath string) (holder client.Object, above []*v1alpha1.Group, err error) {
-	segments := strings.Split(fullPath, "/")
-	if len(segments) > maxDepth+1 {
-		return nil, nil, ErrNotFound
-	}
-	var at place
-	for i, segment := range segments {
-		holder, err := c.claimant(ctx, at, segment)
-		if err != nil {
-			return nil, nil, err
-		}
-		if i == len(segments)-1 && holder != nil {
-			return holder, above, nil
-		}
-		g, ok := holder.(*v1alpha1.Group)
-		if !ok {
-			return nil, nil, ErrNotFound
-		}
-		at = place{group: g, path: strings.Join(segments[:i+1], "/")}
-		above = slices.Insert(above, 0, g)
-	}
-	return nil, nil, ErrNotFound
 }
 
 // ProjectByPath returns the project that holds a full path, or ErrNotFound.
@@ -438,14 +290,30 @@ func (c *Catalog) Current(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.P
 	return now, nil
 }
 
-// Target returns the project or group that an object is declared for.
+// Target returns the project or group that an object is declared for. If the reference to it has changed since a controller last saw it,
+// and does not lead to the same one, Target returns the one to which the former reference leads.
 func (c *Catalog) Target(ctx context.Context, o v1alpha1.Targeted) (client.Object, error) {
-	switch project, group := o.TargetRefs(); {
-	case group != nil:
-		return c.Group(ctx, o.GetNamespace(), *group)
-	case project != nil:
-		return c.Project(ctx, o.GetNamespace(), *project)
-	default:
+	target, err := c.Named(ctx, o)
+	was := formerRef(o)
+	if was == nil || err == nil && was.UID == string(target.GetUID()) || err != nil && !errors.Is(err, ErrNotFound) {
+		return target, err
+	}
+	return c.targetOf(ctx, o, *was)
+}
+
+// Named returns the project or group that the spec of an object names, whether or not the object belongs to it.
+func (c *Catalog) Named(ctx context.Context, o v1alpha1.Targeted) (client.Object, error) {
+	ref := targetRef(o)
+	if ref == nil {
 		return nil, fmt.Errorf("neither a project nor a group is named: %w", ErrNotFound)
 	}
+	return c.targetOf(ctx, o, *ref)
+}
+
+// targetOf resolves a reference to the project or group of an object.
+func (c *Catalog) targetOf(ctx context.Context, o v1alpha1.Targeted, ref v1alpha1.Reference) (client.Object, error) {
+	if _, group := o.TargetRefs(); group != nil {
+		return c.Group(ctx, o.GetNamespace(), ref)
+	}
+	return c.Project(ctx, o.GetNamespace(), ref)
 }

@@ -20,22 +20,22 @@ func TestByPath(t *testing.T) {
 	type objects = []client.Object
 	tests := []struct {
 		name    string
-		objects objects // the oldest first
+		objects objects // oldest first
 		rules   []catalog.RootGroupRule
 		path    string
 		want    string // the holder of the path; empty if there is none
 	}{
 		{"a root group", objects{Group("a", "acme")}, nil, "acme", "group a/acme"},
 		{"by its path, not by its name", objects{Group("a", "x", At("acme"))}, nil, "acme", "group a/x"},
-		{"without regard to case", objects{Group("a", "acme", At("Acme")), Project("a", "web", ByPath("aCME"))}, nil, "ACME/Web", "project a/web"},
-		{"below a parent that is named", objects{Group("a", "acme"), Group("a", "sub", Below(ByName("acme")))}, nil, "acme/sub", "group a/sub"},
-		{"below a path", objects{Group("a", "acme"), Group("a", "sub", Below(ByPath("acme")))}, nil, "acme/sub", "group a/sub"},
-		{"below an id", objects{Group("a", "acme", Pinned(7)), Group("a", "sub", Below(ByID(7)))}, nil, "acme/sub", "group a/sub"},
+		{"in another case", objects{Group("a", "acme", At("Acme")), Project("a", "web", ByPath("aCME"))}, nil, "ACME/Web", "project a/web"},
+		{"below a parent by name", objects{Group("a", "acme"), Group("a", "sub", Below(ByName("acme")))}, nil, "acme/sub", "group a/sub"},
+		{"below a parent by path", objects{Group("a", "acme"), Group("a", "sub", Below(ByPath("acme")))}, nil, "acme/sub", "group a/sub"},
+		{"below a parent by id", objects{Group("a", "acme", Pinned(7)), Group("a", "sub", Below(ByID(7)))}, nil, "acme/sub", "group a/sub"},
 		{"below a parent that came later", objects{Group("a", "sub", Below(ByPath("acme"))), Group("a", "acme")}, nil, "acme/sub", "group a/sub"},
 		{"a project of a subgroup", objects{Group("a", "acme"), Group("a", "sub", Below(ByName("acme"))), Project("a", "web", ByPath("acme/sub"))}, nil, "acme/sub/web", "project a/web"},
 
 		{"the older of two root groups", objects{Group("a", "acme"), Group("b", "acme")}, nil, "acme", "group a/acme"},
-		{"the older of two root groups, case aside", objects{Group("b", "x", At("ACME")), Group("a", "acme")}, nil, "acme", "group b/x"},
+		{"the older of two root groups, in another case", objects{Group("b", "x", At("ACME")), Group("a", "acme")}, nil, "acme", "group b/x"},
 		{"the older of two subgroups", objects{Group("a", "acme"), Group("a", "y", At("sub"), Below(ByName("acme"))), Group("a", "x", At("sub"), Below(ByPath("acme")))}, nil, "acme/sub", "group a/y"},
 		{"a group that is older than a project", objects{Group("a", "acme"), Group("a", "web", Below(ByName("acme"))), Project("a", "web", ByName("acme"))}, nil, "acme/web", "group a/web"},
 		{"a project that is older than a group", objects{Group("a", "acme"), Project("a", "web", ByName("acme")), Group("a", "web", Below(ByName("acme")))}, nil, "acme/web", "project a/web"},
@@ -44,30 +44,30 @@ func TestByPath(t *testing.T) {
 
 		{"nothing of another namespace", objects{Group("a", "acme"), Group("b", "sub", Below(ByPath("acme")))}, nil, "acme/sub", ""},
 		{"nothing of another namespace, explicitly", objects{Group("a", "acme", AdmittingSame), Group("b", "sub", Below(ByPath("acme")))}, nil, "acme/sub", ""},
-		{"another namespace when all are admitted", objects{Group("a", "acme", AdmittingAll), Group("b", "sub", Below(ByPath("acme")))}, nil, "acme/sub", "group b/sub"},
-		{"another namespace with the label", objects{Namespace("b", "team", "x"), Group("a", "acme", Admitting("team", "x")), Group("b", "sub", Below(ByPath("acme")))}, nil, "acme/sub", "group b/sub"},
+		{"another namespace, if all are admitted", objects{Group("a", "acme", AdmittingAll), Group("b", "sub", Below(ByPath("acme")))}, nil, "acme/sub", "group b/sub"},
+		{"another namespace, with the label", objects{Namespace("b", "team", "x"), Group("a", "acme", Admitting("team", "x")), Group("b", "sub", Below(ByPath("acme")))}, nil, "acme/sub", "group b/sub"},
 		{"nothing of a namespace with another label", objects{Namespace("b", "team", "y"), Group("a", "acme", Admitting("team", "x")), Group("b", "sub", Below(ByPath("acme")))}, nil, "acme/sub", ""},
-		{"nothing of a namespace that is not known", objects{Group("a", "acme", Admitting("team", "x")), Group("b", "sub", Below(ByPath("acme")))}, nil, "acme/sub", ""},
-		{"no claim of one that is not admitted, though older", objects{Group("b", "sub", Below(ByPath("acme"))), Group("a", "acme"), Group("a", "sub", Below(ByName("acme")))}, nil, "acme/sub", "group a/sub"},
-		{"no project of another namespace, though all are admitted", objects{Group("a", "acme", AdmittingAll), Project("b", "web", ByPath("acme"))}, nil, "acme/web", ""},
+		{"nothing of an unknown namespace", objects{Group("a", "acme", Admitting("team", "x")), Group("b", "sub", Below(ByPath("acme")))}, nil, "acme/sub", ""},
+		{"no claim of an older group that is not admitted", objects{Group("b", "sub", Below(ByPath("acme"))), Group("a", "acme"), Group("a", "sub", Below(ByName("acme")))}, nil, "acme/sub", "group a/sub"},
+		{"no project of another namespace, even if all are admitted", objects{Group("a", "acme", AdmittingAll), Project("b", "web", ByPath("acme"))}, nil, "acme/web", ""},
 
-		{"an id that an older group has is not this one's", objects{Group("a", "old", Pinned(7)), Group("b", "new", Pinned(7), AdmittingAll), Group("c", "sub", Below(ByID(7)))}, nil, "new/sub", ""},
-		{"an older id in another namespace admits or not", objects{Group("a", "old", Pinned(7), AdmittingAll), Group("b", "new", Pinned(7)), Group("c", "sub", Below(ByID(7)))}, nil, "old/sub", "group c/sub"},
+		{"an id means the oldest group that has it", objects{Group("a", "old", Pinned(7)), Group("b", "new", Pinned(7), AdmittingAll), Group("c", "sub", Below(ByID(7)))}, nil, "new/sub", ""},
+		{"the oldest group with an id decides whom it admits", objects{Group("a", "old", Pinned(7), AdmittingAll), Group("b", "new", Pinned(7)), Group("c", "sub", Below(ByID(7)))}, nil, "old/sub", "group c/sub"},
 
-		{"nothing below one that has the path of the one that is meant", objects{Group("b", "acme", AdmittingAll), Group("a", "sub", Below(Meaning(ByPath("acme"), "former")))}, nil, "acme/sub", ""},
-		{"nothing below one of the namespace that has the name of the one that is meant", objects{Group("a", "acme"), Group("a", "sub", Below(Meaning(ByName("acme"), "former")))}, nil, "acme/sub", ""},
-		{"below the one that is meant", objects{Group("b", "acme", AdmittingAll), Group("a", "sub", Below(Meaning(ByPath("acme"), "group b/acme")))}, nil, "acme/sub", "group a/sub"},
-		{"no claim of one that means another parent, though older", objects{Group("a", "acme"), Group("a", "x", At("sub"), Below(Meaning(ByName("acme"), "former"))), Group("a", "y", At("sub"), Below(ByName("acme")))}, nil, "acme/sub", "group a/y"},
-		{"no claim of a project that means another group, though older", objects{Group("a", "acme"), Project("a", "x", Meaning(ByName("acme"), "former"), Placed("web")), Project("a", "y", ByName("acme"), Placed("web"))}, nil, "acme/web", "project a/y"},
+		{"nothing below another group at the path of the parent", objects{Group("b", "acme", AdmittingAll), Group("a", "sub", Below(Meaning(ByPath("acme"), "former")))}, nil, "acme/sub", ""},
+		{"nothing below another group with the name of the parent", objects{Group("a", "acme"), Group("a", "sub", Below(Meaning(ByName("acme"), "former")))}, nil, "acme/sub", ""},
+		{"below the parent with the UID", objects{Group("b", "acme", AdmittingAll), Group("a", "sub", Below(Meaning(ByPath("acme"), "group b/acme")))}, nil, "acme/sub", "group a/sub"},
+		{"no claim of an older group with another parent", objects{Group("a", "acme"), Group("a", "x", At("sub"), Below(Meaning(ByName("acme"), "former"))), Group("a", "y", At("sub"), Below(ByName("acme")))}, nil, "acme/sub", "group a/y"},
+		{"no claim of an older project with another group", objects{Group("a", "acme"), Project("a", "x", Meaning(ByName("acme"), "former"), Placed("web")), Project("a", "y", ByName("acme"), Placed("web"))}, nil, "acme/web", "project a/y"},
 
-		{"a namespace that may hold the root", objects{Group("a", "acme")}, []catalog.RootGroupRule{{Namespace: "a", Path: "ac*"}}, "acme", "group a/acme"},
-		{"no namespace without a rule, though older", objects{Group("b", "acme"), Group("a", "acme")}, []catalog.RootGroupRule{{Namespace: "a", Path: "*"}}, "acme", "group a/acme"},
+		{"a namespace with a rule", objects{Group("a", "acme")}, []catalog.RootGroupRule{{Namespace: "a", Path: "ac*"}}, "acme", "group a/acme"},
+		{"no older namespace without a rule", objects{Group("b", "acme"), Group("a", "acme")}, []catalog.RootGroupRule{{Namespace: "a", Path: "*"}}, "acme", "group a/acme"},
 		{"no path without a rule", objects{Group("a", "other")}, []catalog.RootGroupRule{{Namespace: "a", Path: "acme"}}, "other", ""},
 		{"subgroups need no rule", objects{Group("a", "acme"), Group("a", "sub", Below(ByName("acme")))}, []catalog.RootGroupRule{{Namespace: "a", Path: "acme"}}, "acme/sub", "group a/sub"},
 
 		{"nothing for an empty path", objects{Group("a", "acme")}, nil, "", ""},
-		{"nothing for a slash in front", objects{Group("a", "acme")}, nil, "/acme", ""},
-		{"nothing for a slash behind", objects{Group("a", "acme")}, nil, "acme/", ""},
+		{"nothing for a leading slash", objects{Group("a", "acme")}, nil, "/acme", ""},
+		{"nothing for a trailing slash", objects{Group("a", "acme")}, nil, "acme/", ""},
 		{"nothing for an empty segment", objects{Group("a", "acme"), Project("a", "web", ByName("acme"))}, nil, "acme//web", ""},
 		{"nothing that looks like a key", objects{Group("a", "acme"), Group("a", "sub", Below(ByName("acme")))}, nil, "n:a/acme|sub", ""},
 		{"nothing below a project", objects{Group("a", "acme"), Project("a", "web", ByName("acme"))}, nil, "acme/web/x", ""},
@@ -89,7 +89,7 @@ func TestByPath(t *testing.T) {
 	}
 }
 
-func TestWhoeverTakesThePathOfAGroupGetsNothingThatMeansTheFormer(t *testing.T) {
+func TestReference_doesNotFollowPathToAnotherGroup(t *testing.T) {
 	g := NewWithT(t)
 	sub, deep := Group("a", "sub", Below(Meaning(ByPath("acme"), "former"))), Group("a", "deep", Below(ByPath("acme/sub")))
 	web, mary := Project("a", "web", ByName("deep")), User("mary", 1)
@@ -106,8 +106,8 @@ func TestWhoeverTakesThePathOfAGroupGetsNothingThatMeansTheFormer(t *testing.T) 
 		_, err := c.ByPath(ctx, path)
 		g.Expect(err).To(MatchError(catalog.ErrNotFound), path)
 	}
-	g.Expect(c.Tree(mary, time.Now()).Projects(ctx)).To(BeEmpty())
-	g.Expect(c.Tree(mary, time.Now()).Groups(ctx)).To(HaveExactElements(HaveField("Groups", HaveExactElements(HaveField("Namespace", "b")))))
+	g.Expect(c.View(mary, time.Now()).Projects(ctx)).To(BeEmpty())
+	g.Expect(c.View(mary, time.Now()).Groups(ctx)).To(HaveExactElements(HaveField("Groups", HaveExactElements(HaveField("Namespace", "b")))))
 }
 
 func TestParent(t *testing.T) {
@@ -119,13 +119,13 @@ func TestParent(t *testing.T) {
 		want string
 		err  error
 	}{
-		{"none of a root group", Group("b", "root"), nil, "", nil},
-		{"none of a root group where there is no rule for it", Group("c", "root"), nil, "", catalog.ErrRootNotAllowed},
+		{"a root group has no parent", Group("b", "root"), nil, "", nil},
+		{"a root group without a rule", Group("c", "root"), nil, "", catalog.ErrRootNotAllowed},
 		{"in the same namespace", Group("a", "sub", Below(ByName("acme"))), nil, "group a/acme", nil},
-		{"a name is of the same namespace only", Group("b", "sub", Below(ByName("acme"))), nil, "", catalog.ErrNotFound},
+		{"a name in another namespace", Group("b", "sub", Below(ByName("acme"))), nil, "", catalog.ErrNotFound},
 		{"of another namespace by path, not admitted", Group("b", "sub", Below(ByPath("acme"))), nil, "", catalog.ErrParentNotAllowed},
 		{"of another namespace by id, not admitted", Group("b", "sub", Below(ByID(1))), nil, "", catalog.ErrParentNotAllowed},
-		{"a project is no parent", Group("a", "sub", Below(ByPath("acme/web"))), []client.Object{Project("a", "web", ByName("acme"))}, "", catalog.ErrNotFound},
+		{"a project cannot be a parent", Group("a", "sub", Below(ByPath("acme/web"))), []client.Object{Project("a", "web", ByName("acme"))}, "", catalog.ErrNotFound},
 		{"nothing", Group("a", "sub", Below(ByPath("nowhere"))), nil, "", catalog.ErrNotFound},
 		{"no id", Group("a", "sub", Below(ByID(99))), nil, "", catalog.ErrNotFound},
 	}
@@ -150,12 +150,12 @@ func TestParent(t *testing.T) {
 	}
 }
 
-func TestACycleIsFound(t *testing.T) {
+func TestAncestors_reportsCycles(t *testing.T) {
 	tests := map[string][]client.Object{
-		"of one by name":   {Group("a", "one", Below(ByName("one")))},
-		"of one by id":     {Group("a", "one", Pinned(1), Below(ByID(1)))},
-		"of three by name": {Group("a", "one", Below(ByName("two"))), Group("a", "two", Below(ByName("three"))), Group("a", "three", Below(ByName("one")))},
-		"above a group":    {Group("a", "one", Below(ByName("two"))), Group("a", "two", Below(ByName("two")))},
+		"of one group, by name":    {Group("a", "one", Below(ByName("one")))},
+		"of one group, by id":      {Group("a", "one", Pinned(1), Below(ByID(1)))},
+		"of three groups, by name": {Group("a", "one", Below(ByName("two"))), Group("a", "two", Below(ByName("three"))), Group("a", "three", Below(ByName("one")))},
+		"above a group":            {Group("a", "one", Below(ByName("two"))), Group("a", "two", Below(ByName("two")))},
 		"across namespaces": {
 			Group("a", "one", Pinned(1), Below(ByID(2)), AdmittingAll), Group("b", "two", Pinned(2), Below(ByID(1)), AdmittingAll),
 		},
@@ -172,7 +172,7 @@ func TestACycleIsFound(t *testing.T) {
 	}
 }
 
-// nest returns groups, each below the previous one. ref makes their references from the index and path of the parent.
+// nest returns groups, each below the previous one. ref creates the reference to a parent from its index and path.
 func nest(depth int, ref func(i int, path string) v1alpha1.Reference) []*v1alpha1.Group {
 	all := []*v1alpha1.Group{Group("a", "g0", Pinned(1))}
 	path := "g0"
@@ -184,14 +184,14 @@ func nest(depth int, ref func(i int, path string) v1alpha1.Reference) []*v1alpha
 	return all
 }
 
-// references are the ways to name a parent.
+// references are the forms of a reference to a parent.
 var references = map[string]func(i int, path string) v1alpha1.Reference{
 	"names": func(i int, _ string) v1alpha1.Reference { return ByName(fmt.Sprintf("g%d", i)) },
 	"paths": func(_ int, path string) v1alpha1.Reference { return ByPath(path) },
 	"ids":   func(i int, _ string) v1alpha1.Reference { return ByID(int64(i + 1)) },
 }
 
-func TestTwentyLevelsAreTheLimit(t *testing.T) {
+func TestAncestors_limitsNestingTo20Levels(t *testing.T) {
 	for how, ref := range references {
 		t.Run("by "+how, func(t *testing.T) {
 			g := NewWithT(t)
@@ -236,7 +236,7 @@ func (c *counting) Get(ctx context.Context, key client.ObjectKey, o client.Objec
 	return c.Reader.Get(ctx, key, o, opts...)
 }
 
-func TestDeepNestingIsNoWayToMakeLookupsSlow(t *testing.T) {
+func TestGroupsOf_needsFewLookupsDespiteDeepNesting(t *testing.T) {
 	for how, limit := range map[string]int{"names": 25, "ids": 25, "paths": 150} {
 		t.Run("by "+how, func(t *testing.T) {
 			g := NewWithT(t)
@@ -262,7 +262,7 @@ func nested(t testing.TB, ref func(i int, path string) v1alpha1.Reference) (*cat
 	return w, p
 }
 
-func TestManyRivalsAreNoWayToMakeLookupsSlow(t *testing.T) {
+func TestProjectByPath_needsFewLookupsDespiteManyRivals(t *testing.T) {
 	g := NewWithT(t)
 	w := catalogtest.New(t, Group("a", "acme"), Project("a", "web", ByName("acme")))
 	for i := range 500 {
@@ -275,7 +275,7 @@ func TestManyRivalsAreNoWayToMakeLookupsSlow(t *testing.T) {
 	g.Expect(reader.n).To(BeNumerically("<=", 10), "each rival is looked at, and nothing is looked up for it")
 }
 
-func TestVisibilityIsTheNarrowest(t *testing.T) {
+func TestVisibility_isNarrowestOfAllLevels(t *testing.T) {
 	const private, internal, public = v1alpha1.VisibilityPrivate, v1alpha1.VisibilityInternal, v1alpha1.VisibilityPublic
 	tests := []struct {
 		own   v1alpha1.Visibility
@@ -301,7 +301,7 @@ func TestVisibilityIsTheNarrowest(t *testing.T) {
 	}
 }
 
-func TestMayHoldRootGroup(t *testing.T) {
+func TestMayHoldRootGroup_followsRules(t *testing.T) {
 	rules := []catalog.RootGroupRule{{Namespace: "a", Path: "a"}, {Namespace: "b", Path: "b-*"}, {Namespace: "b", Path: "["}}
 	tests := []struct {
 		namespace, path string

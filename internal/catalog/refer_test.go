@@ -19,15 +19,15 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// anew returns an object with the name, path and id of a deleted one.
-func anew[T client.Object](o T) T {
+// recreated returns an object with the name, path and id of a deleted one.
+func recreated[T client.Object](o T) T {
 	again := o.DeepCopyObject().(T)
 	again.SetUID("another " + o.GetUID())
 	again.SetCreationTimestamp(metav1.Time{})
 	return again
 }
 
-func TestRefer_meansTheObjectAndNoneThatIsMadeAnew(t *testing.T) {
+func TestRefer_doesNotMeanRecreatedObject(t *testing.T) {
 	g := NewWithT(t)
 	ada, acme := User("ada", 2), Group("a", "acme", Pinned(10))
 	web, app := Project("a", "web", ByName("acme"), Known(100)), Project("a", "app", ByName("acme"), Known(101))
@@ -71,7 +71,7 @@ func TestRefer_meansTheObjectAndNoneThatIsMadeAnew(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		all["role"] = has == role.Owner
 		g.Expect(has).To(BeElementOf(role.Owner, role.None))
-		tree, err := c.Tree(now, metav1.Now().Time).Projects(t.Context())
+		tree, err := c.View(now, metav1.Now().Time).Projects(t.Context())
 		g.Expect(err).NotTo(HaveOccurred())
 		all["role in lists"] = slices.ContainsFunc(tree, func(s catalog.Seen) bool { return s.Highest() != role.None })
 		below, err := c.GivenBelow(t.Context(), now, in.Groups[0])
@@ -94,11 +94,11 @@ func TestRefer_meansTheObjectAndNoneThatIsMadeAnew(t *testing.T) {
 		return all
 	}
 	g.Expect(have()).To(HaveEach(BeTrue()))
-	w.Put(anew(ada), anew(acme), anew(app), anew(ci))
+	w.Put(recreated(ada), recreated(acme), recreated(app), recreated(ci))
 	g.Expect(have()).To(HaveEach(BeFalse()))
 }
 
-func TestRefer_meansNobodyWhereTheRestNamesAnother(t *testing.T) {
+func TestRefer_findsNothingIfUIDDiffers(t *testing.T) {
 	g := NewWithT(t)
 	ada, eve := User("ada", 2), User("eve", 3)
 	c := catalogtest.New(t, ada, eve).Catalog()
@@ -110,7 +110,7 @@ func TestRefer_meansNobodyWhereTheRestNamesAnother(t *testing.T) {
 	}
 }
 
-func TestRefer_reachesNoOtherNamespace(t *testing.T) {
+func TestRefer_staysInNamespace(t *testing.T) {
 	c := twoTenants(t).Catalog()
 	g := NewWithT(t)
 	of := func(kind, name string) v1alpha1.Reference {

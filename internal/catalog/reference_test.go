@@ -23,13 +23,13 @@ func twoTenants(t *testing.T) *catalogtest.World {
 		User("max", 1), User("dana", 2, Reached("dana@example.com")),
 		Group("a", "acme", Pinned(10)), Project("a", "web", ByName("acme"), Known(100)), DeployKey("a", "ci", 1000, ByName("web")),
 		Group("b", "bolt", Pinned(20)), Project("b", "app", ByName("bolt"), Known(200)), DeployKey("b", "cd", 2000, ByName("app")),
-		// The same ids, names and paths again.
+		// These have the same ids, names and paths.
 		Group("b", "acme", Pinned(10)), Project("b", "web", ByName("bolt"), Known(100)), DeployKey("b", "ci", 1000, ByName("web")),
 		Project("b", "squat", ByPath("acme"), func(s *v1alpha1.ProjectSpec) { s.Path = "web" }),
 	)
 }
 
-func TestAReferenceReachesItsOwnNamespaceOnly(t *testing.T) {
+func TestReference_staysInNamespace(t *testing.T) {
 	c := twoTenants(t).Catalog()
 	find := map[string]func(namespace string, ref v1alpha1.Reference) (client.Object, error){
 		"group": func(n string, r v1alpha1.Reference) (client.Object, error) { return c.Group(t.Context(), n, r) },
@@ -43,7 +43,7 @@ func TestAReferenceReachesItsOwnNamespaceOnly(t *testing.T) {
 	tests := []struct {
 		kind, namespace string
 		ref             v1alpha1.Reference
-		want            string // empty if there is none
+		want            string // empty if nothing is found
 	}{
 		{"group", "a", ByName("acme"), "group a/acme"},
 		{"group", "a", ByPath("acme"), "group a/acme"},
@@ -184,7 +184,7 @@ func TestStorages(t *testing.T) {
 	g.Expect(projects).To(HaveLen(1))
 }
 
-func TestReferrersAreFoundByEveryWayToNameAnObject(t *testing.T) {
+func TestReferrers_findsEveryFormOfReference(t *testing.T) {
 	acme := Group("a", "acme", Pinned(10))
 	web := Project("a", "web", ByName("acme"), Known(100))
 	ci := DeployKey("a", "ci", 1000, ByName("web"))
@@ -210,14 +210,14 @@ func TestReferrersAreFoundByEveryWayToNameAnObject(t *testing.T) {
 	}{
 		{"projects of a group", &v1alpha1.ProjectList{}, catalog.IndexGroup, acme, []string{"web", "by-path", "by-id"}},
 		{"groups of a group", &v1alpha1.GroupList{}, catalog.IndexGroup, acme, []string{"sub"}},
-		{"by the path that it had", &v1alpha1.ProjectList{}, catalog.IndexGroup, old, []string{"left"}},
+		{"by a former path", &v1alpha1.ProjectList{}, catalog.IndexGroup, old, []string{"left"}},
 		{"memberships of a user", &v1alpha1.MembershipList{}, catalog.IndexUser, person, []string{"m1", "m2", "m3"}},
 		{"memberships of a project", &v1alpha1.MembershipList{}, catalog.IndexProject, web, []string{"m1", "m2"}},
 		{"memberships of a group", &v1alpha1.MembershipList{}, catalog.IndexGroup, acme, []string{"m3"}},
-		{"what is granted to a user", &v1alpha1.ProtectedBranchList{}, catalog.IndexUser, person, []string{"b1"}},
-		{"what is granted to a group", &v1alpha1.ProtectedBranchList{}, protection.IndexGrantee, acme, []string{"b1"}},
-		{"what is granted to a deploy key", &v1alpha1.ProtectedBranchList{}, protection.IndexGrantee, ci, []string{"b1", "b2"}},
-		{"nothing refers to a storage", &v1alpha1.ProjectList{}, catalog.IndexGroup, &v1alpha1.RepositoryStorage{}, nil},
+		{"grants to a user", &v1alpha1.ProtectedBranchList{}, catalog.IndexUser, person, []string{"b1"}},
+		{"grants to a group", &v1alpha1.ProtectedBranchList{}, protection.IndexGrantee, acme, []string{"b1"}},
+		{"grants to a deploy key", &v1alpha1.ProtectedBranchList{}, protection.IndexGrantee, ci, []string{"b1", "b2"}},
+		{"no references to a storage", &v1alpha1.ProjectList{}, catalog.IndexGroup, &v1alpha1.RepositoryStorage{}, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestReferrersAreFoundByEveryWayToNameAnObject(t *testing.T) {
 	}
 }
 
-func TestRivalsOfAClaimAreFound(t *testing.T) {
+func TestPeers_findsRivalsOfClaim(t *testing.T) {
 	acme := Group("a", "acme", Pinned(10))
 	web := Project("a", "web", ByName("acme"))
 	sub := Group("a", "web", Below(ByID(10)))
@@ -240,7 +240,7 @@ func TestRivalsOfAClaimAreFound(t *testing.T) {
 		Project("a", "other", ByPath("acme"), func(s *v1alpha1.ProjectSpec) { s.Path = "WEB" }), Project("c", "lost", ByPath("nowhere"), func(s *v1alpha1.ProjectSpec) { s.Path = "web" }),
 	).Catalog()
 	rivals := func(of client.ObjectList, obj client.Object) (names []string) {
-		for _, r := range c.Peers(of, catalog.IndexClaim, c.ClaimKeys)(t.Context(), obj) {
+		for _, r := range c.Peers(of, catalog.IndexPathClaim, c.ClaimKeys)(t.Context(), obj) {
 			names = append(names, r.Namespace+"/"+r.Name)
 		}
 		return names

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,33 +38,44 @@ type target struct {
 	keys []string
 }
 
-// ProjectRole returns the highest role that a user has in a project, from memberships in the project and in every group above it. It does
-// not consider whether the user is an administrator or blocked.
+// ProjectRole returns the highest role that a user has in a project, from memberships in the project and in every group above it, and from
+// groups that these are shared with. It does not consider whether the user is an administrator or blocked.
 func (c *Catalog) ProjectRole(ctx context.Context, u *v1alpha1.User, p *v1alpha1.Project, now time.Time) (role.Role, error) {
-	chain, err := c.GroupsOf(ctx, p)
+	s, err := c.ProjectScope(ctx, p)
 	if err != nil {
 		return role.None, err
 	}
-	roles, _, err := c.roles(ctx, u, Scope{Project: p, Groups: chain}, now)
+	roles, _, err := c.roles(ctx, u, s, now)
 	return roles.Highest(), err
 }
 
-// Roles are the roles of a user in a project or group: their own, from a direct membership, and the highest that they inherit from the
-// groups above.
-type Roles struct{ Own, Inherited role.Role }
+// Roles are the roles of a user in a project or group.
+type Roles struct {
+	// Own is from a direct membership, and Inherited is the highest from memberships in the groups above.
+	Own, Inherited role.Role
+	// Shared is the highest from groups that the project or group, or a group above it, is shared with.
+	Shared role.Role
+}
 
 // Highest returns the role that counts.
-func (r Roles) Highest() role.Role { return max(r.Own, r.Inherited) }
+func (r Roles) Highest() role.Role { return max(r.Own, r.Inherited, r.Shared) }
+
+// Member returns the highest role from memberships.
+func (r Roles) Member() role.Role { return max(r.Own, r.Inherited) }
 
 // RolesIn returns the roles of a user in a scope that this catalog returned. Like ProjectRole, it does not consider whether the user is an
 // administrator or blocked.
 func (c *Catalog) RolesIn(ctx context.Context, u *v1alpha1.User, s Scope, now time.Time) (Roles, error) {
-	if c.recalled == nil {
+	memory := c.recalled
+	if s.shared() {
+		memory = c.recalledShared
+	}
+	if memory == nil {
 		found, _, err := c.roles(ctx, u, s, now)
 		return found, err
 	}
 	question := rolesIn{u.UID, u.ResourceVersion, s.Version()}
-	return c.recalled.Recall(question, now, func(c *Catalog) (Roles, time.Time, error) { return c.roles(ctx, u, s.lasting(), now) })
+	return memory.Recall(question, now, func(c *Catalog) (Roles, time.Time, error) { return c.roles(ctx, u, s.lasting(), now) })
 }
 
 // maxRoles is the maximum number of remembered roles.
@@ -75,14 +87,19 @@ type rolesIn struct {
 	version, scope string
 }
 
-// GroupRole is ProjectRole for a group.
-func (c *Catalog) GroupRole(ctx context.Context, u *v1alpha1.User, g *v1alpha1.Group, now time.Time) (role.Role, error) {
+// MemberRole returns the highest role that a user has in a group from memberships in it and in the groups above it. This is the role that
+// counts where something names the members of a group.
+func (c *Catalog) MemberRole(ctx context.Context, u *v1alpha1.User, g *v1alpha1.Group, now time.Time) (role.Role, error) {
 	chain, err := c.Ancestors(ctx, g)
 	if err != nil {
 		return role.None, err
 	}
-	roles, _, err := c.roles(ctx, u, Scope{Groups: chain}, now)
-	return roles.Highest(), err
+	keys, err := c.HeldKeys(ctx, u)
+	if err != nil {
+		return role.None, err
+	}
+	roles, _, err := c.memberRoles(ctx, u, keys, Scope{Groups: chain}, now)
+	return roles.Member(), err
 }
 
 func targets(chain []*v1alpha1.Group) []target {
@@ -100,6 +117,17 @@ func (c *Catalog) roles(ctx context.Context, u *v1alpha1.User, s Scope, now time
 	if err != nil {
 		return Roles{}, until, err
 	}
+	roles, until, err = c.memberRoles(ctx, u, userKeys, s, now)
+	if err != nil || !s.shared() {
+		return roles, until, err
+	}
+	shared, ends, err := c.sharedRole(ctx, u, userKeys, s, now)
+	roles.Shared = shared
+	return roles, sooner(until, ends), err
+}
+
+// memberRoles is roles without Shared. userKeys are the held keys of the user.
+func (c *Catalog) memberRoles(ctx context.Context, u *v1alpha1.User, userKeys []string, s Scope, now time.Time) (roles Roles, until time.Time, err error) {
 	all := targets(s.Groups)
 	if s.Project != nil {
 		all = append([]target{{s.Project, s.Keys()}}, all...)
@@ -112,7 +140,7 @@ func (c *Catalog) roles(ctx context.Context, u *v1alpha1.User, s Scope, now time
 		if m == nil || Expired(m, now) {
 			continue
 		}
-		until = sooner(until, m)
+		until = sooner(until, end(m.Spec.ExpiresAt))
 		if r := RoleOf(m.Spec.Role); i == 0 {
 			roles.Own = r
 		} else {
@@ -122,18 +150,29 @@ func (c *Catalog) roles(ctx context.Context, u *v1alpha1.User, s Scope, now time
 	return roles, until, nil
 }
 
-// sooner returns the earlier of until and the end of a membership. Zero means never.
-func sooner(until time.Time, m *v1alpha1.Membership) time.Time {
-	if m.Spec.ExpiresAt == nil || !until.IsZero() && until.Before(m.Spec.ExpiresAt.Time) {
-		return until
+// end returns the time at which something ends; zero means never.
+func end(expires *metav1.Time) time.Time {
+	if expires == nil {
+		return time.Time{}
 	}
-	return m.Spec.ExpiresAt.Time
+	return expires.Time
+}
+
+// sooner returns the earlier of two times at which something ends. Zero means never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// ended reports whether something that expires has ended.
+func ended(expires *metav1.Time, now time.Time) bool {
+	return expires != nil && !now.Before(expires.Time)
 }
 
 // Expired reports whether a membership has ended.
-func Expired(m *v1alpha1.Membership, now time.Time) bool {
-	return m.Spec.ExpiresAt != nil && !now.Before(m.Spec.ExpiresAt.Time)
-}
+func Expired(m *v1alpha1.Membership, now time.Time) bool { return ended(m.Spec.ExpiresAt, now) }
 
 // membershipsOf returns the memberships that have the keys of a user in an index and mean this user.
 func (c *Catalog) membershipsOf(ctx context.Context, u *v1alpha1.User, index string, keys ...string) ([]*v1alpha1.Membership, error) {

@@ -33,23 +33,23 @@ func TestProjectRole(t *testing.T) {
 		{"of the group above by path", []client.Object{InGroup("a", "m", ByPath("acme"), who, owner)}, role.Owner},
 		{"the highest of all, from above", []client.Object{InProject("a", "m1", web, who, guest), InGroup("a", "m2", acme, who, maintainer)}, role.Maintainer},
 		{"the highest of all, from below", []client.Object{InProject("a", "m1", web, who, maintainer), InGroup("a", "m2", acme, who, guest)}, role.Maintainer},
-		{"not somebody else's", []client.Object{InProject("a", "m", web, ByName("dana"), owner)}, role.None},
-		{"not that of another project", []client.Object{InProject("a", "m", ByName("other"), who, owner)}, role.None},
-		{"not that of a group beside", []client.Object{InGroup("a", "m", ByName("beside"), who, owner)}, role.None},
+		{"not of another user", []client.Object{InProject("a", "m", web, ByName("dana"), owner)}, role.None},
+		{"not of another project", []client.Object{InProject("a", "m", ByName("other"), who, owner)}, role.None},
+		{"not of a sibling group", []client.Object{InGroup("a", "m", ByName("beside"), who, owner)}, role.None},
 
 		{"not from another namespace by name", []client.Object{InProject("b", "m", web, who, owner)}, role.None},
 		{"not from another namespace by path", []client.Object{InProject("b", "m", ByPath("acme/sub/web"), who, owner)}, role.None},
 		{"not from another namespace by id", []client.Object{InProject("b", "m", ByID(100), who, owner)}, role.None},
 		{"not from another namespace, of the group", []client.Object{InGroup("b", "m", ByPath("acme"), who, owner), InGroup("b", "m2", ByID(10), who, owner), InGroup("b", "m3", acme, who, owner)}, role.None},
 
-		{"not one that has ended", []client.Object{Until(InProject("a", "m", web, who, developer), now)}, role.None},
-		{"one that has still a second", []client.Object{Until(InProject("a", "m", web, who, developer), now.Add(time.Second))}, role.Developer},
-		{"one that has ended hides none above", []client.Object{Until(InProject("a", "m", web, who, owner), now), InGroup("a", "m2", acme, who, guest)}, role.Guest},
+		{"none after the membership has expired", []client.Object{Until(InProject("a", "m", web, who, developer), now)}, role.None},
+		{"until the membership expires", []client.Object{Until(InProject("a", "m", web, who, developer), now.Add(time.Second))}, role.Developer},
+		{"a role from above after the end of a higher one", []client.Object{Until(InProject("a", "m", web, who, owner), now), InGroup("a", "m2", acme, who, guest)}, role.Guest},
 
 		{"the older of two", []client.Object{InProject("a", "m1", web, who, guest), InProject("a", "m2", web, who, owner)}, role.Guest},
-		{"the older of two, by other names", []client.Object{InProject("a", "m1", ByID(100), ByPath("max"), guest), InProject("a", "m2", web, who, owner)}, role.Guest},
-		{"the older of two, though it has ended", []client.Object{Until(InProject("a", "m1", web, who, guest), now), InProject("a", "m2", web, who, owner)}, role.None},
-		{"the older of another namespace hides none", []client.Object{InProject("b", "m1", ByPath("acme/sub/web"), who, guest), InProject("a", "m2", web, who, owner)}, role.Owner},
+		{"the older of two, by other references", []client.Object{InProject("a", "m1", ByID(100), ByPath("max"), guest), InProject("a", "m2", web, who, owner)}, role.Guest},
+		{"the older of two, even after its end", []client.Object{Until(InProject("a", "m1", web, who, guest), now), InProject("a", "m2", web, who, owner)}, role.None},
+		{"not the older one in another namespace", []client.Object{InProject("b", "m1", ByPath("acme/sub/web"), who, guest), InProject("a", "m2", web, who, owner)}, role.Owner},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestProjectRole(t *testing.T) {
 	}
 }
 
-func TestAMembershipReachesDownwardsOnly(t *testing.T) {
+func TestMembership_doesNotReachUpwards(t *testing.T) {
 	g := NewWithT(t)
 	u, p := User("max", 1), Project("b", "web", ByName("sub"))
 	acme, sub := Group("a", "acme", AdmittingAll), Group("b", "sub", Below(ByPath("acme")))
@@ -76,9 +76,9 @@ func TestAMembershipReachesDownwardsOnly(t *testing.T) {
 	roles := func() (project, below, above role.Role) {
 		project, err := c.ProjectRole(t.Context(), u, p, time.Now())
 		g.Expect(err).NotTo(HaveOccurred())
-		below, err = c.GroupRole(t.Context(), u, sub, time.Now())
+		below, err = c.MemberRole(t.Context(), u, sub, time.Now())
 		g.Expect(err).NotTo(HaveOccurred())
-		above, err = c.GroupRole(t.Context(), u, acme, time.Now())
+		above, err = c.MemberRole(t.Context(), u, acme, time.Now())
 		g.Expect(err).NotTo(HaveOccurred())
 		return project, below, above
 	}
@@ -99,7 +99,7 @@ func TestAMembershipReachesDownwardsOnly(t *testing.T) {
 	expect(role.Owner, role.Maintainer, role.None)
 }
 
-func TestAUserWhoLostHisNameToAnOlderOneHasNotTheOthersRoles(t *testing.T) {
+func TestProjectRole_ignoresRolesOfOlderNamesake(t *testing.T) {
 	g := NewWithT(t)
 	second, p := User("second", 2, Called("Max")), Project("a", "web", ByName("acme"))
 	third := User("third", 1)
@@ -110,23 +110,23 @@ func TestAUserWhoLostHisNameToAnOlderOneHasNotTheOthersRoles(t *testing.T) {
 	).Catalog()
 	r, err := c.ProjectRole(t.Context(), second, p, time.Now())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(r).To(Equal(role.Guest), "by his own name only")
+	g.Expect(r).To(Equal(role.Guest), "by their own name only")
 	r, err = c.ProjectRole(t.Context(), third, p, time.Now())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(r).To(Equal(role.None))
 }
 
-func TestNoRoleComesFromAPlaceThatIsNotInTheTree(t *testing.T) {
+func TestRole_isNoneOutsideTree(t *testing.T) {
 	u := User("max", 1)
 	owner := InGroup("a", "m", ByName("acme"), ByName("max"), v1alpha1.RoleOwner)
 	tests := map[string]struct {
 		group *v1alpha1.Group
 		err   error
 	}{
-		"a cycle":             {Group("a", "acme", Below(ByName("acme"))), catalog.ErrCycle},
-		"no parent":           {Group("a", "acme", Below(ByName("nowhere"))), catalog.ErrNotFound},
-		"no root":             {Group("a", "acme", At("refused")), catalog.ErrRootNotAllowed},
-		"no right to a place": {Group("a", "acme", Below(ByPath("bolt"))), catalog.ErrParentNotAllowed},
+		"a cycle":                  {Group("a", "acme", Below(ByName("acme"))), catalog.ErrCycle},
+		"no parent":                {Group("a", "acme", Below(ByName("nowhere"))), catalog.ErrNotFound},
+		"no root":                  {Group("a", "acme", At("refused")), catalog.ErrRootNotAllowed},
+		"parent does not admit it": {Group("a", "acme", Below(ByPath("bolt"))), catalog.ErrParentNotAllowed},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -137,14 +137,14 @@ func TestNoRoleComesFromAPlaceThatIsNotInTheTree(t *testing.T) {
 			r, err := c.ProjectRole(t.Context(), u, p, time.Now())
 			g.Expect(err).To(MatchError(test.err))
 			g.Expect(r).To(Equal(role.None))
-			r, err = c.GroupRole(t.Context(), u, test.group, time.Now())
+			r, err = c.MemberRole(t.Context(), u, test.group, time.Now())
 			g.Expect(err).To(MatchError(test.err))
 			g.Expect(r).To(Equal(role.None))
 		})
 	}
 }
 
-func TestMembershipInForce(t *testing.T) {
+func TestMembershipIn_returnsMembershipInForce(t *testing.T) {
 	g := NewWithT(t)
 	u, acme := User("max", 1), Group("a", "acme", Pinned(10))
 	p := Project("a", "web", ByName("acme"))
@@ -172,8 +172,8 @@ func TestRoleOf(t *testing.T) {
 	}
 }
 
-// TestNoRoleIsRememberedOfAPlaceThatWasLeft asks for roles in a scope that was read before it changed, as a long request does.
-func TestNoRoleIsRememberedOfAPlaceThatWasLeft(t *testing.T) {
+// TestRolesIn_doesNotRememberRolesOfFormerPlace asks for roles in a scope that has changed since it was read, as a long request does.
+func TestRolesIn_doesNotRememberRolesOfFormerPlace(t *testing.T) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	for change, after := range map[string]client.Object{
 		"the project is moved":              Project("a", "web", ByName("other"), Known(100)),

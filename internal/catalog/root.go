@@ -23,7 +23,7 @@ var (
 type RootGroupRule struct {
 	// Namespace is the namespace that may hold them.
 	Namespace string
-	// Path is a pattern for their paths, in the syntax of path.Match; "*" allows all.
+	// Path is a pattern for the paths of root groups, in the syntax of path.Match; "*" allows all.
 	Path string
 }
 

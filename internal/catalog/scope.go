@@ -45,7 +45,7 @@ func (s Scope) Path() string {
 
 // Version distinguishes the scope from earlier and later states of it, for example before a project was moved or a group changed its path.
 // A request keeps the scope from its beginning, so whatever is derived from a scope must be remembered for this version only. For a
-// project, the version contains the spec and the id, so a push does not change it.
+// project, the version contains the spec, the id and the record of its shares, so a push does not change it.
 func (s Scope) Version() string {
 	var b strings.Builder
 	b.Grow((len(s.Groups) + 1) * len("12345678-1234-1234-1234-123456789abc@12345678 "))
@@ -57,6 +57,10 @@ func (s Scope) Version() string {
 	}
 	if p := s.Project; p != nil {
 		write(p, strconv.FormatInt(p.Generation, 10)+"."+strconv.FormatInt(p.RESTID(), 10))
+		for i := range p.Status.RecordedShares {
+			b.WriteString(p.Status.RecordedShares[i].UID)
+			b.WriteByte(' ')
+		}
 	}
 	for _, g := range s.Groups {
 		write(g, g.ResourceVersion)
@@ -93,6 +97,28 @@ func (s Scope) PathClaim() claim.Claim {
 		return claim.Path(parent, s.Project.Spec.Path)
 	}
 	return claim.Path(parent, s.Groups[0].Spec.Path)
+}
+
+// Levels returns the scope itself and the scopes of the groups above it, the nearest first.
+func (s Scope) Levels() []Scope {
+	all := make([]Scope, 0, len(s.Groups)+1)
+	if s.Project != nil {
+		all = append(all, s)
+	}
+	for i := range s.Groups {
+		all = append(all, Scope{Groups: s.Groups[i:]})
+	}
+	return all
+}
+
+// Refs returns the references by which REST declares an object for the project or group. One of them is nil.
+func (s Scope) Refs() (project, group *v1alpha1.Reference) {
+	if s.Project != nil {
+		ref := ReferNamed(s.Project)
+		return &ref, nil
+	}
+	ref := ReferNamed(s.Groups[0])
+	return nil, &ref
 }
 
 // Keys returns every key by which a reference can name the project or group.

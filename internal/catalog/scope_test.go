@@ -33,6 +33,28 @@ func TestScopeOf(t *testing.T) {
 	}
 }
 
+func TestLevels_beginWithTheScopeItself(t *testing.T) {
+	g := NewWithT(t)
+	w, web := TenantWorld(t)
+	scope, err := w.Catalog().ProjectScope(t.Context(), web)
+	g.Expect(err).NotTo(HaveOccurred())
+	paths := func(s catalog.Scope) (all []string) {
+		for _, level := range s.Levels() {
+			all = append(all, level.Path())
+		}
+		return all
+	}
+	g.Expect(paths(scope)).To(Equal([]string{"acme/sub/web", "acme/sub", "acme"}))
+	g.Expect(paths(catalog.Scope{Groups: scope.Groups})).To(Equal([]string{"acme/sub", "acme"}))
+
+	project, group := scope.Refs()
+	g.Expect(project).To(HaveValue(Equal(catalog.ReferNamed(web))))
+	g.Expect(group).To(BeNil())
+	project, group = catalog.Scope{Groups: scope.Groups}.Refs()
+	g.Expect(project).To(BeNil())
+	g.Expect(group).To(HaveValue(Equal(catalog.ReferNamed(scope.Groups[0]))))
+}
+
 func TestStanding(t *testing.T) {
 	g := NewWithT(t)
 	p := Project("a", "web", ByName("acme"))
@@ -58,7 +80,7 @@ func TestStanding(t *testing.T) {
 	g.Expect(catalog.Standing(User("max", 1))).To(BeEmpty())
 }
 
-func TestTheProjectsBelowAGroupAreThoseThatHaveAPlaceThere(t *testing.T) {
+func TestProjectsBelow_omitsProjectsThatAreNotAdmitted(t *testing.T) {
 	g := NewWithT(t)
 	acme := Group("a", "acme", Pinned(10))
 	c := catalogtest.New(t, acme, Group("a", "sub", Below(ByName("acme"))), Group("b", "bolt"),

@@ -15,7 +15,7 @@ import (
 
 const name = "forgeplane-apiserver.forgeplane-system.svc"
 
-// verifies reports whether a client that knows some authorities accepts a certificate.
+// verifies returns nil if a client that trusts the authorities accepts a certificate.
 func verifies(authorities []*x509.Certificate, leaf *x509.Certificate, now time.Time) error {
 	pool := x509.NewCertPool()
 	for _, a := range authorities {
@@ -25,14 +25,14 @@ func verifies(authorities []*x509.Certificate, leaf *x509.Certificate, now time.
 	return err
 }
 
-// stored takes keys through the Secret.
+// stored returns keys after they were written to a Secret and read again.
 func stored(g Gomega, k *keys) *keys {
 	data, err := k.data()
 	g.Expect(err).NotTo(HaveOccurred())
 	return parse(data)
 }
 
-func TestACertificateIsAcceptedThroughAllRenewals(t *testing.T) {
+func TestRenew_keepsCertificateAcceptedByOldClients(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	k, err := renew(&keys{}, []string{name}, now)
@@ -59,7 +59,7 @@ func TestACertificateIsAcceptedThroughAllRenewals(t *testing.T) {
 	g.Expect(most).To(Equal(2), "expired authorities go")
 }
 
-func TestNothingIsRenewedThatIsNotDue(t *testing.T) {
+func TestRenew_changesNothingBeforeItIsDue(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Now()
 	k, err := renew(&keys{}, []string{name}, now)
@@ -73,15 +73,15 @@ func TestNothingIsRenewedThatIsNotDue(t *testing.T) {
 	g.Expect(after).To(Equal(before))
 }
 
-func TestWhatIsBrokenIsMadeAnew(t *testing.T) {
+func TestRenew_replacesBrokenKeys(t *testing.T) {
 	now := time.Now()
 	for what, breakIt := range map[string]func(map[string][]byte){
-		"nothing is there":            func(d map[string][]byte) { clear(d) },
+		"all data is missing":         func(d map[string][]byte) { clear(d) },
 		"the key is missing":          func(d map[string][]byte) { delete(d, corev1.TLSPrivateKeyKey) },
 		"the certificate is garbage":  func(d map[string][]byte) { d[corev1.TLSCertKey] = []byte("garbage") },
 		"the authority is missing":    func(d map[string][]byte) { delete(d, authoritiesKey) },
 		"the authority's key is lost": func(d map[string][]byte) { d[authorityKeyKey] = nil },
-		"the key is another's":        func(d map[string][]byte) { d[corev1.TLSPrivateKeyKey] = d[authorityKeyKey] },
+		"the key does not match":      func(d map[string][]byte) { d[corev1.TLSPrivateKeyKey] = d[authorityKeyKey] },
 	} {
 		t.Run(what, func(t *testing.T) {
 			g := NewWithT(t)
@@ -98,7 +98,7 @@ func TestWhatIsBrokenIsMadeAnew(t *testing.T) {
 	}
 }
 
-func TestACertificateIsRenewedWhenTheServerHasAnotherName(t *testing.T) {
+func TestRenew_followsNamesOfServer(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Now()
 	k, err := renew(&keys{}, []string{name}, now)
@@ -108,7 +108,7 @@ func TestACertificateIsRenewedWhenTheServerHasAnotherName(t *testing.T) {
 	g.Expect(k.leaf.DNSNames).To(Equal([]string{name, "other"}))
 }
 
-func TestFilesAreReadAgainAndHalfOfAPairIsNot(t *testing.T) {
+func TestFiles_reloadsOnlyCompletePairs(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
 	write := func(names ...string) *keys {

@@ -10,12 +10,15 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/codeowners"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/history"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
-// Update is one ref update that somebody asks for.
-type Update struct {
-	git.RefUpdate
+// Request is a ref update that somebody requests.
+type Request struct {
+	refs.Update
 	// Via is the way by which it comes.
 	Via protection.Via
 	// Repository is where the ref is.
@@ -33,14 +36,14 @@ type known struct {
 }
 
 // Remembered returns an update that asks the repository once, however often it is decided about. It is for one goroutine.
-func (u Update) Remembered() Update {
+func (u Request) Remembered() Request {
 	u.known = &known{}
 	return u
 }
 
 // Refused says why the update is refused to an actor, given the rules of the project, and nothing if it is not. The reason is
 // for the person who asked. An error means that there is no decision: the update must not be made.
-func (u Update) Refused(ctx context.Context, rules []protection.Rule, actor protection.Actor) (reason string, err error) {
+func (u Request) Refused(ctx context.Context, rules []protection.Rule, actor protection.Actor) (reason string, err error) {
 	c := protection.Change{Ref: u.Ref, Via: u.Via, Forced: u.forced, OwnedPaths: u.ownedPaths}
 	switch {
 	case absent(u.New): // a malformed name that has got in must be allowed out
@@ -66,24 +69,24 @@ func (u Update) Refused(ctx context.Context, rules []protection.Rule, actor prot
 }
 
 // absent reports whether an id stands for a ref that does not exist.
-func absent(id string) bool { return id == "" || git.IsZeroID(id) }
+func absent(id string) bool { return id == "" || object.IsZeroID(id) }
 
 // malformed says what is wrong with the name of the ref, and nothing if it is fine.
-func (u Update) malformed() string {
-	if err := git.CheckRefName(u.Ref); err != nil {
+func (u Request) malformed() string {
+	if err := object.CheckRefName(u.Ref); err != nil {
 		return err.Error() + "."
 	}
-	if branch, ok := strings.CutPrefix(u.Ref, "refs/heads/"); ok && git.IsObjectID(branch) {
+	if branch, ok := strings.CutPrefix(u.Ref, "refs/heads/"); ok && object.IsID(branch) {
 		return fmt.Sprintf("A branch cannot be named %s: that name stands for an object.", branch)
 	}
 	return ""
 }
 
-func (u Update) forced(ctx context.Context) (bool, error) {
+func (u Request) forced(ctx context.Context) (bool, error) {
 	if u.known != nil && u.known.forced != nil {
 		return *u.known.forced, nil
 	}
-	forward, err := u.Repository.IsAncestor(ctx, u.Old, u.New, u.Quarantine)
+	forward, err := history.IsAncestor(ctx, u.Repository, u.Old, u.New, u.Quarantine)
 	forced := !forward
 	if u.known != nil && err == nil {
 		u.known.forced = &forced

@@ -7,6 +7,9 @@ import (
 	"io/fs"
 
 	"github.com/forgeplane/forgeplane/internal/codeowners"
+	"github.com/forgeplane/forgeplane/internal/git/history"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/snapshot"
 )
 
 const (
@@ -17,7 +20,7 @@ const (
 )
 
 // ownedPaths is findOwned, asked once where that is remembered.
-func (u Update) ownedPaths(ctx context.Context) ([]string, error) {
+func (u Request) ownedPaths(ctx context.Context) ([]string, error) {
 	if u.known != nil && u.known.owned != nil {
 		return *u.known.owned, nil
 	}
@@ -30,15 +33,15 @@ func (u Update) ownedPaths(ctx context.Context) ([]string, error) {
 
 // findOwned returns some of the changed paths that need the approval of a code owner. It reads the owners from the branch before the
 // change, so that a push cannot release itself. A new branch is compared with the default branch.
-func (u Update) findOwned(ctx context.Context) ([]string, error) {
+func (u Request) findOwned(ctx context.Context) ([]string, error) {
 	owners, from := u.Old, u.Old
 	if absent(u.Old) {
-		head, err := u.Repository.Head(ctx)
+		head, err := refs.ReadHead(ctx, u.Repository)
 		if err != nil || head.Commit == "" { // an empty repository has no owners
 			return nil, err
 		}
 		owners = head.Commit
-		if from, err = u.Repository.MergeBase(ctx, head.Commit, u.New, u.Quarantine); err != nil {
+		if from, err = history.MergeBase(ctx, u.Repository, head.Commit, u.New, u.Quarantine); err != nil {
 			return nil, err
 		}
 	}
@@ -46,7 +49,7 @@ func (u Update) findOwned(ctx context.Context) ([]string, error) {
 	if file == nil || err != nil {
 		return nil, err
 	}
-	changed, err := u.Repository.ChangedPaths(ctx, from, u.New, maxChanged, u.Quarantine)
+	changed, err := history.ChangedPaths(ctx, u.Repository, from, u.New, maxChanged, u.Quarantine)
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +68,9 @@ func (u Update) findOwned(ctx context.Context) ([]string, error) {
 }
 
 // owners reads the CODEOWNERS file of a commit. It returns nil if there is none.
-func (u Update) owners(ctx context.Context, commit string) (*codeowners.File, error) {
+func (u Request) owners(ctx context.Context, commit string) (*codeowners.File, error) {
 	for _, path := range codeowners.Locations {
-		text, err := u.Repository.ReadFile(ctx, commit, path, codeowners.MaxSize)
+		text, err := snapshot.ReadFile(ctx, u.Repository, commit, path, codeowners.MaxSize)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		} else if err != nil {

@@ -82,7 +82,7 @@ func (r Release) Section() (s Section, err error) {
 }
 
 // categories are those that have entries: in the order of the configuration, then in that of the entries.
-func (r Release) categories() (all []object) {
+func (r Release) categories() (all []entity) {
 	titles := map[string]*category{}
 	var order []*category
 	under := func(title string) *category {

@@ -17,7 +17,7 @@ func configOf(t testing.TB, content string) *Config {
 	return c
 }
 
-// an entry of a category, whose commit has an id of one letter.
+// an returns an entry of a category. Its commit has an id of one letter.
 func an(category, title, id string, change ...func(*Entry)) Entry {
 	e := Entry{
 		Category: category, Title: title, Reference: "acme/web@" + id, WebURL: "https://forge.example/acme/web/-/commit/" + id,
@@ -46,13 +46,13 @@ var some = []Entry{
 
 var day = time.Date(2026, 6, 15, 23, 30, 0, 0, time.FixedZone("", 2*60*60))
 
-func TestASectionIsWhatTheConfigurationMakesOfIt(t *testing.T) {
+func TestSection_followsConfiguration(t *testing.T) {
 	for name, tt := range map[string]struct {
 		config, version string
 		entries         []Entry
 		want            string
 	}{
-		"without one": {"", "1.0.0", some, `## 1.0.0 (2026-06-15)
+		"default": {"", "1.0.0", some, `## 1.0.0 (2026-06-15)
 
 ### fixed (2 changes)
 
@@ -92,8 +92,8 @@ func TestASectionIsWhatTheConfigurationMakesOfIt(t *testing.T) {
 		"a template": {"template: |\n  {% each categories %}{% each entries %}\n  * {{ title }} {{ commit.web_url }}{% if author %} {{ author.contributor }}{% end %}\n\n  {% end %}{% end %}\n",
 			"1.0.0", some[:2], "## 1.0.0 (2026-06-15)\n\n" +
 				"* Last https://forge.example/acme/web/-/commit/d true\n* Third https://forge.example/acme/web/-/commit/c false\n"},
-		"a template of nothing": {`template: ""`, "1.0.0", some, "## 1.0.0 (2026-06-15)\n\n\n"},
-		"what is null":          {"template:\ncategories: ~\ndate_format:\ntag_regex:\ninclude_groups:\n", "1.0.0", nil, "## 1.0.0 (2026-06-15)\n\nNo changes.\n"},
+		"an empty template": {`template: ""`, "1.0.0", some, "## 1.0.0 (2026-06-15)\n\n\n"},
+		"null values":       {"template:\ncategories: ~\ndate_format:\ntag_regex:\ninclude_groups:\n", "1.0.0", nil, "## 1.0.0 (2026-06-15)\n\nNo changes.\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := Release{Version: tt.version, Date: day, Config: configOf(t, tt.config), Entries: tt.entries}.Section()
@@ -107,7 +107,7 @@ func TestASectionIsWhatTheConfigurationMakesOfIt(t *testing.T) {
 	}
 }
 
-func TestAConfigurationThatIsWrongIsRefused(t *testing.T) {
+func TestParseConfig_refusesInvalidConfiguration(t *testing.T) {
 	for config, want := range map[string]string{
 		"categories: [a]":                 `The "categories" configuration key must be a Hash`,
 		"categories: a":                   `The "categories" configuration key must be a Hash`,
@@ -131,7 +131,7 @@ func TestAConfigurationThatIsWrongIsRefused(t *testing.T) {
 	}
 }
 
-func TestAConfigurationNamesGroupsAndMayHaveAliases(t *testing.T) {
+func TestParseConfig_acceptsGroupsAndAliases(t *testing.T) {
 	c := configOf(t, "names: &names {added: &news News}\ncategories: *names\ninclude_groups: [acme/team, *news]\n")
 	if got := fmt.Sprint(c.Groups, c.categories); got != "[acme/team News] [{added News}]" {
 		t.Error(got)

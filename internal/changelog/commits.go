@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/object"
 )
 
 // Commits picks those commits of a release that are worth mentioning.
@@ -34,7 +34,7 @@ func Pick(trailer string) *Commits {
 var reverts = regexp.MustCompile(`(?im)^This reverts commit ([0-9a-f]{64}|[0-9a-f]{40})\b`)
 
 // Add looks at a commit. The newest has to come first: what it reverts is passed over later.
-func (c *Commits) Add(commit *git.Commit) {
+func (c *Commits) Add(commit *object.Commit) {
 	// A commit that was itself reverted reverts nothing.
 	if c.reverted[commit.ID] {
 		return

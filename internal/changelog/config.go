@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3" // unlike sigs.k8s.io/yaml it tells the order of keys
+
+	"github.com/forgeplane/forgeplane/internal/pattern"
 )
 
 const (
@@ -79,7 +81,7 @@ func ParseConfig(content []byte) (*Config, error) {
 	if c.template, err = parseTemplate(f.Template); err != nil {
 		return nil, err
 	}
-	if c.tags, err = regexp.Compile(f.TagRegex); err != nil {
+	if c.tags, err = pattern.Compile(f.TagRegex); err != nil {
 		return nil, invalidTags("%v", err)
 	}
 	c.categories, err = categories(&f.Categories)

@@ -1,10 +1,10 @@
 package changelog
 
-// object is a value whose fields templates can read. A field is a string, a bool, an int, an object, a list of objects, or nil if it does
+// entity is a value whose fields templates can read. A field is a string, a bool, an int, an entity, a list of entities, or nil if it does
 // not exist.
-type object interface{ field(name string) any }
+type entity interface{ field(name string) any }
 
-type data struct{ categories []object }
+type data struct{ categories []entity }
 
 func (d data) field(name string) any {
 	if name == "categories" {
@@ -15,7 +15,7 @@ func (d data) field(name string) any {
 
 type category struct {
 	title   string
-	entries []object
+	entries []entity
 }
 
 func (c *category) field(name string) any {

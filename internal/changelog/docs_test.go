@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestThePageAboutChangelogs reads the configurations on it, and looks for what is there without one.
-func TestThePageAboutChangelogs(t *testing.T) {
+// TestChangelogPage_matchesCode tries the configurations on the page, and checks that the page shows the defaults and names every key.
+func TestChangelogPage_matchesCode(t *testing.T) {
 	page, err := os.ReadFile("../../docs/changelog.md")
 	if err != nil {
 		t.Fatal(err)

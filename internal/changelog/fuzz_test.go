@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzTemplate looks for templates that make the parser or the renderer fail otherwise than with an Error, and for tags that are
-// left in what comes out.
+// FuzzTemplate looks for templates with which the parser or the renderer returns an error that is not an Error, and for tags that remain in
+// the result.
 func FuzzTemplate(f *testing.F) {
 	for _, seed := range []string{
 		defaultTemplate, "", "{{", "{%", "{% if", "{% end %}", "{% if a %}{% else %}{% end %}", "{% each categories %}{{ it.title }}\\\n{% end %}",
@@ -26,7 +26,7 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// FuzzConfig looks for configurations that fail otherwise than with an Error.
+// FuzzConfig looks for configurations that lead to an error that is not an Error.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{"categories: {a: b}", "categories: *a", "a: &a [*a]", "template: |\n  {% if a %}\n", "tag_regex: '('", "? a\n: b", "<<: {template: a}"} {
 		f.Add([]byte(seed))
@@ -46,7 +46,7 @@ func FuzzConfig(f *testing.F) {
 	})
 }
 
-// FuzzInsert looks for changelogs that lose text when a section is put into them, and for some that get it twice.
+// FuzzInsert looks for changelogs that lose text when a section is inserted, and for changelogs that get the section twice.
 func FuzzInsert(f *testing.F) {
 	for _, seed := range []string{"", "# Log\n\n## 1.0.0\n\na", "## 2.0.0\r\n\r\n## 1.0.0\r\n", "## 1.1.0", "##\t1.1.0 x", "\n## v1.0.0-rc.1+x\n## 0.1.0"} {
 		f.Add(seed, "1.1.0", "- a\n")

@@ -68,7 +68,7 @@ func (c choice) render(r *renderer, in any) error {
 }
 
 func (l loop) render(r *renderer, in any) error {
-	list, _ := l.list.from(in).([]object)
+	list, _ := l.list.from(in).([]entity)
 	for _, element := range list {
 		// An empty body takes time, too.
 		if r.steps++; r.steps > maxSteps {
@@ -85,9 +85,9 @@ func (l loop) render(r *renderer, in any) error {
 func (p path) from(in any) any {
 	for _, name := range p {
 		switch v := in.(type) {
-		case object:
+		case entity:
 			in = v.field(name)
-		case []object:
+		case []entity:
 			i, err := strconv.Atoi(name)
 			if err != nil || i < 0 || i >= len(v) {
 				return nil
@@ -109,7 +109,7 @@ func truthy(value any) bool {
 		return v
 	case string:
 		return v != ""
-	case []object:
+	case []entity:
 		return len(v) > 0
 	case trailers:
 		return len(v) > 0

@@ -132,7 +132,7 @@ func (l *lexer) tag() error {
 	return nil
 }
 
-// skip goes on by so many bytes.
+// skip advances by the given number of bytes.
 func (l *lexer) skip(bytes int) {
 	passed := l.rest[:bytes]
 	l.rest = l.rest[bytes:]

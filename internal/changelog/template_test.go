@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// shown is what a template makes of some entries: "fixed" with two, "added" and "other" with one.
+// shown renders a template with some entries: two in "fixed", and one each in "added" and "other".
 func shown(t testing.TB, source string) (string, error) {
 	t.Helper()
 	parsed, err := parseTemplate(source)
@@ -16,7 +16,7 @@ func shown(t testing.TB, source string) (string, error) {
 	return parsed.render(data{Release{Config: configOf(t, ""), Entries: some}.categories()})
 }
 
-func TestATemplateIsFilledIn(t *testing.T) {
+func TestTemplate_isRendered(t *testing.T) {
 	for source, want := range map[string]string{
 		"plain } %} }} { text\n": "plain } %} }} { text\n",
 		"":                       "",
@@ -64,7 +64,7 @@ func TestATemplateIsFilledIn(t *testing.T) {
 	}
 }
 
-func TestATemplateThatIsWrongIsRefusedWithItsPlace(t *testing.T) {
+func TestTemplate_reportsPositionOfErrors(t *testing.T) {
 	const name = "one name of a value is expected, as in title or commit.reference, not "
 	for source, want := range map[string]string{
 		"{{ a":                             "line 1, column 1: there is no }} on this line",
@@ -95,8 +95,8 @@ func TestATemplateThatIsWrongIsRefusedWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestATemplateHasLimits(t *testing.T) {
-	// A thousand commits, for each of which all are gone through again.
+func TestTemplate_limitsStepsAndOutput(t *testing.T) {
+	// For each of a thousand commits, the templates iterate over all of them again.
 	all := make([]Entry, 1000)
 	for i := range all {
 		all[i] = an("a", strings.Repeat("x", 1000), "a")
@@ -120,11 +120,11 @@ func TestATemplateHasLimits(t *testing.T) {
 	}
 }
 
-// circle has itself in each of its elements.
-type circle []object
+// circle is a list whose elements contain the list itself.
+type circle []entity
 
 func (c circle) field(string) any {
-	again := make([]object, len(c))
+	again := make([]entity, len(c))
 	for i := range c {
 		again[i] = titledCircle{c}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestVersions(t *testing.T) {
+func TestParseVersion(t *testing.T) {
 	for _, text := range []string{"1.2.3", "v1.2.3", "0.0.0", "1.0.0-rc.1", "1.0.0-0A.is.legal", "1.0.0+20130313144700", "v1.0.0-alpha+001", "99999999999999999999999.999999999999999999.0"} {
 		if v, ok := ParseVersion(text); !ok || strings.TrimPrefix(string(v), "v") != strings.TrimPrefix(text, "v") {
 			t.Errorf("%s is %s, %t", text, v, ok)
@@ -19,7 +19,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-func TestThePreviousTagIsTheNextLowerStableVersion(t *testing.T) {
+func TestPrevious_returnsNextLowerStableVersion(t *testing.T) {
 	for name, tt := range map[string]struct{ config, version, tags, want string }{
 		"the one before":            {"", "1.1.1", "v2.0.0 v1.1.0 v1.0.0", "v1.1.0"},
 		"not itself":                {"", "1.1.0", "1.1.0 1.0.0", "1.0.0"},
@@ -29,7 +29,7 @@ func TestThePreviousTagIsTheNextLowerStableVersion(t *testing.T) {
 		"no tags":                   {"", "0.1.0", "", ""},
 		"pre-releases do not count": {"", "1.1.0", "v1.1.0-rc1 v1.0.0 v1.1.0-rc.2+x", "v1.0.0"},
 		"before a pre-release":      {"", "1.1.0-rc2", "v1.1.0-rc1 v1.0.0 v1.1.0", "v1.0.0"},
-		"what is built":             {"", "1.1.0", "v1.0.0+build.1", "v1.0.0+build.1"},
+		"build metadata":            {"", "1.1.0", "v1.0.0+build.1", "v1.0.0+build.1"},
 		"other names":               {"", "1.1.0", "release-1.0.0 1.0 v1 latest v0.1.0 v01.0.0", "v0.1.0"},
 		"the first of two":          {"", "1.1.0", "1.0.0 v1.0.0", "1.0.0"},
 		"other form":                {`tag_regex: '^version-(?P<major>\d+)\.(?P<minor>\d+)\.(?P<patch>\d+)$'`, "1.1.0", "version-1.0.0 version-1.0 v1.0.5", "version-1.0.0"},

@@ -69,6 +69,12 @@ func TokenSecret(namespace, secret, key string) Claim {
 // TokenValue is the claim of an access token to its value, by the digest.
 func TokenValue(digest string) Claim { return Claim{"tokenvalue", "", digest} }
 
+// BotTokenValue is the claim of a bot token to its value, by the digest.
+func BotTokenValue(digest string) Claim { return Claim{"bottokenvalue", "", digest} }
+
+// Directory is the claim of a shard to a directory, by its cleaned absolute path.
+func Directory(path string) Claim { return Claim{"directory", "", path} }
+
 // String is the canonical form. It is unambiguous: neither a kind, nor a UID, nor a namespace has a slash.
 func (c Claim) String() string { return c.kind + "/" + c.within + "/" + c.name }
 
@@ -156,12 +162,12 @@ func first[T client.Object](all []T, shown func(T) bool) (found T) {
 }
 
 // Precedes reports whether a holds a claim rather than b, given whether the status of each shows it. An object that is being deleted takes
-// no new claims.
+// no new claims. Its status can show a claim that it gave up, so it goes after another object that shows the claim.
 func Precedes(a client.Object, aShown bool, b client.Object, bShown bool) bool {
 	if aShown != bShown {
 		return aShown
 	}
-	if aStays := a.GetDeletionTimestamp().IsZero(); !aShown && aStays != b.GetDeletionTimestamp().IsZero() {
+	if aStays := a.GetDeletionTimestamp().IsZero(); aStays != b.GetDeletionTimestamp().IsZero() {
 		return aStays
 	}
 	return Older(a, b)

@@ -15,7 +15,7 @@ import (
 
 var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// group returns a group that was made after some seconds.
+// group returns a group that was created age seconds after began.
 func group(name string, age int, change ...func(*v1alpha1.Group)) *v1alpha1.Group {
 	g := &v1alpha1.Group{ObjectMeta: metav1.ObjectMeta{
 		Name: name, UID: types.UID(name), Generation: 3, CreationTimestamp: metav1.Time{Time: began.Add(time.Duration(age) * time.Second)},
@@ -41,7 +41,7 @@ func leaving(g *v1alpha1.Group) {
 	g.DeletionTimestamp = &metav1.Time{Time: began}
 }
 
-// before is the status of a time when there were no claims.
+// before sets a status that an earlier version wrote, without claims.
 func before(observed int64, path string, ready metav1.ConditionStatus) func(*v1alpha1.Group) {
 	return func(g *v1alpha1.Group) {
 		g.Status.ObservedGeneration, g.Status.FullPath = observed, path
@@ -55,23 +55,24 @@ func TestHolder(t *testing.T) {
 		claimants []*v1alpha1.Group
 		want      string
 	}{
-		"nobody":                                        {nil, ""},
-		"the only one":                                  {[]*v1alpha1.Group{group("a", 1)}, "a"},
-		"the only one, on its way out":                  {[]*v1alpha1.Group{group("a", 1, leaving)}, "a"},
-		"the older one while nobody holds it":           {[]*v1alpha1.Group{group("b", 2), group("a", 1)}, "a"},
-		"the smaller UID of one second":                 {[]*v1alpha1.Group{group("b", 1), group("a", 1)}, "a"},
-		"the one that shows it":                         {[]*v1alpha1.Group{group("a", 1), group("b", 2, showing(acme))}, "b"},
-		"the one that shows it, on its way out":         {[]*v1alpha1.Group{group("a", 1), group("b", 2, showing(acme), leaving)}, "b"},
-		"not one that shows another":                    {[]*v1alpha1.Group{group("a", 1), group("b", 2, showing(other))}, "a"},
-		"nothing new for one that is on its way out":    {[]*v1alpha1.Group{group("a", 1, leaving), group("b", 2)}, "b"},
-		"the older one of two that show it":             {[]*v1alpha1.Group{group("b", 2, showing(acme)), group("a", 1, showing(acme))}, "a"},
-		"the one that was ready before there were any":  {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "", "True"))}, "b"},
-		"the one that was in place before, not ready":   {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "acme", "False"))}, "b"},
-		"not one that was elsewhere before, not ready":  {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "top/other", "False"))}, "a"},
-		"not one that was there in another group":       {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "top/acme", "False"))}, "a"},
-		"not one that was ready before, on its way out": {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(4, "", "True"), leaving)}, "a"},
-		"not one that was ready as it was once":         {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(2, "acme", "True"))}, "a"},
-		"not one that was neither":                      {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "", "False"))}, "a"},
+		"nobody":                                                    {nil, ""},
+		"the only one":                                              {[]*v1alpha1.Group{group("a", 1)}, "a"},
+		"the only one, being deleted":                               {[]*v1alpha1.Group{group("a", 1, leaving)}, "a"},
+		"the older one while nobody holds it":                       {[]*v1alpha1.Group{group("b", 2), group("a", 1)}, "a"},
+		"the smaller UID of one second":                             {[]*v1alpha1.Group{group("b", 1), group("a", 1)}, "a"},
+		"the one that shows it":                                     {[]*v1alpha1.Group{group("a", 1), group("b", 2, showing(acme))}, "b"},
+		"the one that shows it, being deleted":                      {[]*v1alpha1.Group{group("a", 1), group("b", 2, showing(acme), leaving)}, "b"},
+		"not one that shows another claim":                          {[]*v1alpha1.Group{group("a", 1), group("b", 2, showing(other))}, "a"},
+		"nothing new for one that is being deleted":                 {[]*v1alpha1.Group{group("a", 1, leaving), group("b", 2)}, "b"},
+		"the one of two that show it that is not being deleted":     {[]*v1alpha1.Group{group("a", 1, showing(acme), leaving), group("b", 2, showing(acme))}, "b"},
+		"the older one of two that show it":                         {[]*v1alpha1.Group{group("b", 2, showing(acme)), group("a", 1, showing(acme))}, "a"},
+		"before claims, the one that was ready":                     {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "", "True"))}, "b"},
+		"before claims, the one that had the path, not ready":       {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "acme", "False"))}, "b"},
+		"before claims, not one that had another path":              {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "top/other", "False"))}, "a"},
+		"before claims, not one that had the path in another group": {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "top/acme", "False"))}, "a"},
+		"before claims, not one that is being deleted":              {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(4, "", "True"), leaving)}, "a"},
+		"before claims, not one with an outdated status":            {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(2, "acme", "True"))}, "a"},
+		"before claims, not one without a path that is not ready":   {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "", "False"))}, "a"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -86,6 +87,36 @@ func TestHolder(t *testing.T) {
 	}
 }
 
+// below declares a group below another one, which it names by a path.
+func below(parent string) func(*v1alpha1.Group) {
+	return func(g *v1alpha1.Group) { g.Spec.ParentRef = &v1alpha1.Reference{Path: parent} }
+}
+
+func TestShownBy_withoutClaimsInStatus(t *testing.T) {
+	byName := func(g *v1alpha1.Group) { g.Spec.ParentRef = &v1alpha1.Reference{Name: "top"} }
+	unknown := func(g *v1alpha1.Group) { g.Generation = 0 }
+	for name, tt := range map[string]struct {
+		group *v1alpha1.Group
+		want  bool
+	}{
+		"at the path of its parent and its own": {group("a", 1, below("Top"), before(3, "top/acme", "False")), true},
+		"at another path below its parent":      {group("a", 1, below("top"), before(3, "top/other", "False")), false},
+		"at the path without its parent":        {group("a", 1, below("top"), before(3, "acme", "False")), false},
+		"below a parent that has a name only":   {group("a", 1, byName, before(3, "/acme", "False")), false},
+		"never reconciled":                      {group("a", 1, unknown, before(0, "acme", "True")), false},
+	} {
+		if shown := acme.ShownBy(tt.group); shown != tt.want {
+			t.Errorf("%s: ShownBy = %t, want %t", name, shown, tt.want)
+		}
+	}
+}
+
+func TestOlder_isFalseForTheSameObject(t *testing.T) {
+	if a := group("a", 1); claim.Older(a, a) {
+		t.Error("an object is older than itself")
+	}
+}
+
 func TestHolderOfID(t *testing.T) {
 	pinned := func(status int64) func(*v1alpha1.Group) {
 		return func(g *v1alpha1.Group) { g.Spec.ID, g.Status.ID = 7, status }
@@ -95,10 +126,10 @@ func TestHolderOfID(t *testing.T) {
 		claimants []*v1alpha1.Group
 		want      string
 	}{
-		"the one in force":                       {[]*v1alpha1.Group{group("a", 1, pinned(0)), group("b", 2, pinned(7))}, "b"},
-		"the one in force, on its way out":       {[]*v1alpha1.Group{group("a", 1, pinned(0)), group("b", 2, pinned(7), leaving)}, "b"},
-		"the one that a replace dropped it from": {[]*v1alpha1.Group{group("a", 1, pinned(0)), group("b", 2, dropped)}, "b"},
-		"the older one while nobody has it":      {[]*v1alpha1.Group{group("b", 2, pinned(0)), group("a", 1, pinned(0))}, "a"},
+		"the one in force":                        {[]*v1alpha1.Group{group("a", 1, pinned(0)), group("b", 2, pinned(7))}, "b"},
+		"the one in force, being deleted":         {[]*v1alpha1.Group{group("a", 1, pinned(0)), group("b", 2, pinned(7), leaving)}, "b"},
+		"the one whose spec lost it in a replace": {[]*v1alpha1.Group{group("a", 1, pinned(0)), group("b", 2, dropped)}, "b"},
+		"the older one while nobody has it":       {[]*v1alpha1.Group{group("b", 2, pinned(0)), group("a", 1, pinned(0))}, "a"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -123,6 +154,7 @@ func TestCanonicalForm(t *testing.T) {
 		"deploykey/u1/SHA256:a/b":  claim.DeployKey("u1", "SHA256:a/b"),
 		"tokensecret/team/ci/key":  claim.TokenSecret("team", "ci", "key"),
 		"tokenvalue//0123":         claim.TokenValue("0123"),
+		"directory///srv/git":      claim.Directory("/srv/git"),
 		"label/u1/" + long("é", 9): claim.Label("u1", long("é", 9)),
 	}
 	for text, c := range all {
@@ -135,7 +167,7 @@ func TestCanonicalForm(t *testing.T) {
 
 func long(s string, n int) string { return strings.Repeat(s, n) }
 
-func TestWhoShowsAClaimCostsNothing(t *testing.T) {
+func TestShownBy_doesNotAllocate(t *testing.T) {
 	shown := group("a", 1, showing(claim.Path("u1", "web"), acme))
 	NewWithT(t).Expect(testing.AllocsPerRun(100, func() {
 		if !claim.Path("", "acme").ShownBy(shown) {

@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Register is what one process is at with claims: which are being taken, and who waits for one. Only one process takes claims at a
-// time, and what it has written is in its cache a moment later; until then the register keeps a second one from taking the same.
-// The zero Register is ready for use, by several goroutines.
+// Register records which claims this process is taking, and which objects wait for one. Only one process takes claims at a time. Its cache
+// shows a write only a moment later; until then, the register keeps a second object from taking the same claim. The zero Register is ready
+// for use, by several goroutines.
 type Register struct {
 	mu     sync.Mutex
 	taking map[string]types.UID
@@ -51,7 +51,7 @@ func (r *Register) Cancel(c Claim, taker types.UID) {
 	}
 }
 
-// Wait has an object of a kind be told of by Released when the claim is free.
+// Wait makes Released return an object of a kind when the claim is free.
 func (r *Register) Wait(c Claim, kind string, name types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

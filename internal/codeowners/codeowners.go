@@ -13,8 +13,8 @@
 //	^[Style]
 //	*.css        @design
 //
-// A pattern without a leading slash matches at any depth; one with a trailing slash matches all that is below; "*" stays
-// within a directory, "**" spans several. A backslash makes the character after it an ordinary one: a space, a "#".
+// A pattern without a leading slash matches at any depth; a pattern with a trailing slash matches everything below;
+// "*" stays within a directory, "**" spans several. A backslash makes the character after it an ordinary one: a space, a "#".
 package codeowners
 
 import (

@@ -17,7 +17,7 @@ func parse(t *testing.T, text string) *codeowners.File {
 	return f
 }
 
-// owners writes what a file says of a path as "Section: @a @b; Other: @c".
+// owners returns the owners of a path in the form "Section: @a @b; Other: @c".
 func owners(f *codeowners.File, path string) string {
 	var all []string
 	for _, o := range f.Owners(path) {
@@ -106,6 +106,38 @@ README.md       @reader
 /seeds/         @seeds
 `
 
+func TestPattern_keepsEscapesOfGlobs(t *testing.T) {
+	for line, want := range map[string]string{
+		`\#a`:   "#a",
+		`\!a`:   "!a",
+		`a\#b`:  `a\#b`,
+		`a\!b`:  `a\!b`,
+		`\*a`:   `\*a`,
+		`a\ b`:  "a b",
+		"\\\ta": "\ta",
+		`!\#a`:  "#a",
+	} {
+		if got := parse(t, line+" @owner\n").Sections[0].Entries[0].Pattern; got != want {
+			t.Errorf("the pattern of %q is %q, want %q", line, got, want)
+		}
+	}
+}
+
+func TestOwners_areWordsWithAnAtBeforeText(t *testing.T) {
+	f := parse(t, "* @a team@example.com @ b@ x c@d@\n")
+	if got, want := owners(f, "file"), "@a team@example.com c@d@"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestSection_needsAtLeastOneApproval(t *testing.T) {
+	for heading, want := range map[string]int{"[Docs]": 1, "[Docs][0]": 1, "[Docs][1]": 1, "[Docs][2]": 2} {
+		if got := parse(t, heading+"\n* @a\n").Sections[1].Approvals; got != want {
+			t.Errorf("%s needs %d approvals, want %d", heading, got, want)
+		}
+	}
+}
+
 func TestSections(t *testing.T) {
 	f := parse(t, example)
 	for _, c := range []struct {
@@ -141,7 +173,7 @@ func TestSections(t *testing.T) {
 	}
 }
 
-func TestOptionalSectionsRequireNothing(t *testing.T) {
+func TestApprovalRequired_isFalseForOptionalSections(t *testing.T) {
 	f := parse(t, "^[Style] @design\n*.css\n")
 	if f.ApprovalRequired("a.css") {
 		t.Error("approval is required")
@@ -151,7 +183,7 @@ func TestOptionalSectionsRequireNothing(t *testing.T) {
 	}
 }
 
-func TestProblemsNameTheirLine(t *testing.T) {
+func TestProblems_nameTheirLines(t *testing.T) {
 	f := parse(t, "*.go @a\n[Unfinished @b\n/unowned\n/[ @c\n[ ]\n!\n/ok @d\n/words nobody here\n")
 	var lines []int
 	for _, p := range f.Problems {

@@ -18,7 +18,7 @@ type Generated struct {
 	Key string
 	// For is the UID of the object that the value was generated for; empty where an earlier version wrote the annotation.
 	For types.UID
-	// digest distinguishes the value from one that somebody else has put there later.
+	// digest distinguishes the value from a value that somebody else has written later.
 	digest string
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/credential"
 )
 
-func TestGenerated_isToldFromWhatOthersPutThere(t *testing.T) {
+func TestGenerated_excludesValuesOfUsers(t *testing.T) {
 	g := NewWithT(t)
 	s := &corev1.Secret{Data: map[string][]byte{"own": []byte("a value of the user")}}
 	credential.Generate(s, "a", "uid-of-a", "generated for a")
@@ -31,7 +31,7 @@ func TestGenerated_isToldFromWhatOthersPutThere(t *testing.T) {
 	g.Expect(s.Annotations).To(BeEmpty())
 }
 
-func TestGenerated_isWhatEarlierVersionsNotedByItsDigestAlone(t *testing.T) {
+func TestGenerated_acceptsAnnotationsOfEarlierVersions(t *testing.T) {
 	g := NewWithT(t)
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationGenerated: credential.Digest("generated")}},

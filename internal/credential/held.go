@@ -19,7 +19,7 @@ func Digest(value string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// IndexSecret holds the Key or IssuedKey of the Secrets that the credentials of projects, trigger tokens and mirrors are in.
+// IndexSecret holds the Key or IssuedKey of the Secrets that the credentials of projects, trigger tokens, bot tokens and mirrors are in.
 const IndexSecret = "secret"
 
 // Indexes are those by which the objects are found that have their credentials in a Secret.
@@ -41,6 +41,12 @@ func Indexes() []catalog.Index {
 				return []string{IssuedKey(name)}
 			}
 			return []string{Key(t.Namespace, t.SecretRef().Name)}
+		}},
+		{Of: &v1alpha1.BotToken{}, Name: IndexSecret, Values: func(o client.Object) []string {
+			if ref := o.(*v1alpha1.BotToken).Spec.SecretRef; ref != nil {
+				return []string{Key(o.GetNamespace(), ref.Name)}
+			}
+			return nil
 		}},
 	}
 }

@@ -43,28 +43,44 @@ func (o Offer) Check(ctx context.Context, cache client.Reader) (*corev1.Secret, 
 	return &s, o.admits(&s)
 }
 
-// Login reads the user name and the password past the cache. A Secret that does not bear the label is not even sent.
-func (o Offer) Login(ctx context.Context, live client.Reader) (username, password string, err error) {
+// Login has the credentials for another server.
+type Login struct {
+	Username, Password string
+	// Identity is a private key for ssh, and KnownHosts has the host keys of the server in the format of a known_hosts file.
+	Identity, KnownHosts []byte
+}
+
+// LoginOf returns the credentials in a Secret.
+func LoginOf(s *corev1.Secret) Login {
+	return Login{
+		Username: string(s.Data[UsernameKey]), Password: string(s.Data[PasswordKey]),
+		Identity: s.Data[corev1.SSHAuthPrivateKey], KnownHosts: s.Data[KnownHostsKey],
+	}
+}
+
+// Login reads the credentials past the cache. A Secret that does not bear the label is not even sent.
+func (o Offer) Login(ctx context.Context, live client.Reader) (Login, error) {
 	var l corev1.SecretList
-	err = live.List(ctx, &l, client.InNamespace(o.Holder.GetNamespace()),
+	err := live.List(ctx, &l, client.InNamespace(o.Holder.GetNamespace()),
 		client.MatchingLabels{v1alpha1.LabelSecret: o.Kind}, client.MatchingFields{metav1.ObjectNameField: o.Name})
 	if err != nil {
-		return "", "", fmt.Errorf("reading Secret %s: %w", o.Name, err)
+		return Login{}, fmt.Errorf("reading Secret %s: %w", o.Name, err)
 	}
 	if len(l.Items) != 1 {
-		return "", "", o.missing()
+		return Login{}, o.missing()
 	}
 	s := &l.Items[0]
 	if err := o.admits(s); err != nil {
-		return "", "", err
+		return Login{}, err
 	}
-	return string(s.Data[UsernameKey]), string(s.Data[PasswordKey]), nil
+	return LoginOf(s), nil
 }
 
-// The keys of a Secret with credentials for a host.
+// The keys of a Secret with credentials for a host, in addition to corev1.SSHAuthPrivateKey.
 const (
-	UsernameKey = "username"
-	PasswordKey = "password"
+	UsernameKey   = "username"
+	PasswordKey   = "password"
+	KnownHostsKey = "known_hosts"
 )
 
 func (o Offer) missing() error {
@@ -106,7 +122,7 @@ func Origin(text string) (string, error) {
 	if err != nil || u.Hostname() == "" {
 		return "", fmt.Errorf("the value is neither a host nor a URL")
 	}
-	usual := map[string]string{"https": "443", "http": "80"}[u.Scheme]
+	usual := map[string]string{"https": "443", "http": "80", "ssh": "22"}[u.Scheme]
 	host := strings.ToLower(u.Host)
 	if u.Port() == usual {
 		host = strings.TrimSuffix(strings.TrimSuffix(host, usual), ":")

@@ -8,7 +8,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/credential"
 )
 
-func TestOrigin_isTheHostForHTTPSAndAURLForAnythingElse(t *testing.T) {
+func TestOrigin_isHostForHTTPSAndURLOtherwise(t *testing.T) {
 	for text, want := range map[string]string{
 		"git.example.com":                           "git.example.com",
 		"GIT.example.com:443":                       "git.example.com",

@@ -22,12 +22,12 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 )
 
-// notes is an aggregate: a table of texts, each of them once.
+// notes returns the migrations of an aggregate: a table of unique texts.
 func notes() fs.FS {
 	return files("00001_notes.sql", "CREATE TABLE notes (text TEXT NOT NULL PRIMARY KEY);")
 }
 
-// files are one migration for both engines.
+// files returns one migration for both engines.
 func files(name, statements string) fstest.MapFS {
 	file := &fstest.MapFile{Data: []byte(statements)}
 	return fstest.MapFS{"migrations/sqlite3/" + name: file, "migrations/postgres/" + name: file}
@@ -66,7 +66,7 @@ func expectNotes(t *testing.T, d *database.DB, want ...string) {
 	g.Expect(texts).To(HaveExactElements(want))
 }
 
-func TestARestartFindsTheData(t *testing.T) {
+func TestOpen_findsDataAfterRestart(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g := NewWithT(t)
 		before, err := database.Open(t.Context(), name, notes())
@@ -77,7 +77,7 @@ func TestARestartFindsTheData(t *testing.T) {
 	})
 }
 
-func TestAFileIsFoundUnderAnyNameAndReadByItsOwnerAlone(t *testing.T) {
+func TestOpen_createsPrivateFilesWithAnyName(t *testing.T) {
 	g := NewWithT(t)
 	path := filepath.Join(t.TempDir(), "made anew", "50% ?mode=memory#1.db")
 	open(t, path)
@@ -88,7 +88,7 @@ func TestAFileIsFoundUnderAnyNameAndReadByItsOwnerAlone(t *testing.T) {
 	}
 }
 
-// openedBy is set where this executable is another process of the forge: the database that it opens.
+// openedBy is an environment variable that makes this executable another process of the forge. It names the database to open.
 const openedBy = "FORGEPLANE_TEST_DATABASE_OPEN"
 
 func TestMain(m *testing.M) {
@@ -113,7 +113,7 @@ func openAndWrite(name string) error {
 	return d.Close()
 }
 
-func TestProcessesThatStartAtOnceShareADatabase(t *testing.T) {
+func TestOpen_canRunInSeveralProcessesAtOnce(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g := NewWithT(t)
 		executable, err := os.Executable()
@@ -137,7 +137,7 @@ func TestProcessesThatStartAtOnceShareADatabase(t *testing.T) {
 	})
 }
 
-func TestManyAreOpenedAtOnce(t *testing.T) {
+func TestOpen_canRunConcurrently(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		var group sync.WaitGroup
 		errs := make(chan error, 4)
@@ -157,7 +157,7 @@ func TestManyAreOpenedAtOnce(t *testing.T) {
 	})
 }
 
-func TestACallWhoseContextHasEndedChangesNothing(t *testing.T) {
+func TestCall_changesNothingIfContextHasEnded(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, d := NewWithT(t), open(t, name)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -173,7 +173,7 @@ func TestACallWhoseContextHasEndedChangesNothing(t *testing.T) {
 	})
 }
 
-func TestACallWaitsForALockNoLongerThanItsContext(t *testing.T) {
+func TestCall_stopsWaitingForLockWithContext(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, d := NewWithT(t), open(t, name)
 		defer databasetest.Lock(t, name, "notes")()
@@ -185,7 +185,7 @@ func TestACallWaitsForALockNoLongerThanItsContext(t *testing.T) {
 	})
 }
 
-func TestACallWithoutAnEndHasOneAllTheSame(t *testing.T) {
+func TestCall_timesOutWithoutDeadline(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		t.Parallel() // it waits for seconds to pass
 		g, d := NewWithT(t), open(t, name)
@@ -194,7 +194,7 @@ func TestACallWithoutAnEndHasOneAllTheSame(t *testing.T) {
 	})
 }
 
-func TestADatabaseThatCannotBeOpenedIsNamedWithoutItsPassword(t *testing.T) {
+func TestOpen_hidesPasswordInErrors(t *testing.T) {
 	g := NewWithT(t)
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	g.Expect(err).NotTo(HaveOccurred())

@@ -13,10 +13,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 )
 
-func TestMigrations_ofAllAggregatesAreOneSequence(t *testing.T) {
+func TestMigrations_runInOneSequenceForAllAggregates(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g := NewWithT(t)
-		// Each version builds upon the one before, whosever that is.
+		// Each version builds upon the previous one, which can belong to another aggregate.
 		one := files("00001_one.sql", "CREATE TABLE one (a INTEGER);")
 		one["migrations/sqlite3/00003_more.sql"] = &fstest.MapFile{Data: []byte("ALTER TABLE two ADD COLUMN c INTEGER; INSERT INTO one VALUES (3);")}
 		one["migrations/postgres/00003_more.sql"] = one["migrations/sqlite3/00003_more.sql"]
@@ -32,7 +32,7 @@ func TestMigrations_ofAllAggregatesAreOneSequence(t *testing.T) {
 	})
 }
 
-func TestMigrations_thatFailLeaveTheirVersionAsItWas(t *testing.T) {
+func TestMigrations_areRolledBackOnFailure(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g := NewWithT(t)
 		_, err := database.Open(t.Context(), name, notes(), files("00002_more.sql", "INSERT INTO notes VALUES ('half')"), files("00002_more.sql", "INSERT INTO none VALUES (1)"))
@@ -42,7 +42,7 @@ func TestMigrations_thatFailLeaveTheirVersionAsItWas(t *testing.T) {
 	})
 }
 
-func TestMigrations_thatAreWrongAreRefused(t *testing.T) {
+func TestMigrations_areRefusedIfInvalid(t *testing.T) {
 	for want, aggregates := range map[string][]fs.FS{
 		"00001_notes.sql and 00001_others.sql have the same version": {notes(), files("00001_others.sql", "")},
 		"words.sql has no version":                                   {files("words.sql", "")},

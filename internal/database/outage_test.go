@@ -17,7 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 )
 
-// wire leads to a PostgreSQL server, and can be cut.
+// wire forwards connections to a PostgreSQL server, and can be cut.
 type wire struct {
 	address         string
 	network, server string
@@ -63,7 +63,7 @@ func (w *wire) cut() {
 	w.open = nil
 }
 
-func TestAnOutageIsTidedOver(t *testing.T) {
+func TestDatabase_recoversFromOutage(t *testing.T) {
 	g := NewWithT(t)
 	name := databasetest.PostgreSQL(t)
 	config, err := pgx.ParseConfig(name)

@@ -31,7 +31,7 @@ func TestAtomically_makesAllChangesOrNone(t *testing.T) {
 	})
 }
 
-func TestAtomically_readsWhatItHasWrittenAndOthersDoNot(t *testing.T) {
+func TestAtomically_hidesChangesUntilCommit(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, d := NewWithT(t), open(t, name)
 		g.Expect(d.Atomically(t.Context(), "writing", func(ctx context.Context, tx bun.IDB) error {
@@ -46,7 +46,7 @@ func TestAtomically_readsWhatItHasWrittenAndOthersDoNot(t *testing.T) {
 	})
 }
 
-func TestAtomically_withinAnotherIsPartOfIt(t *testing.T) {
+func TestAtomically_joinsOuterTransaction(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, d, failure := NewWithT(t), open(t, name), errors.New("failure")
 		err := d.Atomically(t.Context(), "outer", func(ctx context.Context, _ bun.IDB) error {
@@ -61,7 +61,7 @@ func TestAtomically_withinAnotherIsPartOfIt(t *testing.T) {
 	})
 }
 
-func TestAtomically_isNotPartOfOneInAnotherDatabase(t *testing.T) {
+func TestAtomically_isIndependentOfOtherDatabases(t *testing.T) {
 	g, one, other := NewWithT(t), open(t, databasetest.SQLite(t)), open(t, databasetest.SQLite(t))
 	failure := errors.New("failure")
 	g.Expect(one.Atomically(t.Context(), "writing", func(ctx context.Context, _ bun.IDB) error {
@@ -71,7 +71,7 @@ func TestAtomically_isNotPartOfOneInAnotherDatabase(t *testing.T) {
 	expectNotes(t, other, "other")
 }
 
-func TestAfterwards_isWhenOthersReadWhatWasWritten(t *testing.T) {
+func TestAfterwards_runsAfterTransaction(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, d := NewWithT(t), open(t, name)
 		var seen [][]string

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -41,20 +42,72 @@ func (w *Writer) Below(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Proj
 	return of, children, nil
 }
 
+// Roots returns all groups without a parent. It reads past the cache.
+func (w *Writer) Roots(ctx context.Context) (roots []*v1alpha1.Group, err error) {
+	var groups v1alpha1.GroupList
+	if err := w.live.List(ctx, &groups); err != nil {
+		return nil, fmt.Errorf("listing the root groups: %w", err)
+	}
+	for i := range groups.Items {
+		if g := &groups.Items[i]; g.Spec.ParentRef == nil {
+			roots = append(roots, g)
+		}
+	}
+	return roots, nil
+}
+
+// Reread replaces obj with the object of its name. It reads past the cache.
+func (w *Writer) Reread(ctx context.Context, obj client.Object) error {
+	return reread(ctx, w.live, obj)
+}
+
+// DiscardBelow is Discard for a project or group that Below returned for a group. It reports whether obj is gone: if it was moved elsewhere in
+// the meantime, it stays.
+func (w *Writer) DiscardBelow(ctx context.Context, obj client.Object, g *v1alpha1.Group) (gone bool, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+	defer cancel()
+	uid, stays := obj.GetUID(), false
+	err = retry.RetryOnConflict(contention, func() error {
+		if err := reread(ctx, w.live, obj); err != nil {
+			return err
+		}
+		if ref := above(obj); obj.GetUID() != uid || ref == nil || ref.UID != string(g.UID) {
+			stays = true
+			return nil
+		}
+		version := obj.GetResourceVersion()
+		return w.client.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	})
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, nil
+	case err != nil || stays:
+		return false, explain(err)
+	default:
+		return true, w.unseen(ctx, obj)
+	}
+}
+
+// above returns the reference of a project or group to the group above it; nil for a root group and for other kinds.
+func above(obj client.Object) *v1alpha1.Reference {
+	switch o := obj.(type) {
+	case *v1alpha1.Project:
+		return &o.Spec.GroupRef
+	case *v1alpha1.Group:
+		return o.Spec.ParentRef
+	default:
+		return nil
+	}
+}
+
 // keep removes a new project or group again, and returns ErrGone, if the group that it names by name and UID disappeared in the meantime:
 // the caller who removed that group may not have seen the new object, and nobody could reach it.
 func (w *Writer) keep(ctx context.Context, obj client.Object) error {
-	var above *v1alpha1.Reference
-	switch o := obj.(type) {
-	case *v1alpha1.Project:
-		above = &o.Spec.GroupRef
-	case *v1alpha1.Group:
-		above = o.Spec.ParentRef
-	}
+	above := above(obj)
 	if above == nil || above.Name == "" || above.UID == "" {
 		return nil
 	}
-	// It is there by now, be the client there or not.
+	// The object exists now, even if the client has disconnected.
 	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), aboveTimeout)
 	defer cancel()
 	var g v1alpha1.Group

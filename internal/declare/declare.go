@@ -20,15 +20,16 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/fieldmanager"
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
 // FieldOwner is the field manager of what is written here.
-const FieldOwner = client.FieldOwner("forgeplane-rest")
+const FieldOwner = client.FieldOwner(fieldmanager.REST)
 
 // Errors of writes.
 var (
-	// ErrExists says that there is an object of the name already, and so of the natural key.
+	// ErrExists says that an object with this name, and so with this natural key, exists.
 	ErrExists = errors.New("it already exists")
 	// ErrGone says that the object was deleted meanwhile.
 	ErrGone = errors.New("it no longer exists")
@@ -104,41 +105,6 @@ func NewWriter(c client.Client, live client.Reader, ids frame.Allocator) *Writer
 	return &Writer{client: audit.Client(client.WithFieldOwner(c, string(FieldOwner))), live: live, ids: ids}
 }
 
-// RefusedError says that a project lets REST callers not change an object.
-type RefusedError struct {
-	// Manager is who applies the object from elsewhere; empty where the project refuses every change.
-	Manager string
-}
-
-func (e *RefusedError) Error() string {
-	if e.Manager == "" {
-		return "the project does not accept changes over REST: they are declared elsewhere"
-	}
-	return fmt.Sprintf("this is managed by %s, so a change over REST would be undone: change it there", e.Manager)
-}
-
-// Allow returns a RefusedError if spec.restWrites of a project prevents REST callers from changing obj, which is an object of the project
-// or the project itself. A nil obj stands for an object that is about to be created.
-func (w *Writer) Allow(ctx context.Context, p *v1alpha1.Project, obj client.Object) error {
-	switch {
-	case p.Spec.RESTWrites == v1alpha1.RESTWritesRefuse:
-		return &RefusedError{}
-	case p.Spec.RESTWrites != v1alpha1.RESTWritesRefuseDeclared || obj == nil:
-		return nil
-	}
-	// The cache does not keep who manages what.
-	current := obj.DeepCopyObject().(client.Object)
-	if err := w.live.Get(ctx, client.ObjectKeyFromObject(obj), current); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	for _, m := range current.GetManagedFields() {
-		if declares(m) {
-			return &RefusedError{Manager: m.Manager}
-		}
-	}
-	return nil
-}
-
 // Create creates an object, with a REST id if its kind has one. An object that is declared for a project or group must name it by name and
 // UID, and belongs to it from the start. The error is ErrGone if the parent group of a new project or group disappears meanwhile.
 func (w *Writer) Create(ctx context.Context, obj client.Object) error {
@@ -204,13 +170,13 @@ func (w *Writer) Ensure(ctx context.Context, obj client.Object) error {
 	return nil
 }
 
-// contention says when a write is tried again that somebody else was faster with: ten times within three seconds.
+// contention is the backoff after a conflict: ten attempts within three seconds.
 var contention = wait.Backoff{Steps: 10, Duration: 5 * time.Millisecond, Factor: 2, Jitter: 0.5}
 
-// Update changes an object as mutate says, which is called again when somebody else was faster. obj has the result, with a REST id
-// where its kind has one: what was declared a moment ago may still be without.
+// Update changes an object with mutate, which is called again after a conflict. obj has the result, with a REST id if its kind has one: an
+// object that was just declared may not have its id yet.
 func (w *Writer) Update(ctx context.Context, obj client.Object, mutate func() error) error {
-	// The cache may not have the latest write of another client yet.
+	// The cache may lag behind the latest write of another client.
 	read := client.Reader(w.client)
 	err := retry.RetryOnConflict(contention, func() error {
 		if err := reread(ctx, read, obj); err != nil {
@@ -261,7 +227,7 @@ func (w *Writer) Delete(ctx context.Context, obj client.Object) error {
 	return w.unseen(ctx, obj)
 }
 
-// discardTimeout is what there is for taking back half of a write when its client may be gone.
+// discardTimeout limits the removal of a half-finished write.
 const discardTimeout = 10 * time.Second
 
 // Discard removes the objects of an unfinished write, even if the client has disconnected. Objects that are gone already are not an error.
@@ -277,8 +243,8 @@ func (w *Writer) Discard(ctx context.Context, objects ...client.Object) error {
 	return failed
 }
 
-// shown is seen for what is there afterwards. Of Secrets there are two informers, those of the platform and those of tenants, and
-// the client takes what either has seen for what both have: so the version tells.
+// shown waits like seen, for an object that still exists. Secrets have two informers, one for the platform and one for tenants, and the
+// client cannot tell which one has seen a write, so shown compares the resource version.
 func (w *Writer) shown(ctx context.Context, obj client.Object) error {
 	if _, ok := obj.(*corev1.Secret); !ok {
 		return w.seen(ctx, obj)
@@ -316,7 +282,7 @@ func (w *Writer) shownTo(ctx context.Context, obj client.Object) error {
 	return nil
 }
 
-// unseen is seen for what was deleted, which may still be there for its finalizers.
+// unseen waits like seen, for a deleted object, which can still exist because of finalizers.
 func (w *Writer) unseen(ctx context.Context, obj client.Object) error {
 	err := client.IgnoreNotFound(w.shownTo(ctx, obj))
 	if err == nil {

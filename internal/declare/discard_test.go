@@ -11,7 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
-func TestWhatIsUnfinishedIsRemovedThoughItsClientHasGone(t *testing.T) {
+func TestDiscard_removesObjectAfterClientLeft(t *testing.T) {
 	obj := protection()
 	_, c := newWriter(t, obj.DeepCopy(), nil)
 	heeding := interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
@@ -24,7 +24,7 @@ func TestWhatIsUnfinishedIsRemovedThoughItsClientHasGone(t *testing.T) {
 	})
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	for range 2 { // the second time it is gone
+	for range 2 { // the second call finds no object
 		if err := declare.NewWriter(heeding, c, nil).Discard(gone, obj); err != nil {
 			t.Error(err)
 		}

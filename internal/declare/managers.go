@@ -2,34 +2,34 @@ package declare
 
 import (
 	"context"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/internal/fieldmanager"
 )
 
-// controllers is the field manager of what controllers write: the name of the program.
-const controllers = "forgeplane"
-
-// declares reports whether a field manager other than Forgeplane itself says something in the spec.
-func declares(m metav1.ManagedFieldsEntry) bool {
-	return m.Manager != controllers && m.Manager != string(FieldOwner) && specifies(m)
+// DeclaredBy returns the field manager that declares an object, such as a GitOps tool; empty if only Forgeplane itself manages its spec, or
+// if it does not exist.
+func (w *Writer) DeclaredBy(ctx context.Context, obj client.Object) (manager string, err error) {
+	// The cache does not keep who manages what.
+	current := obj.DeepCopyObject().(client.Object)
+	if err := w.live.Get(ctx, client.ObjectKeyFromObject(obj), current); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	manager, _ = fieldmanager.Declarer(current)
+	return manager, nil
 }
 
 // MadeHere returns the resource version of an object that was created over REST and whose spec only Forgeplane has managed since, so that
-// Forgeplane may change and remove it. It returns "" for every other object, and for one that is gone. live reads past the cache, which
-// does not have the managed fields.
+// Forgeplane may change and remove it. It returns "" for every other object, and for an object that does not exist. live reads past the
+// cache, which does not have the managed fields.
 func MadeHere(ctx context.Context, live client.Reader, obj client.Object) (version string, err error) {
 	current := obj.DeepCopyObject().(client.Object)
 	if err := live.Get(ctx, client.ObjectKeyFromObject(obj), current); err != nil {
 		return "", client.IgnoreNotFound(err)
 	}
-	managers := current.GetManagedFields()
-	made := slices.ContainsFunc(managers, func(m metav1.ManagedFieldsEntry) bool {
-		return m.Manager == string(FieldOwner) && specifies(m)
-	})
-	if !made || current.GetUID() != obj.GetUID() || slices.ContainsFunc(managers, declares) {
+	if current.GetUID() != obj.GetUID() || !fieldmanager.MadeHere(current) {
 		return "", nil
 	}
 	return current.GetResourceVersion(), nil

@@ -10,7 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-func TestWhatIsMadeBelongsToWhatItIsDeclaredForFromTheStart(t *testing.T) {
+func TestCreate_setsOwnerFromReference(t *testing.T) {
 	ref := v1alpha1.Reference{Name: "acme", UID: "u"}
 	owner := func(kind string) metav1.OwnerReference {
 		return metav1.OwnerReference{APIVersion: "forgeplane.dev/v1alpha1", Kind: kind, Name: "acme", UID: "u"}
@@ -36,7 +36,7 @@ func TestWhatIsMadeBelongsToWhatItIsDeclaredForFromTheStart(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotSayWhichProjectItIsForIsNotMade(t *testing.T) {
+func TestCreate_refusesIncompleteReference(t *testing.T) {
 	for _, ref := range []v1alpha1.Reference{{Name: "acme"}, {Path: "acme", UID: "u"}, {ID: 1, UID: "u"}} {
 		w, _ := newWriter(t, protection(), nil)
 		b := protection()

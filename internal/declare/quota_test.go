@@ -16,7 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
-func TestCreate_tellsAResourceQuotaFromOtherRefusals(t *testing.T) {
+func TestCreate_recognizesExceededResourceQuota(t *testing.T) {
 	forbidden := func(text string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Group: "forgeplane.dev", Resource: "memberships"}, "m", errors.New(text))
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
-// late is a client whose cache is behind: it shows nothing to the first reads after each write, and then what was before.
+// late returns a client whose cache lags behind: the first reads after each write find nothing, and the next ones the previous state.
 func late() client.Client {
 	var before *corev1.Secret
 	behind := 0
@@ -44,7 +44,7 @@ func late() client.Client {
 	}).Build()
 }
 
-func TestASecretIsWaitedForUntilTheCacheShowsIt(t *testing.T) {
+func TestWriter_waitsUntilCacheShowsSecret(t *testing.T) {
 	c := late()
 	w := declare.NewWriter(c, c, nil)
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "s"}, Data: map[string][]byte{"token": []byte("1")}}

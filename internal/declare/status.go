@@ -8,9 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Observe writes into the status of obj what mutate says, which is called again when somebody else was faster: only what a controller
-// would come to by the same function, and where an answer cannot wait for it. obj has the result. When obj has gone it is ErrGone, be
-// there another one of its name or not.
+// Observe changes the status of obj with mutate, which is called again after a conflict. Use it only where an answer cannot wait for the
+// controller, which must reach the same result by the same function. obj has the result. The error is ErrGone if obj was deleted, even if
+// another object has its name.
 func (w *Writer) Observe(ctx context.Context, obj client.Object, mutate func()) error {
 	uid := obj.GetUID()
 	err := retry.RetryOnConflict(contention, func() error {

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/forgeplane/forgeplane/internal/naturalkey"
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
 // CreateUnique is Create for an object whose name is derived from its natural key, so that the second of two concurrent creations fails
@@ -17,7 +17,7 @@ import (
 // becomes a part of the next key to try. same reports whether an object from the API server is equivalent to obj.
 func CreateUnique[T client.Object](ctx context.Context, w *Writer, obj T, same func(holder T) bool, key ...string) error {
 	for {
-		obj.SetName(naturalkey.Name(key...))
+		obj.SetName(v1alpha1.NaturalName(key...))
 		err := w.Create(ctx, obj)
 		if !errors.Is(err, ErrExists) {
 			return err

@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
-// unique makes a protection of a branch that is named by the branch.
+// unique creates a protected branch whose name is derived from the branch.
 func unique(t *testing.T, w *declare.Writer, branch string) (*v1alpha1.ProtectedBranch, error) {
 	b := protection()
 	b.UID, b.Spec = "", v1alpha1.ProtectedBranchSpec{ID: 1, Branch: branch}
@@ -20,7 +20,7 @@ func unique(t *testing.T, w *declare.Writer, branch string) (*v1alpha1.Protected
 	return b, declare.CreateUnique(t.Context(), w, b, same, branch)
 }
 
-func TestOfTwoThatMakeTheSameOneIsRefused(t *testing.T) {
+func TestCreateUnique_refusesDuplicates(t *testing.T) {
 	w, _ := newWriter(t, protection(), nil)
 	first, err := unique(t, w, "trunk")
 	if err != nil || first.Name == "main" {
@@ -31,7 +31,7 @@ func TestOfTwoThatMakeTheSameOneIsRefused(t *testing.T) {
 	}
 }
 
-func TestANameOfFormerTimesIsNotInTheWay(t *testing.T) {
+func TestCreateUnique_avoidsNamesInUse(t *testing.T) {
 	w, c := newWriter(t, protection(), nil)
 	names := map[string]bool{}
 	for range 20 {
@@ -47,7 +47,7 @@ func TestANameOfFormerTimesIsNotInTheWay(t *testing.T) {
 	}
 }
 
-func TestWhoMeetsWhatGoesAtThisMomentMayTryAgain(t *testing.T) {
+func TestCreateUnique_succeedsOnRetryAfterDeletion(t *testing.T) {
 	_, c := newWriter(t, protection(), nil)
 	former, err := unique(t, declare.NewWriter(c, c, nil), "trunk")
 	if err != nil {

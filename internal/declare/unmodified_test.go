@@ -15,11 +15,12 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/fieldmanager"
 )
 
 var noon = time.Date(2020, 6, 15, 12, 0, 0, 0, time.UTC)
 
-// managed is a note of the API server that a manager changed fields at a time.
+// managed returns an entry with which the API server records that a manager changed fields at a time.
 func managed(manager, subresource, fields string, at time.Time) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Subresource: subresource, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: v1alpha1.GroupVersion.String(),
@@ -36,7 +37,7 @@ func protection(notes ...metav1.ManagedFieldsEntry) *v1alpha1.ProtectedBranch {
 	}
 }
 
-// newWriter returns a writer in a cluster that has obj. Each read past the cache calls meanwhile, after what it has seen.
+// newWriter returns a writer in a cluster that has obj. Each read past the cache calls meanwhile after it has read.
 func newWriter(t *testing.T, obj *v1alpha1.ProtectedBranch, meanwhile func(c client.Client)) (*declare.Writer, client.Client) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -56,7 +57,7 @@ func newWriter(t *testing.T, obj *v1alpha1.ProtectedBranch, meanwhile func(c cli
 	return declare.NewWriter(c, live, nil), c
 }
 
-func TestWhatWasChangedLaterIsNotRemoved(t *testing.T) {
+func TestDeleteUnmodified_keepsObjectsChangedLater(t *testing.T) {
 	spec, meta := `{"f:spec":{"f:branch":{}}}`, `{"f:metadata":{"f:finalizers":{}}}`
 	hour := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Hour) }
 	tests := map[string]struct {
@@ -65,9 +66,9 @@ func TestWhatWasChangedLaterIsNotRemoved(t *testing.T) {
 		want  error
 	}{
 		"no condition":                {[]metav1.ManagedFieldsEntry{managed("kubectl", "", spec, hour(1))}, time.Time{}, nil},
-		"made before":                 {nil, hour(0), nil},
-		"made later":                  {nil, hour(-1), declare.ErrChanged},
-		"changed at that very second": {[]metav1.ManagedFieldsEntry{managed("kubectl", "", spec, hour(1))}, hour(1), nil},
+		"created before":              {nil, hour(0), nil},
+		"created later":               {nil, hour(-1), declare.ErrChanged},
+		"changed in the same second":  {[]metav1.ManagedFieldsEntry{managed("kubectl", "", spec, hour(1))}, hour(1), nil},
 		"changed later":               {[]metav1.ManagedFieldsEntry{managed("kubectl", "", spec, hour(2))}, hour(1), declare.ErrChanged},
 		"changed later over REST":     {[]metav1.ManagedFieldsEntry{managed("forgeplane-rest", "", spec, hour(2))}, hour(1), declare.ErrChanged},
 		"changed later by one of two": {[]metav1.ManagedFieldsEntry{managed("a", "", spec, hour(2)), managed("b", "", spec, hour(0))}, hour(1), declare.ErrChanged},
@@ -78,10 +79,10 @@ func TestWhatWasChangedLaterIsNotRemoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			obj := protection(tt.notes...)
 			kept := obj.DeepCopy()
-			for range 2 { // a cache may do it again
-				declare.KeepChanged(kept)
+			for range 2 { // a cache can transform an object twice
+				fieldmanager.Keep(kept, true)
 			}
-			if got, want := declare.Changed(kept), declare.Changed(obj); !got.Equal(want) || len(kept.ManagedFields) > 1 {
+			if got, want := fieldmanager.Changed(kept), fieldmanager.Changed(obj); !got.Equal(want) || len(kept.ManagedFields) > 1 {
 				t.Errorf("a cache keeps %v as %v, want %s", got, kept.ManagedFields, want)
 			}
 			w, c := newWriter(t, obj.DeepCopy(), nil)
@@ -99,7 +100,7 @@ func TestWhatWasChangedLaterIsNotRemoved(t *testing.T) {
 	}
 }
 
-func TestAChangeBetweenTheLookAndTheRemovalCounts(t *testing.T) {
+func TestDeleteUnmodified_noticesConcurrentChange(t *testing.T) {
 	obj := protection()
 	looks := 0
 	w, c := newWriter(t, obj.DeepCopy(), func(c client.Client) {
@@ -124,7 +125,7 @@ func TestAChangeBetweenTheLookAndTheRemovalCounts(t *testing.T) {
 	}
 }
 
-func TestOnlyTheObjectThatWasMeantIsRemovedOnACondition(t *testing.T) {
+func TestUnmodified_failsIfObjectIsGone(t *testing.T) {
 	other := protection()
 	other.UID = "2"
 	w, _ := newWriter(t, other, nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
-// stale reads what an object was, as a cache does that is far behind, and waits for nothing.
+// stale returns a client that always reads the former state of an object, like a cache that lags far behind.
 func stale(c client.Client, was client.Object) client.Client {
 	return interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
@@ -24,7 +24,7 @@ func stale(c client.Client, was client.Object) client.Client {
 	})
 }
 
-func TestWhatTheCacheDoesNotShowYetIsNotOverwritten(t *testing.T) {
+func TestUpdate_keepsChangesMissingFromCache(t *testing.T) {
 	obj := protection()
 	_, c := newWriter(t, obj.DeepCopy(), nil)
 	was := protection()
@@ -49,7 +49,7 @@ func TestWhatTheCacheDoesNotShowYetIsNotOverwritten(t *testing.T) {
 	}
 }
 
-// decoding reads as a client does that has no cache: it leaves alone what the answer does not mention.
+// decoding returns a client that reads without a cache: it leaves fields alone that are missing in the answer.
 func decoding(c client.Client) client.Client {
 	return interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
@@ -66,7 +66,7 @@ func decoding(c client.Client) client.Client {
 	})
 }
 
-func TestAWriteThatOthersWereFasterWithIsNotTakenForDone(t *testing.T) {
+func TestUpdate_repeatsMutationAfterConflict(t *testing.T) {
 	obj := protection()
 	_, c := newWriter(t, obj.DeepCopy(), nil)
 	was := protection()
@@ -88,7 +88,7 @@ func TestAWriteThatOthersWereFasterWithIsNotTakenForDone(t *testing.T) {
 	}
 }
 
-func TestObserve_writesNothingIntoTheNextObjectOfTheName(t *testing.T) {
+func TestObserve_leavesRecreatedObjectAlone(t *testing.T) {
 	obj := protection()
 	obj.UID = "first"
 	_, c := newWriter(t, protection(), nil)
@@ -120,7 +120,7 @@ func TestObserve_writesNothingIntoTheNextObjectOfTheName(t *testing.T) {
 	}
 }
 
-func TestAWriteEndsWhereOthersAreAlwaysFaster(t *testing.T) {
+func TestUpdate_givesUpAfterManyConflicts(t *testing.T) {
 	obj := protection()
 	_, c := newWriter(t, obj.DeepCopy(), nil)
 	tries := int64(0)
@@ -136,12 +136,12 @@ func TestAWriteEndsWhereOthersAreAlwaysFaster(t *testing.T) {
 	}
 }
 
-// counter would hand out other ids.
+// counter hands out ids that the tests do not expect.
 type counter struct{ frame.Allocator }
 
 func (counter) Allocate(context.Context, v1alpha1.Identified) (int64, error) { return 1000, nil }
 
-func TestUpdate_putsBackTheIDThatAReplaceHasDropped(t *testing.T) {
+func TestUpdate_restoresIDThatReplaceRemoved(t *testing.T) {
 	obj := protection()
 	obj.Status.ID = 7
 	_, c := newWriter(t, obj.DeepCopy(), nil)

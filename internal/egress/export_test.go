@@ -2,8 +2,8 @@ package egress
 
 import "net"
 
-// CheckSocket is what the proxy asks as it connects.
+// CheckSocket makes the check of the proxy for a connection.
 func (p *Policy) CheckSocket(host, address string) error { return p.checkSocket(host, address) }
 
-// ResolveBy has names resolved in another way than the system's, before the proxy is used.
+// ResolveBy replaces the resolver of the system. It must be called before the proxy is used.
 func (p *Proxy) ResolveBy(r *net.Resolver) { p.resolver = r }

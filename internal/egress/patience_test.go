@@ -12,15 +12,15 @@ import (
 	"github.com/forgeplane/forgeplane/internal/egress"
 )
 
-// impatient are limits that whoever drips exceeds at once.
+// impatient are limits that drip exceeds at once.
 var impatient = egress.Limits{Patience: 100 * time.Millisecond, Throughput: 1 << 20}
 
 const tooSlow = "127.0.0.1 is too slow: after the first 100ms the server requires at least 1024 KiB per second on average"
 
-// patient are limits that a machine which is busy keeps to.
+// patient are limits that a busy machine can keep.
 var patient = egress.Limits{Patience: time.Second, Throughput: 1 << 20}
 
-// both are a server without TLS, and one with it, until the test ends.
+// both returns a server without TLS and a server with TLS. They run until the test ends.
 func both(t *testing.T, answer http.HandlerFunc) map[string]*httptest.Server {
 	t.Helper()
 	all := map[string]*httptest.Server{"http": httptest.NewServer(answer), "https": httptest.NewTLSServer(answer)}
@@ -30,7 +30,7 @@ func both(t *testing.T, answer http.HandlerFunc) map[string]*httptest.Server {
 	return all
 }
 
-// drip does something every now and then, until that fails or the test is over. For whom nobody ends, that is after a while.
+// drip calls do every few milliseconds until it fails, over is closed or 20 seconds have passed.
 func drip(over <-chan struct{}, do func() error) {
 	tick, enough := time.NewTicker(10*time.Millisecond), time.After(20*time.Second)
 	defer tick.Stop()
@@ -48,7 +48,7 @@ func drip(over <-chan struct{}, do func() error) {
 	}
 }
 
-// client is one that goes through a proxy to a server, with one connection.
+// client returns a client that connects to a server through a proxy.
 func client(t *testing.T, proxy string, to *httptest.Server) *http.Client {
 	t.Helper()
 	at, err := url.Parse(proxy)
@@ -61,7 +61,7 @@ func client(t *testing.T, proxy string, to *httptest.Server) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-func TestATargetThatSendsTooLittleIsCutOff(t *testing.T) {
+func TestProxy_cutsOffTargetThatSendsTooSlowly(t *testing.T) {
 	for scheme, server := range both(t, func(w http.ResponseWriter, r *http.Request) {
 		drip(r.Context().Done(), func() error {
 			_, err := w.Write(make([]byte, 100))
@@ -86,7 +86,7 @@ func TestATargetThatSendsTooLittleIsCutOff(t *testing.T) {
 	}
 }
 
-func TestATargetThatTakesTooLittleIsCutOff(t *testing.T) {
+func TestProxy_cutsOffTargetThatReadsTooSlowly(t *testing.T) {
 	over := make(chan struct{})
 	defer close(over)
 	for scheme, server := range both(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -95,7 +95,7 @@ func TestATargetThatTakesTooLittleIsCutOff(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			p := within(t, impatient, "127.0.0.1")
 			err := p.Through(func(proxy string) error {
-				// It is more than all buffers on the way.
+				// This is more than all buffers on the way can hold.
 				_, err := client(t, proxy, server).Post(server.URL, "text/plain", io.LimitReader(zeros{}, 256<<20))
 				if err == nil {
 					err = errors.New("the target has answered")
@@ -109,12 +109,12 @@ func TestATargetThatTakesTooLittleIsCutOff(t *testing.T) {
 	}
 }
 
-// zeros are as many as one likes.
+// zeros is an endless stream of zeros.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { return len(b), nil }
 
-func TestAUseIsCutOffHoweverManyConnectionsItMakes(t *testing.T) {
+func TestProxy_cutsOffUseDespiteManyConnections(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		<-time.After(impatient.Patience / 4)
 	}))
@@ -133,8 +133,8 @@ func TestAUseIsCutOffHoweverManyConnectionsItMakes(t *testing.T) {
 	}
 }
 
-func TestATargetDoesNotPayForAProgramThatIsSlow(t *testing.T) {
-	const size = 16 << 20 // more than all buffers on the way
+func TestProxy_toleratesSlowClient(t *testing.T) {
+	const size = 16 << 20 // more than all buffers on the way can hold
 	for scheme, server := range both(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		_, _ = w.Write(make([]byte, size))
@@ -144,9 +144,9 @@ func TestATargetDoesNotPayForAProgramThatIsSlow(t *testing.T) {
 			p := within(t, patient, "127.0.0.1")
 			err := p.Through(func(proxy string) error {
 				c := client(t, proxy, server)
-				for range 2 { // in one connection, where there is TLS
+				for range 2 { // with TLS, both requests use one connection
 					content, sent := io.Pipe()
-					go func() { // it computes what it sends
+					go func() { // the client is slow to produce its request
 						_, _ = sent.Write(make([]byte, 1000))
 						<-time.After(patient.Patience * 3 / 2)
 						_, err := sent.Write(make([]byte, 1000))
@@ -156,7 +156,7 @@ func TestATargetDoesNotPayForAProgramThatIsSlow(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					<-time.After(patient.Patience * 3 / 2) // it is busy with something else
+					<-time.After(patient.Patience * 3 / 2) // the client is busy with something else
 					n, err := io.Copy(io.Discard, answer.Body)
 					answer.Body.Close()
 					if err == nil && n < size {

@@ -21,8 +21,8 @@ var (
 	ErrPort = errors.New("requests to this port are not allowed")
 )
 
-// DefaultPorts are the ports of http and https.
-var DefaultPorts = []int{80, 443} //nolint:gochecknoglobals // Go knows no constant slices
+// DefaultPorts are the ports of ssh, http, https and git.
+var DefaultPorts = []int{22, 80, 443, 9418} //nolint:gochecknoglobals // Go knows no constant slices
 
 // Policy says which targets may be reached: every public address at some ports, and of the others those that an operator has named, at
 // any port. The zero Policy, and a nil one, names none, and has DefaultPorts.

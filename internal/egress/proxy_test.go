@@ -20,7 +20,7 @@ func started(t *testing.T, allowed ...string) *egress.Proxy {
 	return within(t, egress.DefaultLimits, allowed...)
 }
 
-// within is started for targets that may be so slow.
+// within runs a proxy with other limits until the test ends.
 func within(t *testing.T, l egress.Limits, allowed ...string) *egress.Proxy {
 	t.Helper()
 	policy, err := egress.Parse(allowed)
@@ -50,7 +50,7 @@ func within(t *testing.T, l egress.Limits, allowed ...string) *egress.Proxy {
 
 var errGet = errors.New("it did not answer with 200")
 
-// get asks for a URL through a proxy.
+// get requests a URL through a proxy.
 func get(t *testing.T, through, target string, trust *httptest.Server) error {
 	t.Helper()
 	at, err := url.Parse(through)
@@ -74,7 +74,7 @@ func get(t *testing.T, through, target string, trust *httptest.Server) error {
 	return nil
 }
 
-func TestTheProxyLeadsToWhatIsAllowed(t *testing.T) {
+func TestProxy_forwardsToAllowedTargets(t *testing.T) {
 	var seen http.Header
 	answer := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = r.Header.Clone() })
 	plain, secure := httptest.NewServer(answer), httptest.NewTLSServer(answer)
@@ -91,7 +91,7 @@ func TestTheProxyLeadsToWhatIsAllowed(t *testing.T) {
 	}
 }
 
-func TestTheProxyRefusesWhatIsNot(t *testing.T) {
+func TestProxy_refusesLocalTargets(t *testing.T) {
 	asked := false
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 	defer server.Close()
@@ -110,8 +110,8 @@ func TestTheProxyRefusesWhatIsNot(t *testing.T) {
 	}
 }
 
-func TestTheProxyRefusesAPortBeforeItConnects(t *testing.T) {
-	const want = "93.184.216.34: port 25: requests to this port are not allowed: use one of 80, 443, or ask the operator for --allow-target-ports"
+func TestProxy_refusesPortBeforeConnecting(t *testing.T) {
+	const want = "93.184.216.34: port 25: requests to this port are not allowed: use one of 22, 80, 443, 9418, or ask the operator for --allow-target-ports"
 	p := started(t)
 	for _, target := range []string{"http://93.184.216.34:25/x", "https://93.184.216.34:25/x"} {
 		if err := p.Through(func(proxy string) error { return get(t, proxy, target, nil) }); !errors.Is(err, egress.ErrPort) || err.Error() != want {
@@ -120,7 +120,7 @@ func TestTheProxyRefusesAPortBeforeItConnects(t *testing.T) {
 	}
 }
 
-func TestTheProxySaysWhyATargetWasNotReached(t *testing.T) {
+func TestProxy_explainsWhyTargetIsUnreachable(t *testing.T) {
 	p := started(t, "127.0.0.1")
 	for target, want := range map[string]string{
 		"http://127.0.0.1:1/x":    "Failed to connect to 127.0.0.1:1: connect: connection refused",
@@ -133,7 +133,7 @@ func TestTheProxySaysWhyATargetWasNotReached(t *testing.T) {
 	}
 }
 
-func TestTheProxyIsForNobodyElse(t *testing.T) {
+func TestProxy_requiresItsCredentials(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the target was asked") }))
 	defer server.Close()
 	p := started(t, "127.0.0.1")
@@ -158,7 +158,7 @@ func TestTheProxyIsForNobodyElse(t *testing.T) {
 	}
 }
 
-func TestAConnectionEndsWithItsUse(t *testing.T) {
+func TestProxy_closesConnectionsAfterUse(t *testing.T) {
 	gone, begun := make(chan struct{}), make(chan struct{})
 	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(begun)

@@ -11,13 +11,13 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"golang.org/x/net/dns/dnsmessage" // what names lead to is said in messages of DNS
+	"golang.org/x/net/dns/dnsmessage" // the resolver of the test answers with DNS messages
 
 	"github.com/forgeplane/forgeplane/internal/egress"
 )
 
-// resolver returns one that answers the lookups of every name with the given addresses, one lookup after the other; the last of them
-// again and again. It counts the lookups.
+// resolver returns a resolver that answers the first lookup with the first list of addresses, the second with the second, and all further
+// lookups with the last list, whatever the name. It counts the lookups.
 func resolver(t *testing.T, asked *atomic.Int32, answers ...[]netip.Addr) *net.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -64,7 +64,7 @@ func addrs(all ...string) (parsed []netip.Addr) {
 	return parsed
 }
 
-func TestANameThatLeadsInsideIsRefusedWhenItIsConnectedTo(t *testing.T) {
+func TestProxy_refusesNamesThatResolveToLocalAddresses(t *testing.T) {
 	for _, c := range []struct {
 		answer []netip.Addr
 		want   error
@@ -90,7 +90,7 @@ func TestANameThatLeadsInsideIsRefusedWhenItIsConnectedTo(t *testing.T) {
 	}
 }
 
-// counted starts a server at an address that counts who comes.
+// counted starts a server that counts its connections.
 func counted(t *testing.T, address string, came *atomic.Int32) *httptest.Server {
 	t.Helper()
 	listener, err := net.Listen("tcp", address)
@@ -110,8 +110,8 @@ func counted(t *testing.T, address string, came *atomic.Int32) *httptest.Server 
 	return s
 }
 
-// Of the two addresses the first stands for a public one, and the second for one in the network of the forge.
-func TestANameThatLeadsElsewhereTheNextTimeIsRefusedThen(t *testing.T) {
+// The first address stands for a public one, and the second for one in the network of the forge.
+func TestProxy_checksEachResolutionOfName(t *testing.T) {
 	const outside, inside = "127.0.0.1", "127.0.0.2"
 	var atTarget, atVictim, asked atomic.Int32
 	target := counted(t, outside+":0", &atTarget)

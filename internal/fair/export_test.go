@@ -1,6 +1,6 @@
 package fair
 
-// Callers is how many callers are remembered.
+// Callers returns the number of callers that s remembers.
 func Callers(s *Slots) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// hold takes slots that must be there at once.
+// hold takes slots that must be available at once.
 func hold(t *testing.T, s *fair.Slots, k fair.Key, weight int) *fair.Hold {
 	t.Helper()
 	h := s.Try(fair.With(t.Context(), k), weight)
@@ -56,7 +56,7 @@ func TestHold_takesItsWeight(t *testing.T) {
 	})
 }
 
-func TestHold_heavierThanAShareIsAlone(t *testing.T) {
+func TestHold_excludesOthersIfHeavierThanShare(t *testing.T) {
 	s := fair.New("test", "MiB", fair.Limits{Total: 10, Share: 5})
 	mine := hold(t, s, fair.User(1), 20)
 	if s.Try(fair.With(t.Context(), fair.User(1)), 1) != nil || s.Try(fair.With(t.Context(), fair.User(2)), 1) != nil {
@@ -66,7 +66,7 @@ func TestHold_heavierThanAShareIsAlone(t *testing.T) {
 	hold(t, s, fair.User(2), 1)
 }
 
-func TestHold_whatTurnsOutHeavierKeepsOthersWaiting(t *testing.T) {
+func TestHold_keepsOthersWaitingAfterItGrows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fair.New("test", "MiB", fair.Limits{Total: 100, Share: 50})
 		mine, more := hold(t, s, fair.User(1), 10), hold(t, s, fair.User(1), 10)
@@ -93,7 +93,7 @@ func TestHold_whatTurnsOutHeavierKeepsOthersWaiting(t *testing.T) {
 	})
 }
 
-func TestHold_whatIsGivenUpLetsLighterOnesPass(t *testing.T) {
+func TestHold_letsLighterRequestPassAfterTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fair.New("test", "MiB", fair.Limits{Total: 10, Wait: time.Minute})
 		hold(t, s, fair.User(1), 8)

@@ -29,6 +29,7 @@ const (
 	identity
 	address
 	namespace
+	bots
 )
 
 // User is the key of a user, by the REST id, whichever token or identity the user calls with.
@@ -54,6 +55,9 @@ func (k Key) Unsigned() Key {
 
 // Namespace is the key of a namespace, for what its objects have Forgeplane do while nobody waits for it.
 func Namespace(name string) Key { return Key{kind: namespace, name: name} }
+
+// Bots is the key of all bots of the project or group with a UID, because anyone who can create one of them can create many.
+func Bots(target string) Key { return Key{kind: bots, name: target} }
 
 // Address is the key of a caller who has not signed in. The 64 bits of an IPv6 network count as one address, because everybody
 // there has as many as they like.
@@ -100,14 +104,14 @@ type promptKey struct{}
 // work that other callers need as well.
 func Promptly(ctx context.Context) context.Context { return context.WithValue(ctx, promptKey{}, true) }
 
-// From returns the caller that ctx works for: the zero Key where no caller is known.
+// From returns the caller that the work of ctx counts for, or the zero Key if the caller is unknown.
 func From(ctx context.Context) Key {
 	k, _ := ctx.Value(contextKey{}).(Key)
 	return k
 }
 
 // words are how String names the kinds of keys.
-var words = map[kind]string{self: "self", user: "user", identity: "identity", address: "address", namespace: "namespace"}
+var words = map[kind]string{self: "self", user: "user", identity: "identity", address: "address", namespace: "namespace", bots: "bots"}
 
 // String returns the key as text, which ParseKey reads.
 func (k Key) String() string {

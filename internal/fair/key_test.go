@@ -9,12 +9,13 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-func TestKey_isReadFromItsText(t *testing.T) {
+func TestParseKey_readsTextOfKey(t *testing.T) {
 	g := NewWithT(t)
 	for text, key := range map[string]fair.Key{
 		"self:":                             {},
 		"user:7":                            fair.User(7),
 		"namespace:acme":                    fair.Namespace("acme"),
+		"bots:1-2":                          fair.Bots("1-2"),
 		"identity:a:b":                      fair.Identity("a:b"),
 		"unsigned identity:a":               fair.Identity("a").Unsigned(),
 		"address:192.0.2.1":                 fair.Address(netip.MustParseAddr("192.0.2.1")),

@@ -9,7 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-func TestMemory_isSharedByBytes(t *testing.T) {
+func TestMemory_countsBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mebibyte = 1 << 20
 		m := fair.NewMemory("test", fair.Limits{Total: 8 * mebibyte, Share: 4 * mebibyte, Reserved: 2 * mebibyte, Wait: time.Second})
@@ -39,7 +39,7 @@ func TestMemory_isSharedByBytes(t *testing.T) {
 		if m.Try(fair.With(t.Context(), fair.User(1)), 4*mebibyte) == nil {
 			t.Error("nothing is kept for those who have signed in")
 		}
-		weigh(1) // a piece of it
+		weigh(1) // a part of it is released
 		weigh(0)
 		weigh(0)
 		if m.Try(third, 3*mebibyte) == nil {

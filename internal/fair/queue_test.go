@@ -10,12 +10,12 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// crew has jobs begin as far as there are slots for them.
+// crew begins jobs while there are slots for them.
 type crew struct {
 	queue *fair.Queue[string]
 	holds map[string]*fair.Hold
 	begun []string
-	// barred are jobs for which something else is missing.
+	// barred are jobs that cannot begin for another reason.
 	barred map[string]bool
 }
 
@@ -60,7 +60,7 @@ func (c *crew) expect(t *testing.T, about string, want ...string) {
 	c.begun = nil
 }
 
-func TestQueue_leavesSlotsToOthers(t *testing.T) {
+func TestQueue_leavesSlotsForOthers(t *testing.T) {
 	c := newCrew(4, 2)
 	c.add("many", 5000)
 	c.expect(t, "with free slots, one namespace", "many0", "many1")
@@ -87,7 +87,7 @@ func TestQueue_takesTurns(t *testing.T) {
 	c.expect(t, "again", "many0")
 }
 
-func TestQueue_passesOverWhatCannotBegin(t *testing.T) {
+func TestQueue_skipsJobsThatCannotBegin(t *testing.T) {
 	c := newCrew(2, 1)
 	c.barred["a0"], c.barred["a1"] = true, true
 	c.add("a", 3)
@@ -105,7 +105,7 @@ func TestQueue_passesOverWhatCannotBegin(t *testing.T) {
 	c.expect(t, "what was removed")
 }
 
-func TestQueue_isCounted(t *testing.T) {
+func TestQueue_hasMetrics(t *testing.T) {
 	slots := fair.New("test", "jobs", fair.Limits{Total: 3, Share: 2})
 	registry := prometheus.NewRegistry()
 	if err := slots.Register(registry); err != nil {

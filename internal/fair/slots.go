@@ -40,18 +40,18 @@ const (
 	// defaultWait is what Limits.Wait is if it is not set.
 	defaultWait = 30 * time.Second
 	// queued is the maximum number of waiting requests of one caller, and queuedInAll the maximum of all callers who have signed in, and of
-	// all who have not. Each waiting request uses memory and a connection. When all places are taken, the callers with the most waiting
+	// all other callers. Each waiting request uses memory and a connection. When all places are taken, the callers with the most waiting
 	// requests make room for callers with fewer.
 	queued, queuedInAll = 64, 1024
 )
 
 // Busy is the error for a caller who has had no slot in time.
 type Busy struct {
-	// What names the purpose of the slots, in the plural, such as "Git requests".
+	// The purpose of the slots in the plural, such as "Git requests".
 	What string
 	// Limit is how many slots there are for the caller.
 	Limit int
-	// Own is true if the caller holds that many; false if others hold what there is.
+	// Own is true if the caller holds that many, and false if others hold all slots.
 	Own bool
 	// RetryAfter is when it makes sense to try again.
 	RetryAfter time.Duration

@@ -21,7 +21,7 @@ import (
 
 func nobody(text string) fair.Key { return fair.Address(netip.MustParseAddr(text)) }
 
-// enter takes a slot that must be there at once.
+// enter takes a slot that must be available at once.
 func enter(t *testing.T, s *fair.Slots, k fair.Key) (leave func()) {
 	t.Helper()
 	leave, err := s.Enter(fair.With(t.Context(), k))
@@ -31,7 +31,7 @@ func enter(t *testing.T, s *fair.Slots, k fair.Key) (leave func()) {
 	return leave
 }
 
-// queue has requests of a caller wait, and tells in order when they have had their slots.
+// queue lets requests of a caller wait one after the other, and calls tell for each request that has its slot.
 func queue(t *testing.T, s *fair.Slots, k fair.Key, number int, tell func(leave func())) {
 	t.Helper()
 	for range number {
@@ -47,7 +47,7 @@ func queue(t *testing.T, s *fair.Slots, k fair.Key, number int, tell func(leave 
 	}
 }
 
-func TestSlots_aCallerHasNoMoreThanAShare(t *testing.T) {
+func TestSlots_limitCallersToTheirShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fair.New("test", "requests", fair.Limits{Total: 4, Share: 2, Wait: time.Second})
 		first := enter(t, s, fair.User(1))
@@ -67,7 +67,7 @@ func TestSlots_aCallerHasNoMoreThanAShare(t *testing.T) {
 	})
 }
 
-func TestSlots_someAreKeptForThoseWhoHaveSignedIn(t *testing.T) {
+func TestSlots_reserveSomeForSignedInCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fair.New("test", "requests", fair.Limits{Total: 4, Share: 1, Reserved: 2, Wait: time.Second})
 		enter(t, s, nobody("192.0.2.1"))
@@ -88,8 +88,8 @@ func TestSlots_someAreKeptForThoseWhoHaveSignedIn(t *testing.T) {
 	})
 }
 
-// A tenant has any number of service accounts.
-func TestSlots_serviceAccountsOfANamespaceAreOneCaller(t *testing.T) {
+// A tenant can create any number of service accounts.
+func TestSlots_countServiceAccountsOfNamespaceAsOneCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fair.New("test", "requests", fair.Limits{Total: 8, Share: 2, Wait: time.Second})
 		account := func(name string) fair.Key { return fair.Identity("system:serviceaccount:" + name).Unsigned() }
@@ -105,7 +105,7 @@ func TestSlots_serviceAccountsOfANamespaceAreOneCaller(t *testing.T) {
 	})
 }
 
-func TestSlots_callersTakeTurns(t *testing.T) {
+func TestSlots_areGivenToCallersInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fair.New("test", "requests", fair.Limits{Total: 1})
 		leave := enter(t, s, fair.User(9))
@@ -124,7 +124,7 @@ func TestSlots_callersTakeTurns(t *testing.T) {
 	})
 }
 
-func TestSlots_whoWaitsForTheOwnShareIsInNobodysWay(t *testing.T) {
+func TestSlots_areNotBlockedByCallerWithFullShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fair.New("test", "requests", fair.Limits{Total: 3, Share: 2})
 		first := enter(t, s, fair.User(1))
@@ -144,7 +144,7 @@ func TestSlots_whoWaitsForTheOwnShareIsInNobodysWay(t *testing.T) {
 	})
 }
 
-func TestSlots_aNetworkThatMayHoldNoMoreDoesNotHoldUpUsers(t *testing.T) {
+func TestSlots_serveUsersWhileAnonymousCallersWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fair.New("test", "requests", fair.Limits{Total: 2, Reserved: 1})
 		leave := enter(t, s, nobody("192.0.2.1"))
@@ -162,7 +162,7 @@ func TestSlots_aNetworkThatMayHoldNoMoreDoesNotHoldUpUsers(t *testing.T) {
 	})
 }
 
-func TestSlots_whatWaitsIsBounded(t *testing.T) {
+func TestSlots_limitWaitingRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fair.New("test", "requests", fair.Limits{Total: 2, Share: 1, Reserved: 1, Wait: time.Hour})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -210,7 +210,7 @@ func TestSlots_whatWaitsIsBounded(t *testing.T) {
 	})
 }
 
-func TestSlots_whoWaitsWithManyMakesRoomForThoseWithFew(t *testing.T) {
+func TestSlots_preferCallersWithFewWaitingRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fair.New("test", "requests", fair.Limits{Total: 1, Wait: time.Hour})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -269,7 +269,7 @@ func TestSlots_whoWaitsWithManyMakesRoomForThoseWithFew(t *testing.T) {
 	})
 }
 
-func TestSlots_forgetsWhoHasGone(t *testing.T) {
+func TestSlots_forgetFormerCallers(t *testing.T) {
 	s := fair.New("test", "requests", fair.Limits{Total: 8, Share: 2, Reserved: 2, Wait: 50 * time.Microsecond})
 	var all sync.WaitGroup
 	var most, now atomic.Int64
@@ -296,7 +296,7 @@ func TestSlots_forgetsWhoHasGone(t *testing.T) {
 	}
 }
 
-func TestSlots_forgeplaneItselfHasNoMoreThanAShare(t *testing.T) {
+func TestSlots_limitForgeplaneToItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fair.New("test", "requests", fair.Limits{Total: 3, Share: 2, Wait: time.Second})
 		for range 2 {
@@ -339,7 +339,7 @@ func TestPromptly_waitsForOthersOnly(t *testing.T) {
 	})
 }
 
-func TestSlots_areCounted(t *testing.T) {
+func TestSlots_haveMetrics(t *testing.T) {
 	s := fair.New("test", "requests", fair.Limits{Total: 2, Share: 1, Wait: time.Nanosecond})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(s, fair.New("other", "other requests", fair.Limits{Total: 1}))
@@ -377,7 +377,7 @@ func TestSlots_areCounted(t *testing.T) {
 	}
 }
 
-func TestOf_sharesByPercent(t *testing.T) {
+func TestOf_computesSharesByPercent(t *testing.T) {
 	for total, want := range map[int]fair.Limits{
 		64: {Total: 64, Share: 16, Reserved: 16}, 4: {Total: 4, Share: 1, Reserved: 1}, 1: {Total: 1, Share: 1},
 	} {
@@ -387,7 +387,7 @@ func TestOf_sharesByPercent(t *testing.T) {
 	}
 }
 
-func TestKey_tellsCallersApart(t *testing.T) {
+func TestKey_distinguishesCallers(t *testing.T) {
 	all := []fair.Key{
 		{}, fair.User(1), fair.User(2), fair.Identity("1"), fair.Identity("1").Unsigned(), fair.Identity(""), fair.Namespace("1"), fair.Namespace(""),
 		nobody("0.0.0.1"), nobody("192.0.2.1"),

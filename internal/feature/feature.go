@@ -120,6 +120,25 @@ func (f *Flags) Enabled(ctx context.Context, name string) (bool, error) {
 	return definition.On, nil
 }
 
+// DefaultProjectsLimit is a setting in the ConfigMap beside the features: how many projects a new user can create.
+const DefaultProjectsLimit = "default_projects_limit"
+
+// ProjectsLimit returns DefaultProjectsLimit; set is false if the ConfigMap has none, or none that is a number.
+func (f *Flags) ProjectsLimit(ctx context.Context) (limit int32, set bool, err error) {
+	if f == nil {
+		return 0, false, nil
+	}
+	values, _, err := f.Stored(ctx)
+	if err != nil {
+		return 0, false, fmt.Errorf("reading the limit of projects of new users: %w", err)
+	}
+	n, err := strconv.ParseInt(values.Data[DefaultProjectsLimit], 10, 32)
+	if err != nil || n < 0 {
+		return 0, false, nil //nolint:nilerr // somebody has written something else there, which sets no limit
+	}
+	return int32(n), true, nil
+}
+
 // Stored returns the ConfigMap from memory; found is false if it does not exist.
 func (f *Flags) Stored(ctx context.Context) (values *corev1.ConfigMap, found bool, err error) {
 	values = f.Values()

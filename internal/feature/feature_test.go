@@ -18,7 +18,7 @@ func values(data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "forgeplane-features"}, Data: data}
 }
 
-func TestDefinitions_areThoseOfTheInterfaceDocuments(t *testing.T) {
+func TestDefinitions_matchInterfaceDocuments(t *testing.T) {
 	NewWithT(t).Expect(feature.Definitions()).To(ConsistOf(
 		feature.Definition{Name: "changelog_commits_limitation", On: true},
 		feature.Definition{Name: "mr_approved_filter"},
@@ -28,7 +28,7 @@ func TestDefinitions_areThoseOfTheInterfaceDocuments(t *testing.T) {
 	))
 }
 
-func TestEnabled_aStoredValueGoesBeforeTheCommandLineAndThatBeforeTheDefault(t *testing.T) {
+func TestEnabled_prefersStoredValueThenCommandLine(t *testing.T) {
 	const on, off = feature.ChangelogCommitsLimitation, feature.SSHCertificates
 	for name, tt := range map[string]struct {
 		given   map[string]bool
@@ -55,7 +55,7 @@ func TestEnabled_aStoredValueGoesBeforeTheCommandLineAndThatBeforeTheDefault(t *
 	}
 }
 
-func TestEnabled_withoutFlagsTheDefinitionsCount(t *testing.T) {
+func TestEnabled_fallsBackToDefaults(t *testing.T) {
 	var flags *feature.Flags
 	for _, d := range feature.Definitions() {
 		NewWithT(t).Expect(flags.Enabled(t.Context(), d.Name)).To(Equal(d.On))
@@ -68,12 +68,12 @@ func (broken) Get(context.Context, client.ObjectKey, client.Object, ...client.Ge
 	return errors.New("the cache is gone")
 }
 
-func TestEnabled_failsWhereNobodyKnows(t *testing.T) {
+func TestEnabled_failsIfCacheFails(t *testing.T) {
 	_, err := feature.New(broken{}, "platform", nil).Enabled(t.Context(), feature.SSHCertificates)
 	NewWithT(t).Expect(err).To(MatchError("reading whether the feature ssh_certificates_rest_endpoints is on: the cache is gone"))
 }
 
-func TestParse_saysWhatThereIs(t *testing.T) {
+func TestParse_explainsInvalidFlags(t *testing.T) {
 	g := NewWithT(t)
 	_, _, err := feature.Parse("dark_mode=true")
 	g.Expect(err).To(MatchError(`the feature "dark_mode" does not exist: name one of changelog_commits_limitation, ci_job_token_scope, ` +
@@ -86,5 +86,21 @@ func TestParse_saysWhatThereIs(t *testing.T) {
 		name, on, err := feature.Parse(text)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect([]any{name, on}).To(Equal([]any{"mr_approved_filter", want}))
+	}
+}
+
+func TestProjectsLimit_isNumberInConfigMap(t *testing.T) {
+	for stored, want := range map[string]int32{"": -1, "0": 0, "42": 42, "-1": -1, "many": -1, "3000000000": -1} {
+		flags := feature.New(fake.NewClientBuilder().WithObjects(values(map[string]string{feature.DefaultProjectsLimit: stored})).Build(), "platform", nil)
+		limit, set, err := flags.ProjectsLimit(t.Context())
+		if err != nil || set != (want >= 0) || set && limit != want {
+			t.Errorf("%q: got %d, %t, %v", stored, limit, set, err)
+		}
+	}
+	if _, set, err := (*feature.Flags)(nil).ProjectsLimit(t.Context()); set || err != nil {
+		t.Errorf("got %t, %v without flags", set, err)
+	}
+	if _, _, err := feature.New(broken{}, "platform", nil).ProjectsLimit(t.Context()); err == nil {
+		t.Error("does not fail without a cache")
 	}
 }

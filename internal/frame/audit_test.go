@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
-func TestAuditLog_tellsWhichIDComesIntoForceAndNotWhatElseAStatusSays(t *testing.T) {
+func TestAuditLog_recordsIDsButNotConditions(t *testing.T) {
 	w, lines := newWorld(t, func(u *v1alpha1.User) { u.Finalizers = []string{"somebody/else"} }), audittest.Open(t)
 	ids := &counter{next: 7}
 	f := frame.New(frame.Base{Client: lines.Client(w.client), Events: w.events}, frame.WithIDs[*v1alpha1.User](ids),

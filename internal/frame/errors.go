@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -27,6 +28,10 @@ const (
 	stalled kind = iota
 	// waiting: a watch or a timer will trigger the next reconcile.
 	waiting
+	// progressing: as waiting, but nothing is wrong.
+	progressing
+	// settled: nothing is left to do although the object has no effect.
+	settled
 	// failed: the step is retried with a growing delay.
 	failed
 	// again: the object is fine, but must be reconciled again later.
@@ -53,6 +58,18 @@ func WaitingFor(d time.Duration, reason, format string, args ...any) error {
 	return newOutcome(waiting, d, reason, format, args...)
 }
 
+// Progressing is WaitingFor for ordinary progress: nothing is wrong, and the event about it is not a warning. With a d of 0, only a watched
+// object triggers another reconcile.
+func Progressing(d time.Duration, reason, format string, args ...any) error {
+	return newOutcome(progressing, d, reason, format, args...)
+}
+
+// Settled ends a reconcile of an object that has no effect because its own declaration says so, such as one that has expired. It sets
+// Ready=True with the reason, so that no tool waits for the object or takes it for failed.
+func Settled(reason, format string, args ...any) error {
+	return newOutcome(settled, 0, reason, format, args...)
+}
+
 // Failed ends a reconcile and retries it with a growing delay. It sets Ready=False and Reconciling=True with the reason. Every other error
 // does the same with the reason Failed.
 func Failed(reason, format string, args ...any) error {
@@ -67,10 +84,16 @@ func newOutcome(k kind, after time.Duration, reason, format string, args ...any)
 	return &outcome{kind: k, reason: reason, message: err.Error(), after: after, cause: errors.Unwrap(err)}
 }
 
-// IsWaiting reports whether err was created by Waiting or WaitingFor.
-func IsWaiting(err error) bool {
+// IsWaiting reports whether err was created by Waiting, WaitingFor or Progressing.
+func IsWaiting(err error) bool { return is(err, waiting, progressing) }
+
+// progresses reports whether err was created by Progressing.
+func progresses(err error) bool { return is(err, progressing) }
+
+// is reports whether err is an outcome of one of the kinds.
+func is(err error, kinds ...kind) bool {
 	var o *outcome
-	return errors.As(err, &o) && o.kind == waiting
+	return errors.As(err, &o) && slices.Contains(kinds, o.kind)
 }
 
 // crowded returns the delay after which to retry a step that found no free slot, or 0 for any other error, including one that a step has
@@ -90,13 +113,17 @@ var userinfo = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s]*@`)
 
 // Sanitise makes a text safe for a condition or event: it removes credentials from URLs and limits the length.
 func Sanitise(text string) string {
-	text = userinfo.ReplaceAllString(text, "$1")
-	if len(text) > maxMessage {
-		cut := maxMessage
-		for cut > 0 && text[cut]&0xC0 == 0x80 {
-			cut--
-		}
-		text = text[:cut] + "…"
+	return cut(userinfo.ReplaceAllString(text, "$1"))
+}
+
+// cut shortens a text to maxMessage bytes and an ellipsis.
+func cut(text string) string {
+	if len(text) <= maxMessage {
+		return text
 	}
-	return text
+	end := maxMessage
+	for end > 0 && text[end]&0xC0 == 0x80 {
+		end--
+	}
+	return text[:end] + "…"
 }

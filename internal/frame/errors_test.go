@@ -16,18 +16,18 @@ import (
 func TestSanitise(t *testing.T) {
 	long := strings.Repeat("a", 999)
 	tests := map[string]struct{ text, want string }{
-		"leaves text alone":                  {"fetching https://example.org/a.git: 404", "fetching https://example.org/a.git: 404"},
-		"leaves addresses of people alone":   {"mail ada@example.org", "mail ada@example.org"},
-		"leaves an @ in a path alone":        {"https://example.org/a@v1", "https://example.org/a@v1"},
-		"cuts a user and password":           {"at https://ada:secret@example.org/a.git", "at https://example.org/a.git"},
-		"cuts a token":                       {"https://fpat-123@example.org", "https://example.org"},
-		"cuts a password with an @ in it":    {"https://ada:se@cr@et@example.org/a", "https://example.org/a"},
-		"cuts an empty user":                 {"https://@example.org", "https://example.org"},
-		"cuts in every URL":                  {"http://a:b@c ssh+git://d:e@f", "http://c ssh+git://f"},
-		"cuts in a quoted URL":               {`fatal: unable to access 'https://a:b@c/': no`, `fatal: unable to access 'https://c/': no`},
-		"keeps text of the greatest length":  {long + "b", long + "b"},
-		"shortens longer text":               {long + "bc", long + "b…"},
-		"does not cut a character in halves": {long + "äb", long + "…"},
+		"leaves text alone":                {"fetching https://example.org/a.git: 404", "fetching https://example.org/a.git: 404"},
+		"leaves email addresses alone":     {"mail ada@example.org", "mail ada@example.org"},
+		"leaves an @ in a path alone":      {"https://example.org/a@v1", "https://example.org/a@v1"},
+		"cuts a user and password":         {"at https://ada:secret@example.org/a.git", "at https://example.org/a.git"},
+		"cuts a token":                     {"https://fpat-123@example.org", "https://example.org"},
+		"cuts a password with an @ in it":  {"https://ada:se@cr@et@example.org/a", "https://example.org/a"},
+		"cuts an empty user":               {"https://@example.org", "https://example.org"},
+		"cuts in every URL":                {"http://a:b@c ssh+git://d:e@f", "http://c ssh+git://f"},
+		"cuts in a quoted URL":             {`fatal: unable to access 'https://a:b@c/': no`, `fatal: unable to access 'https://c/': no`},
+		"keeps text of the maximum length": {long + "b", long + "b"},
+		"shortens longer text":             {long + "bc", long + "b…"},
+		"does not split a character":       {long + "äb", long + "…"},
 	}
 	for title, tt := range tests {
 		t.Run(title, func(t *testing.T) {
@@ -45,14 +45,16 @@ func TestIsWaiting(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"nothing":           {nil, false},
-		"any error":         {errors.New("no"), false},
-		"waiting":           {frame.Waiting("Reason", "why"), true},
-		"waiting for a bit": {frame.WaitingFor(time.Second, "Reason", "why"), true},
-		"wrapped":           {fmt.Errorf("in a wrapper: %w", frame.Waiting("Reason", "why")), true},
-		"stalled":           {frame.Stalled("Reason", "why"), false},
-		"failed":            {frame.Failed("Reason", "why"), false},
-		"again":             {frame.Again(time.Second), false},
+		"nothing":            {nil, false},
+		"any error":          {errors.New("no"), false},
+		"waiting":            {frame.Waiting("Reason", "why"), true},
+		"waiting for a time": {frame.WaitingFor(time.Second, "Reason", "why"), true},
+		"wrapped":            {fmt.Errorf("in a wrapper: %w", frame.Waiting("Reason", "why")), true},
+		"progressing":        {frame.Progressing(0, "Reason", "why"), true},
+		"settled":            {frame.Settled("Reason", "why"), false},
+		"stalled":            {frame.Stalled("Reason", "why"), false},
+		"failed":             {frame.Failed("Reason", "why"), false},
+		"again":              {frame.Again(time.Second), false},
 	}
 	for title, tt := range tests {
 		t.Run(title, func(t *testing.T) {
@@ -61,7 +63,7 @@ func TestIsWaiting(t *testing.T) {
 	}
 }
 
-func TestOutcomesKeepTheirCause(t *testing.T) {
+func TestOutcomes_keepTheirCause(t *testing.T) {
 	g := NewWithT(t)
 	cause := errors.New("the cause")
 	for _, err := range []error{

@@ -2,10 +2,11 @@
 // status patch at the end, events, typed errors, and the rule that an unchanged object is not written.
 //
 // A controller passes ordered steps. A step does one job, changes only the status of the given object, and determines by its error how the
-// reconcile ends: Stalled, Waiting, Failed, Again, or any other error for a retry.
+// reconcile ends: Stalled, Waiting, Progressing, Settled, Failed, Again, or any other error for a retry.
 package frame
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,16 +62,16 @@ type Base struct {
 }
 
 // Frame runs the steps of one kind. It also handles what follows from the interfaces of the kind: Identified objects get an id, and
-// Targeted objects are deleted with their target.
+// Targeted objects are deleted with their target unless somebody declares them.
 type Frame[T v1alpha1.Object] struct {
 	Base
-	owner     func(ctx context.Context, obj T) (client.Object, error)
 	annotate  func(ctx context.Context, obj T) (bool, error)
 	finalizer string
 	finalize  Step[T]
 	claims    func(ctx context.Context, c *catalog.Catalog, obj T) ([]claim.Claim, error)
 	tenant    func(obj T) fair.Key
 	content   bool
+	goesOn    func(ctx context.Context, obj T) bool
 }
 
 // Option configures a Frame.
@@ -105,6 +106,12 @@ func WithContent[T v1alpha1.Targeted]() Option[T] {
 	return func(f *Frame[T]) { f.content = true }
 }
 
+// WithUnfinished runs the steps even if the reference of an object was changed to lead to another target, as long as goesOn returns true. They
+// see the former target, and the condition says afterwards what was changed.
+func WithUnfinished[T v1alpha1.Targeted](goesOn func(ctx context.Context, obj T) bool) Option[T] {
+	return func(f *Frame[T]) { f.goesOn = goesOn }
+}
+
 // WithFinalizer runs step while an object is being deleted, until it returns nil.
 func WithFinalizer[T v1alpha1.Object](name string, step Step[T]) Option[T] {
 	return func(f *Frame[T]) { f.finalizer, f.finalize = name, step }
@@ -118,11 +125,6 @@ func New[T v1alpha1.Object](b Base, options ...Option[T]) *Frame[T] {
 		}
 		return fair.Namespace(obj.GetNamespace())
 	}}
-	if _, ok := f.kind().(v1alpha1.Targeted); ok {
-		f.owner = func(ctx context.Context, obj T) (client.Object, error) {
-			return b.Catalog.Target(ctx, v1alpha1.Object(obj).(v1alpha1.Targeted))
-		}
-	}
 	if _, ok := f.kind().(v1alpha1.Identified); !ok {
 		f.IDs = nil
 	}
@@ -160,7 +162,18 @@ func (f *Frame[T]) Run(ctx context.Context, obj T, steps ...Step[T]) (reconcile.
 	if f.IDs != nil {
 		steps = append([]Step[T]{f.confirmID}, steps...)
 	}
-	after, err := f.run(ctx, obj, steps)
+	var strayed error
+	locate := func(ctx context.Context, obj T) error {
+		err := f.locate(ctx, obj)
+		if is(err, stalled) && f.goesOn != nil && f.goesOn(ctx, obj) {
+			strayed, err = err, nil
+		}
+		return err
+	}
+	after, err := f.run(ctx, obj, append([]Step[T]{locate}, steps...))
+	if err == nil {
+		err = strayed
+	}
 	return f.finish(ctx, before, obj, after, err)
 }
 
@@ -195,7 +208,7 @@ func (f *Frame[T]) finish(ctx context.Context, before, obj T, after time.Duratio
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	}
 	if delay := crowded(err); delay > 0 {
-		if Ready(before) && before.GetCommonStatus().ObservedGeneration == before.GetGeneration() {
+		if was := before.GetCommonStatus(); meta.IsStatusConditionTrue(was.Conditions, v1alpha1.ConditionReady) && was.ObservedGeneration == before.GetGeneration() {
 			return reconcile.Result{RequeueAfter: delay}, nil // this says nothing about the object
 		}
 		err = WaitingFor(delay, v1alpha1.ReasonFailed, "%w", err)
@@ -204,7 +217,7 @@ func (f *Frame[T]) finish(ctx context.Context, before, obj T, after time.Duratio
 	if patchErr := f.patchStatus(ctx, before, obj); patchErr != nil {
 		return reconcile.Result{}, ignoreConflict(client.IgnoreNotFound(patchErr))
 	}
-	f.tell(before, obj)
+	f.tell(before, obj, err)
 	return result(after, err)
 }
 
@@ -232,7 +245,7 @@ func result(after time.Duration, err error) (reconcile.Result, error) {
 	switch {
 	case err == nil:
 		return reconcile.Result{RequeueAfter: after}, nil
-	case errors.As(err, &o) && (o.kind == waiting || o.kind == stalled):
+	case errors.As(err, &o) && o.kind != failed:
 		// A delay that an earlier step requested applies whatever this step waits for.
 		if after == 0 || o.after > 0 && o.after < after {
 			after = o.after
@@ -290,32 +303,38 @@ func (f *Frame[T]) delete(ctx context.Context, obj T) (reconcile.Result, error) 
 	if patchErr := f.patchStatus(ctx, before, obj); patchErr != nil {
 		return reconcile.Result{}, ignoreConflict(client.IgnoreNotFound(patchErr))
 	}
-	f.tell(before, obj)
+	f.tell(before, obj, err)
 	return result(0, err)
 }
 
 // conclude sets the conditions from the result of the steps.
 func (f *Frame[T]) conclude(obj T, err error) {
-	status := obj.GetCommonStatus()
-	status.ObservedGeneration = obj.GetGeneration()
-	if err == nil {
-		f.set(obj, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
-		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionReconciling)
-		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionStalled)
-		return
-	}
-	reason, message := v1alpha1.ReasonFailed, Sanitise(err.Error())
-	present, absent := v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled
+	ready, present, reason, message := metav1.ConditionFalse, v1alpha1.ConditionReconciling, v1alpha1.ReasonFailed, ""
 	var o *outcome
 	if errors.As(err, &o) {
 		reason = o.reason
-		if o.kind == stalled {
-			present, absent = absent, present
+	}
+	switch {
+	case err == nil:
+		ready, present, reason = metav1.ConditionTrue, "", v1alpha1.ReasonReady
+	case is(err, settled):
+		ready, present = metav1.ConditionTrue, ""
+	case is(err, stalled):
+		present = v1alpha1.ConditionStalled
+	}
+	if err != nil {
+		message = Sanitise(err.Error())
+	}
+	status := obj.GetCommonStatus()
+	status.ObservedGeneration = obj.GetGeneration()
+	f.set(obj, v1alpha1.ConditionReady, ready, reason, message)
+	for _, other := range []string{v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled} {
+		if other == present {
+			f.set(obj, other, metav1.ConditionTrue, reason, message)
+		} else {
+			meta.RemoveStatusCondition(&status.Conditions, other)
 		}
 	}
-	f.set(obj, v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
-	f.set(obj, present, metav1.ConditionTrue, reason, message)
-	meta.RemoveStatusCondition(&status.Conditions, absent)
 }
 
 func (f *Frame[T]) set(obj T, conditionType string, value metav1.ConditionStatus, reason, message string) {
@@ -373,16 +392,17 @@ func takes[T v1alpha1.Object](before, obj T) bool {
 	return slices.ContainsFunc(obj.GetCommonStatus().Claims, func(k string) bool { return !slices.Contains(had, k) })
 }
 
-// tell records an event when a problem of the object begins or ends. A new object that becomes ready does not get one: it is not worth a
-// write.
-func (f *Frame[T]) tell(before, obj T) {
+// tell records an event when the reason of Ready changes: a warning if there is a problem. A new object that becomes ready does not get one:
+// it is not worth a write. err is the result of the steps.
+func (f *Frame[T]) tell(before, obj T, err error) {
 	was := meta.FindStatusCondition(before.GetCommonStatus().Conditions, v1alpha1.ConditionReady)
 	is := meta.FindStatusCondition(obj.GetCommonStatus().Conditions, v1alpha1.ConditionReady)
 	switch {
-	case is.Status == metav1.ConditionFalse && (was == nil || was.Reason != is.Reason):
+	case was != nil && was.Reason == is.Reason:
+	case is.Status == metav1.ConditionFalse && !progresses(err):
 		f.Events.Eventf(obj, nil, corev1.EventTypeWarning, is.Reason, "Reconcile", "%s", is.Message)
-	case is.Status == metav1.ConditionTrue && was != nil && was.Status == metav1.ConditionFalse:
-		f.Events.Eventf(obj, nil, corev1.EventTypeNormal, is.Reason, "Reconcile", "in force")
+	case is.Status == metav1.ConditionFalse || was != nil:
+		f.Events.Eventf(obj, nil, corev1.EventTypeNormal, is.Reason, "Reconcile", "%s", cmp.Or(is.Message, "in force"))
 	}
 }
 

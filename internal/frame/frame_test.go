@@ -92,14 +92,14 @@ func (e *events) Eventf(regarding, _ runtime.Object, eventType, reason, _, note 
 
 type step = frame.Step[*v1alpha1.User]
 
-// ends is a step that ends with err.
+// ends returns a step that returns err.
 func ends(err error) step { return func(context.Context, *v1alpha1.User) error { return err } }
 
 func conflict() error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: "users"}, "ada", errors.New("changed meanwhile"))
 }
 
-func TestHowStepsEnd(t *testing.T) {
+func TestRun_setsConditionsFromOutcome(t *testing.T) {
 	plain := errors.New("the disc is full: https://ada:secret@example.org")
 	tests := map[string]struct {
 		steps   []step
@@ -122,6 +122,9 @@ func TestHowStepsEnd(t *testing.T) {
 		"stalled":              {steps: []step{ends(frame.Stalled("Taken", "by %s", "bob"))}, ready: metav1.ConditionFalse, beside: "Stalled", reason: "Taken", message: "by bob"},
 		"waiting":              {steps: []step{ends(frame.Waiting("Absent", "who"))}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Absent", message: "who"},
 		"waiting for a time":   {steps: []step{ends(frame.WaitingFor(time.Minute, "Absent", "who"))}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Absent", message: "who", after: time.Minute},
+		"progressing":          {steps: []step{ends(frame.Progressing(time.Minute, "Importing", "half"))}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Importing", message: "half", after: time.Minute},
+		"settled":              {steps: []step{ends(frame.Settled("Expired", "at %s", "noon"))}, ready: metav1.ConditionTrue, reason: "Expired", message: "at noon"},
+		"again, and settled":   {steps: []step{ends(frame.Again(time.Hour)), ends(frame.Settled("Expired", "at noon"))}, ready: metav1.ConditionTrue, reason: "Expired", message: "at noon", after: time.Hour},
 		"failed":               {steps: []step{ends(frame.Failed("Full", "why"))}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Full", message: "why", fails: true},
 		"any other error":      {steps: []step{ends(plain)}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Failed", message: "the disc is full: https://example.org", fails: true},
 		"a wrapped outcome":    {steps: []step{ends(fmt.Errorf("more: %w", frame.Stalled("Taken", "by bob")))}, ready: metav1.ConditionFalse, beside: "Stalled", reason: "Taken", message: "more: by bob"},
@@ -153,7 +156,7 @@ func TestHowStepsEnd(t *testing.T) {
 	}
 }
 
-func TestStepsWorkForTheTenant(t *testing.T) {
+func TestRun_accountsStepsToTenant(t *testing.T) {
 	var who []fair.Key
 	step := func(ctx context.Context, _ *v1alpha1.User) error {
 		who = append(who, fair.From(ctx))
@@ -170,7 +173,7 @@ func TestStepsWorkForTheTenant(t *testing.T) {
 	w.Expect(who).To(Equal([]fair.Key{{}, fair.Namespace("acme"), fair.Namespace("of ada")}), "one without a namespace is for Forgeplane itself")
 }
 
-func TestAConflictInAStepIsTriedAgainWithoutAWord(t *testing.T) {
+func TestRun_retriesConflictsSilently(t *testing.T) {
 	deleted := func(u *v1alpha1.User) {
 		u.Finalizers = []string{finalizer}
 		u.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
@@ -191,7 +194,7 @@ func TestAConflictInAStepIsTriedAgainWithoutAWord(t *testing.T) {
 	}
 }
 
-func TestAStepDoesNotWaitForSlotsThatTheTenantHas(t *testing.T) {
+func TestRun_retriesLaterIfTenantUsesItsSlots(t *testing.T) {
 	w := newWorld(t)
 	slots := fair.New("test", "requests", fair.Limits{Total: 2, Share: 1})
 	take := func(ctx context.Context, _ *v1alpha1.User) error {
@@ -231,7 +234,7 @@ func TestAStepDoesNotWaitForSlotsThatTheTenantHas(t *testing.T) {
 	w.Expect(ready.Message).To(ContainSubstring("You have 1 of 1 requests running at once"), "who waits for an object reads why")
 }
 
-func TestAStepThatDoesNotSucceedIsTheLast(t *testing.T) {
+func TestRun_stopsAtFirstUnsuccessfulStep(t *testing.T) {
 	w := newWorld(t)
 	var called []string
 	mark := func(name string, err error) step {
@@ -243,7 +246,7 @@ func TestAStepThatDoesNotSucceedIsTheLast(t *testing.T) {
 	w.Expect(called).To(Equal([]string{"a", "b", "c"}))
 }
 
-func TestEventsAreOfTroubleOnly(t *testing.T) {
+func TestEvents_areWarningsOnlyAboutTrouble(t *testing.T) {
 	w := newWorld(t)
 	f := frame.New[*v1alpha1.User](w.base())
 	trouble, other := ends(frame.Stalled("Taken", "by bob")), ends(frame.Waiting("Absent", "who"))
@@ -260,9 +263,13 @@ func TestEventsAreOfTroubleOnly(t *testing.T) {
 	w.Expect(told(other)).To(Equal([]string{"Warning Absent ada who"}))
 	w.Expect(told()).To(Equal([]string{"Normal Ready ada in force"}))
 	w.Expect(told()).To(BeEmpty(), "when it stayed ready")
+	w.Expect(told(ends(frame.Progressing(0, "Importing", "half")))).To(Equal([]string{"Normal Importing ada half"}))
+	w.Expect(told(ends(frame.Settled("Expired", "at noon")))).To(Equal([]string{"Normal Expired ada at noon"}))
+	w.Expect(told(ends(frame.Settled("Expired", "at noon")))).To(BeEmpty(), "when it stayed settled")
+	w.Expect(told()).To(Equal([]string{"Normal Ready ada in force"}))
 }
 
-func TestOneEndOfTheStepsReplacesTheOther(t *testing.T) {
+func TestConditions_replaceEachOther(t *testing.T) {
 	w := newWorld(t)
 	f := frame.New[*v1alpha1.User](w.base())
 	stalled, waiting := ends(frame.Stalled("Taken", "by bob")), ends(frame.Waiting("Absent", "who"))
@@ -284,7 +291,7 @@ func TestOneEndOfTheStepsReplacesTheOther(t *testing.T) {
 	}
 }
 
-func TestAConditionKeepsTheTimeOfItsChange(t *testing.T) {
+func TestCondition_keepsItsTransitionTime(t *testing.T) {
 	long := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	w := newWorld(t, func(u *v1alpha1.User) {
 		u.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Absent", LastTransitionTime: long}}
@@ -298,19 +305,19 @@ func TestAConditionKeepsTheTimeOfItsChange(t *testing.T) {
 	w.Expect(w.condition("Ready").LastTransitionTime.Time).To(BeTemporally(">", long.Time))
 }
 
-func TestAnswersOfTheAPIServer(t *testing.T) {
+func TestRun_handlesAnswersOfAPIServer(t *testing.T) {
 	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "users"}, "ada")
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "users"}, "ada", errors.New("no"))
 	tests := map[string]struct {
 		answer error
 		fails  bool
 	}{
-		"a conflict is quiet: the newer object is on its way":          {conflict(), false},
-		"an object that is gone needs nothing":                         {notFound, false},
-		"any other refusal is tried again":                             {forbidden, true},
-		"so is a connection that breaks":                               {errors.New("connection refused"), true},
-		"a conflict is one in whatever it is wrapped":                  {fmt.Errorf("patching: %w", conflict()), false},
-		"the object may be gone in whatever that answer is wrapped in": {fmt.Errorf("patching: %w", notFound), false},
+		"a conflict is quiet: the newer object will follow":             {conflict(), false},
+		"an object that is gone needs nothing":                          {notFound, false},
+		"any other refusal is tried again":                              {forbidden, true},
+		"a broken connection is tried again":                            {errors.New("connection refused"), true},
+		"a wrapped conflict is quiet":                                   {fmt.Errorf("patching: %w", conflict()), false},
+		"an object that is gone needs nothing, also in a wrapped error": {fmt.Errorf("patching: %w", notFound), false},
 	}
 	for title, tt := range tests {
 		for writing, options := range map[string][]frame.Option[*v1alpha1.User]{
@@ -329,9 +336,9 @@ func TestAnswersOfTheAPIServer(t *testing.T) {
 	}
 }
 
-func TestReady(t *testing.T) {
-	condition := func(status metav1.ConditionStatus) v1alpha1.CommonStatus {
-		return v1alpha1.CommonStatus{Conditions: []metav1.Condition{{Type: "Ready", Status: status}}}
+func TestInForce(t *testing.T) {
+	condition := func(status metav1.ConditionStatus, reason string) v1alpha1.CommonStatus {
+		return v1alpha1.CommonStatus{Conditions: []metav1.Condition{{Type: "Ready", Status: status, Reason: reason}}}
 	}
 	user := func(status v1alpha1.CommonStatus, deleted *metav1.Time) client.Object {
 		return &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: deleted}, Status: v1alpha1.UserStatus{CommonStatus: status}}
@@ -340,19 +347,20 @@ func TestReady(t *testing.T) {
 		obj  client.Object
 		want bool
 	}{
-		"ready":            {user(condition(metav1.ConditionTrue), nil), true},
-		"not ready":        {user(condition(metav1.ConditionFalse), nil), false},
+		"ready":            {user(condition(metav1.ConditionTrue, "Ready"), nil), true},
+		"settled":          {user(condition(metav1.ConditionTrue, "Expired"), nil), false},
+		"not ready":        {user(condition(metav1.ConditionFalse, "Failed"), nil), false},
 		"never reconciled": {user(v1alpha1.CommonStatus{}, nil), false},
-		"on its way out":   {user(condition(metav1.ConditionTrue), &metav1.Time{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}), false},
+		"being deleted":    {user(condition(metav1.ConditionTrue, "Ready"), &metav1.Time{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}), false},
 		"of another kind":  {&metav1.PartialObjectMetadata{}, false},
 	}
 	for title, tt := range tests {
-		t.Run(title, func(t *testing.T) { NewWithT(t).Expect(frame.Ready(tt.obj)).To(Equal(tt.want)) })
+		t.Run(title, func(t *testing.T) { NewWithT(t).Expect(frame.InForce(tt.obj)).To(Equal(tt.want)) })
 	}
 }
 
 // Clients of the REST API can delete an object and create another one of the same name.
-func TestTheStatusOfAnObjectIsNotWrittenToTheNextOneOfItsName(t *testing.T) {
+func TestStatus_isNotWrittenToRecreatedObject(t *testing.T) {
 	w := newWorld(t)
 	replace := func(ctx context.Context, u *v1alpha1.User) error {
 		w.Expect(w.client.Delete(ctx, u.DeepCopy())).To(Succeed())

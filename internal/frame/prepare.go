@@ -13,13 +13,15 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/fieldmanager"
 )
 
-// prepare adds the finalizer, the owner, the id and the annotations in one patch, before any step creates something that depends on them.
+// prepare adds the finalizer, the id and the annotations, and corrects the owner, in one patch, before any step creates something that
+// depends on them.
 func (f *Frame[T]) prepare(ctx context.Context, obj T) error {
 	before := obj.DeepCopyObject().(T)
 	changed := f.finalizer != "" && controllerutil.AddFinalizer(obj, f.finalizer)
-	owned, err := f.adopt(ctx, obj)
+	owned, err := f.settleOwner(ctx, obj)
 	if err != nil {
 		return err
 	}
@@ -49,14 +51,20 @@ func (f *Frame[T]) prepare(ctx context.Context, obj T) error {
 	return nil
 }
 
-// adopt adds the owner, and reports whether that changed the object. An object whose owner was deleted is not adopted by the next owner of
-// the same name.
-func (f *Frame[T]) adopt(ctx context.Context, obj T) (bool, error) {
-	if f.owner == nil {
+// settleOwner makes the target of an object that was created over REST its owner, removes this owner from an object that somebody
+// declares, and reports whether that changed the object. An object whose owner was deleted does not belong to the next owner of the same
+// name.
+func (f *Frame[T]) settleOwner(ctx context.Context, obj T) (bool, error) {
+	targeted, ok := client.Object(obj).(v1alpha1.Targeted)
+	if !ok {
 		return false, nil
 	}
-	owner, err := f.owner(ctx, obj)
-	if err != nil || owner == nil {
+	if fieldmanager.KeepsOwner(targeted) {
+		obj.SetOwnerReferences(slices.DeleteFunc(slices.Clone(obj.GetOwnerReferences()), fieldmanager.IsTarget))
+		return true, nil
+	}
+	owner, err := f.Catalog.Target(ctx, targeted)
+	if err != nil {
 		return false, nil //nolint:nilerr // a step resolves the same reference and says what is wrong with it
 	}
 	if slices.ContainsFunc(obj.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() }) {
@@ -67,6 +75,9 @@ func (f *Frame[T]) adopt(ctx context.Context, obj T) (bool, error) {
 	if former {
 		return false, Waiting(v1alpha1.ReasonReferenceNotFound,
 			"%s is not the owner that this object belonged to: that owner was deleted, and this object is deleted with it", name(owner))
+	}
+	if err == nil && !fieldmanager.LacksOwner(targeted) {
+		return false, nil
 	}
 	if err == nil {
 		err = controllerutil.SetOwnerReference(owner, obj, f.Client.Scheme())
@@ -97,7 +108,7 @@ func (f *Frame[T]) identify(ctx context.Context, obj T) (bool, error) {
 	return err == nil, err
 }
 
-// confirmID puts the id into force, unless an older object has it.
+// confirmID puts the id into force, unless another object holds it.
 func (f *Frame[T]) confirmID(ctx context.Context, obj T) error {
 	identified, ok := client.Object(obj).(v1alpha1.Identified)
 	if !ok {

@@ -28,7 +28,7 @@ func TestFinalizer(t *testing.T) {
 		return func(context.Context, *v1alpha1.User) error { t.Error("this step is not to be called"); return nil }
 	}
 
-	t.Run("is there before a step runs", func(t *testing.T) {
+	t.Run("is added before a step runs", func(t *testing.T) {
 		w := newWorld(t)
 		f := frame.New(w.base(), frame.WithFinalizer(finalizer, never(t)))
 		_, err := w.run(f, func(ctx context.Context, u *v1alpha1.User) error {
@@ -41,7 +41,7 @@ func TestFinalizer(t *testing.T) {
 		w.Expect(w.condition("Ready").Status).To(Equal(metav1.ConditionTrue))
 	})
 
-	t.Run("goes when its step succeeds, and leaves those of others", func(t *testing.T) {
+	t.Run("is removed alone when its step succeeds", func(t *testing.T) {
 		w := newWorld(t, deleted)
 		result, err := w.run(frame.New(w.base(), frame.WithFinalizer(finalizer, ends(nil))), never(t))
 		w.Expect(err).NotTo(HaveOccurred())
@@ -55,7 +55,7 @@ func TestFinalizer(t *testing.T) {
 		w.Expect(w.writes).To(BeZero())
 	})
 
-	t.Run("knows the id that a replace has dropped", func(t *testing.T) {
+	t.Run("passes its step the id that a replace has removed", func(t *testing.T) {
 		w := newWorld(t, deleted, func(u *v1alpha1.User) { u.Spec.ID, u.Status.ID = 0, 7 })
 		var known int64
 		_, err := w.run(frame.New(w.base(), frame.WithFinalizer(finalizer, func(_ context.Context, u *v1alpha1.User) error {
@@ -68,7 +68,7 @@ func TestFinalizer(t *testing.T) {
 		w.Expect(w.user.Spec.ID).To(BeZero(), "it is not written")
 	})
 
-	t.Run("goes with a lock, so that a stale cache takes away none that was added since", func(t *testing.T) {
+	t.Run("is not removed by a write from a stale cache", func(t *testing.T) {
 		w := newWorld(t, deleted)
 		stale := w.user.DeepCopy()
 		fresh := w.user.DeepCopy()
@@ -86,11 +86,11 @@ func TestFinalizer(t *testing.T) {
 		after   time.Duration
 		fails   bool
 	}{
-		"that waits":        {frame.Waiting("Absent", "for the volume"), "deleting: for the volume", 0, false},
-		"that waits a time": {frame.WaitingFor(time.Minute, "Absent", "for the volume"), "deleting: for the volume", time.Minute, false},
-		"that fails":        {errors.New("the disc is full"), "deleting: the disc is full", 0, true},
+		"waits":            {frame.Waiting("Absent", "for the volume"), "deleting: for the volume", 0, false},
+		"waits for a time": {frame.WaitingFor(time.Minute, "Absent", "for the volume"), "deleting: for the volume", time.Minute, false},
+		"fails":            {errors.New("the disc is full"), "deleting: the disc is full", 0, true},
 	} {
-		t.Run(title+" says in a condition for what", func(t *testing.T) {
+		t.Run("explains in conditions why its step "+title, func(t *testing.T) {
 			w := newWorld(t, deleted)
 			f := frame.New(w.base(), frame.WithFinalizer(finalizer, ends(tt.err)))
 			result, err := w.run(f, never(t))
@@ -107,7 +107,7 @@ func TestFinalizer(t *testing.T) {
 	}
 }
 
-func TestWithoutAFinalizerADeletedObjectIsLeftAlone(t *testing.T) {
+func TestRun_ignoresDeletedObjectsWithoutFinalizer(t *testing.T) {
 	w := newWorld(t, func(u *v1alpha1.User) {
 		u.Finalizers = []string{"example.org/other"}
 		u.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
@@ -139,16 +139,16 @@ func TestIDs(t *testing.T) {
 		wantSpec, wantStatus int64
 		reason, message      string
 	}{
-		"a missing one is allocated":   {0, 0, counter{next: 7}, 7, 7, "Ready", ""},
-		"a dropped one is put back":    {0, 5, counter{next: 7}, 5, 5, "Ready", ""},
-		"a pinned one is taken":        {9, 0, counter{next: 7}, 9, 9, "Ready", ""},
-		"one in force stays":           {9, 9, counter{next: 7}, 9, 9, "Ready", ""},
-		"one in use is told":           {9, 0, counter{holder: older}, 9, 0, "AlreadyExists", "id 9 is held by bob; omit spec.id to get a free one"},
-		"the holder has its namespace": {9, 0, counter{holder: inNamespace}, 9, 0, "AlreadyExists", "id 9 is held by team/acme; omit spec.id to get a free one"},
-		"a namespace that is missing is told": {0, 0, counter{err: fmt.Errorf("creating the counters: %w",
+		"a missing one is allocated":             {0, 0, counter{next: 7}, 7, 7, "Ready", ""},
+		"a removed one is restored":              {0, 5, counter{next: 7}, 5, 5, "Ready", ""},
+		"a pinned one is used":                   {9, 0, counter{next: 7}, 9, 9, "Ready", ""},
+		"one in force stays":                     {9, 9, counter{next: 7}, 9, 9, "Ready", ""},
+		"one in use is reported":                 {9, 0, counter{holder: older}, 9, 0, "AlreadyExists", "id 9 is held by bob; omit spec.id to get a free one"},
+		"the holder is named with its namespace": {9, 0, counter{holder: inNamespace}, 9, 0, "AlreadyExists", "id 9 is held by team/acme; omit spec.id to get a free one"},
+		"a missing namespace is reported": {0, 0, counter{err: fmt.Errorf("creating the counters: %w",
 			apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "platform"))}, 0, 0, "Failed", `allocating an id: creating the counters: namespaces "platform" not found`},
-		"a failed allocation is told":   {0, 0, counter{err: errors.New("all are used")}, 0, 0, "Failed", "allocating an id: all are used"},
-		"a failed confirmation is told": {9, 0, counter{err: errors.New("no")}, 9, 0, "Failed", "looking up who holds id 9: no"},
+		"a failed allocation is reported":   {0, 0, counter{err: errors.New("all are used")}, 0, 0, "Failed", "allocating an id: all are used"},
+		"a failed confirmation is reported": {9, 0, counter{err: errors.New("no")}, 9, 0, "Failed", "looking up who holds id 9: no"},
 	}
 	for title, tt := range tests {
 		t.Run(title, func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-func TestAnAllocationFromAStaleCacheIsNotWritten(t *testing.T) {
+func TestIDs_areNotAllocatedFromStaleCache(t *testing.T) {
 	w := newWorld(t)
 	stale, fresh := w.user.DeepCopy(), w.user.DeepCopy()
 	fresh.Spec.ID = 1
@@ -180,7 +180,7 @@ func TestAnAllocationFromAStaleCacheIsNotWritten(t *testing.T) {
 	w.Expect(w.user.Spec.ID).To(BeEquivalentTo(1))
 }
 
-func TestAnIDThatTwoHaveIsLostByTheOneThatDoesNotHoldIt(t *testing.T) {
+func TestIDs_areWithdrawnIfAnotherObjectHoldsThem(t *testing.T) {
 	w := newWorld(t, func(u *v1alpha1.User) {
 		u.Spec.ID, u.Status.ID = 7, 7
 		u.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady}}

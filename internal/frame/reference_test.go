@@ -51,12 +51,12 @@ func TestUnresolved(t *testing.T) {
 		want  []string
 		fails bool
 	}{
-		"nothing is wrong":      {nil, nil, false},
-		"not found":             {fmt.Errorf("group acme: %w", catalog.ErrNotFound), []string{"Reconciling ReferenceNotFound: groupRef: group acme: not found"}, false},
-		"not admitted":          {catalog.ErrParentNotAllowed, []string{"Reconciling ReferenceNotAllowed: groupRef: " + catalog.ErrParentNotAllowed.Error()}, false},
-		"no root group there":   {catalog.ErrRootNotAllowed, []string{"Stalled NamespaceNotAllowed: groupRef: " + catalog.ErrRootNotAllowed.Error()}, false},
-		"its own ancestor":      {fmt.Errorf("looking: %w", catalog.ErrCycle), []string{"Stalled ReferenceCycle: groupRef: looking: " + catalog.ErrCycle.Error()}, false},
-		"anything else happens": {other, []string{"Reconciling Failed: the cache is not there"}, true},
+		"nothing is wrong":       {nil, nil, false},
+		"not found":              {fmt.Errorf("group acme: %w", catalog.ErrNotFound), []string{"Reconciling ReferenceNotFound: groupRef: group acme: not found"}, false},
+		"not admitted":           {catalog.ErrParentNotAllowed, []string{"Reconciling ReferenceNotAllowed: groupRef: " + catalog.ErrParentNotAllowed.Error()}, false},
+		"root group not allowed": {catalog.ErrRootNotAllowed, []string{"Stalled NamespaceNotAllowed: groupRef: " + catalog.ErrRootNotAllowed.Error()}, false},
+		"its own ancestor":       {fmt.Errorf("looking: %w", catalog.ErrCycle), []string{"Stalled ReferenceCycle: groupRef: looking: " + catalog.ErrCycle.Error()}, false},
+		"anything else happens":  {other, []string{"Reconciling Failed: the cache is not there"}, true},
 	}
 	for title, tt := range tests {
 		t.Run(title, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestClaimsAndReachability(t *testing.T) {
 	holder := group("one", "acme", "acme")
 	rival, below := group("two", "acme", "Acme"), group("two", "web", "web", "acme")
 	sibling := group("one", "acme-too", "acme")
-	// The path of the object below the rival leads to something that belongs to the holder.
+	// The path of the group below the rival leads to a group below the holder.
 	world := catalogtest.New(t, holder, rival, below, sibling, group("one", "web", "web", "acme"))
 
 	claims := map[string]struct {
@@ -94,10 +94,10 @@ func TestClaimsAndReachability(t *testing.T) {
 		path string
 		want []string
 	}{
-		"held":                            {holder, "acme", nil},
-		"held by another namespace":       {rival, "Acme", []string{"Stalled AlreadyExists: full path Acme is held by Group one/acme"}},
-		"held in the own namespace":       {sibling, "acme", []string{"Stalled AlreadyExists: full path acme is held by Group acme"}},
-		"below one that does not hold it": {below, "Acme/web", []string{"Reconciling ReferenceNotReady: a parent group does not hold its own full path, so nothing in it can be reached"}},
+		"held":                       {holder, "acme", nil},
+		"held by another namespace":  {rival, "Acme", []string{"Stalled AlreadyExists: full path Acme is held by Group one/acme"}},
+		"held in the same namespace": {sibling, "acme", []string{"Stalled AlreadyExists: full path acme is held by Group acme"}},
+		"below a group that does not hold its path": {below, "Acme/web", []string{"Reconciling ReferenceNotReady: a parent group does not hold its own full path, so nothing in it can be reached"}},
 	}
 	for title, tt := range claims {
 		t.Run("a claim "+title, func(t *testing.T) {
@@ -118,9 +118,9 @@ func TestClaimsAndReachability(t *testing.T) {
 		of   *v1alpha1.Group
 		want []string
 	}{
-		"holds its path":             {holder, nil},
-		"does not hold its path":     {rival, []string{"Reconciling ReferenceNotReady: groupRef: the Group acme does not hold its full path Acme"}},
-		"is below one that does not": {below, []string{"Reconciling ReferenceNotReady: groupRef: the Group web does not hold its full path Acme/web"}},
+		"holds its path":                 {holder, nil},
+		"does not hold its path":         {rival, []string{"Reconciling ReferenceNotReady: groupRef: the Group acme does not hold its full path Acme"}},
+		"is below a group that does not": {below, []string{"Reconciling ReferenceNotReady: groupRef: the Group web does not hold its full path Acme/web"}},
 	}
 	for title, tt := range targets {
 		t.Run("a target that "+title, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestClaimsAndReachability(t *testing.T) {
 	}
 }
 
-func TestTake_onlyWhatNoStatusShows(t *testing.T) {
+func TestTake_waitsUntilClaimIsReleased(t *testing.T) {
 	k := claim.Username("ada")
 	user := func(name string, claims ...string) *v1alpha1.User {
 		u := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Spec: v1alpha1.UserSpec{Username: name}}
@@ -176,10 +176,11 @@ func TestTake_onlyWhatNoStatusShows(t *testing.T) {
 	g.Expect(second.Status.Claims).To(BeEmpty(), "of two that show it the one that does not hold it lets go")
 }
 
-func TestClaim_belowAGroupThatIsBeingDeleted(t *testing.T) {
+func TestClaim_isRefusedBelowGroupBeingDeleted(t *testing.T) {
 	g := NewWithT(t)
 	acme := group("one", "acme", "acme")
 	acme.UID, acme.DeletionTimestamp, acme.Finalizers = "acme", &metav1.Time{Time: time.Now()}, []string{"example.com/wait"}
+	acme.Status.Claims = []string{claim.Path("", "acme").String()}
 	held, fresh := group("one", "web", "web", "acme"), group("one", "api", "api", "acme")
 	held.Status.Claims = []string{claim.Path("acme", "web").String()}
 	c := catalogtest.New(t, acme, held, fresh).Catalog()
@@ -195,14 +196,14 @@ func TestClaim_belowAGroupThatIsBeingDeleted(t *testing.T) {
 	g.Expect(c.ByPath(t.Context(), "acme/web")).To(HaveField("Name", "web"))
 }
 
-func TestAlreadyExistsNamesTheHolder(t *testing.T) {
+func TestAlreadyExists_namesHolder(t *testing.T) {
 	tests := map[string]struct {
 		err  error
 		want string
 	}{
-		"of the own namespace": {frame.AlreadyExists(group("one", "b", "b"), group("one", "a", "a"), "the %s %d", "thing", 7), "the thing 7 is held by Group a"},
-		"of another namespace": {frame.AlreadyExists(group("one", "b", "b"), group("two", "a", "a"), "it"), "it is held by Group two/a"},
-		"of the cluster": {frame.AlreadyExists(&v1alpha1.User{}, &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "ada"}}, "username %s", "ada"),
+		"in the same namespace": {frame.AlreadyExists(group("one", "b", "b"), group("one", "a", "a"), "the %s %d", "thing", 7), "the thing 7 is held by Group a"},
+		"in another namespace":  {frame.AlreadyExists(group("one", "b", "b"), group("two", "a", "a"), "it"), "it is held by Group two/a"},
+		"without a namespace": {frame.AlreadyExists(&v1alpha1.User{}, &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "ada"}}, "username %s", "ada"),
 			"username ada is held by User ada"},
 	}
 	for title, tt := range tests {

@@ -2,4 +2,4 @@
 
 package frame
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens;badges;deploykeys;groups;labels;projects;protectedbranches;remotemirrors;triggertokens;users,verbs=pin,roleName=forgeplane-manager
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens;badges;bottokens;deploykeys;groups;labels;projects;protectedbranches;remotemirrors;storagemoves;triggertokens;users,verbs=pin,roleName=forgeplane-manager

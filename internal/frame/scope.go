@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -28,6 +29,36 @@ func InScope[T v1alpha1.Targeted](f *Frame[T], steps ...ScopeStep[T]) Step[T] {
 		}
 		return err
 	}
+}
+
+// locate shows the full path of the target of a Targeted object, and records the target. An object whose reference was changed to lead to
+// another target stays in force where it is, and none of its other steps runs. If the reference does not resolve, a step of the controller
+// says so.
+func (f *Frame[T]) locate(ctx context.Context, obj T) error {
+	targeted, ok := v1alpha1.Object(obj).(v1alpha1.Targeted)
+	if !ok {
+		return nil
+	}
+	status := targeted.GetTargetStatus()
+	status.TargetPath = ""
+	s, err := f.Catalog.ScopeOf(ctx, targeted)
+	if err != nil {
+		return nil //nolint:nilerr // a step of the controller resolves the same reference
+	}
+	status.TargetPath = s.Path()
+	named, err := f.Catalog.Named(ctx, targeted)
+	if err != nil && !errors.Is(err, catalog.ErrNotFound) {
+		return err
+	}
+	if err != nil || named.GetUID() != s.Target().GetUID() {
+		return Stalled(v1alpha1.ReasonInvalid, "%s was changed and does not lead to the %s %s any more, to which this object belongs: "+
+			"change it back, or delete this object and make another one", targetField(targeted), kindOf(s.Target()), s.Path())
+	}
+	project, group := targeted.TargetRefs()
+	ref := *cmp.Or(project, group)
+	ref.UID = string(named.GetUID())
+	status.TargetRef = &ref
+	return nil
 }
 
 // Reachable returns a step that succeeds if the target of an object holds its full path.

@@ -22,7 +22,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
-// shop has the project web in the group acme, the group late, which does not hold its path, and a badge.
+// shop is an API server in memory with the projects web and other in the group acme, the group late, which does not hold its path, and a badge.
 type shop struct {
 	*WithT
 	frame  *frame.Frame[*v1alpha1.Badge]
@@ -40,6 +40,7 @@ func newShop(t *testing.T, change ...func(*v1alpha1.Badge)) *shop {
 		&v1alpha1.Group{ObjectMeta: of("acme", "1"), Spec: v1alpha1.GroupSpec{Path: "acme"}},
 		&v1alpha1.Project{ObjectMeta: of("web", "2"), Spec: v1alpha1.ProjectSpec{Path: "web", GroupRef: v1alpha1.Reference{Name: "acme"}}},
 		&v1alpha1.Group{ObjectMeta: of("late", "3"), Spec: v1alpha1.GroupSpec{Path: "acme"}},
+		&v1alpha1.Project{ObjectMeta: of("other", "5"), Spec: v1alpha1.ProjectSpec{Path: "other", GroupRef: v1alpha1.Reference{Name: "acme"}}},
 	)
 	scheme := runtime.NewScheme()
 	s := &shop{WithT: NewWithT(t), badge: &v1alpha1.Badge{
@@ -49,7 +50,7 @@ func newShop(t *testing.T, change ...func(*v1alpha1.Badge)) *shop {
 	for _, c := range change {
 		c(s.badge)
 	}
-	s.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.badge).WithStatusSubresource(s.badge).
+	s.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.badge).WithStatusSubresource(s.badge).WithReturnManagedFields().
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
 				s.writes++
@@ -79,7 +80,15 @@ func (s *shop) owners() (uids []string) {
 	return uids
 }
 
-func TestFrame_makesObjectsGoWithWhatTheyAreDeclaredFor(t *testing.T) {
+// manages makes a field manager say something in the spec of a badge.
+func manages(manager string, b *v1alpha1.Badge) {
+	b.ManagedFields = append(b.ManagedFields, metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: v1alpha1.GroupVersion.String(),
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:linkURL":{}}}`),
+	})
+}
+
+func TestFrame_setsOwnerOfObjectsCreatedOverREST(t *testing.T) {
 	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "9"}
 	tests := map[string]struct {
 		change func(*v1alpha1.Badge)
@@ -88,11 +97,11 @@ func TestFrame_makesObjectsGoWithWhatTheyAreDeclaredFor(t *testing.T) {
 		"a project":           {func(*v1alpha1.Badge) {}, []string{"2"}},
 		"a group":             {func(b *v1alpha1.Badge) { b.Spec.ProjectRef, b.Spec.GroupRef = nil, &v1alpha1.Reference{Name: "acme"} }, []string{"1"}},
 		"beside other owners": {func(b *v1alpha1.Badge) { b.OwnerReferences = []metav1.OwnerReference{other} }, []string{"9", "2"}},
-		"what is not there":   {func(b *v1alpha1.Badge) { b.Spec.ProjectRef.Name = "nobody" }, nil},
+		"a missing project":   {func(b *v1alpha1.Badge) { b.Spec.ProjectRef.Name = "nobody" }, nil},
 	}
 	for title, tt := range tests {
 		t.Run(title, func(t *testing.T) {
-			s := newShop(t, tt.change)
+			s := newShop(t, tt.change, func(b *v1alpha1.Badge) { manages("forgeplane-rest", b) })
 			s.run()
 			s.Expect(s.owners()).To(Equal(tt.want))
 			s.writes = 0
@@ -102,7 +111,39 @@ func TestFrame_makesObjectsGoWithWhatTheyAreDeclaredFor(t *testing.T) {
 	}
 }
 
-func TestFrame_doesNotGiveWhatBelongedToADeletedOwnerToTheNextOfItsName(t *testing.T) {
+func TestFrame_removesOwnerOfDeclaredObjects(t *testing.T) {
+	owner := func(kind, name, uid string) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Name: name, UID: types.UID(uid)}
+	}
+	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "9"}
+	tests := map[string]struct {
+		owners []metav1.OwnerReference
+		want   []string
+	}{
+		"none":                 {nil, nil},
+		"its project":          {[]metav1.OwnerReference{owner("Project", "web", "2")}, nil},
+		"a deleted project":    {[]metav1.OwnerReference{owner("Project", "web", "former")}, nil},
+		"a group":              {[]metav1.OwnerReference{owner("Group", "acme", "1")}, nil},
+		"another owner beside": {[]metav1.OwnerReference{owner("Project", "web", "2"), other}, []string{"9"}},
+	}
+	for title, tt := range tests {
+		t.Run(title, func(t *testing.T) {
+			s := newShop(t, func(b *v1alpha1.Badge) {
+				b.OwnerReferences = tt.owners
+				manages("forgeplane-rest", b)
+				manages("argocd-controller", b)
+			})
+			s.run()
+			s.Expect(s.owners()).To(Equal(tt.want))
+			s.Expect(frame.InForce(s.badge)).To(BeTrue())
+			s.writes = 0
+			s.run()
+			s.Expect(s.writes).To(BeZero(), "writes of a second run")
+		})
+	}
+}
+
+func TestFrame_doesNotAdoptObjectsOfDeletedOwner(t *testing.T) {
 	s := newShop(t, func(b *v1alpha1.Badge) {
 		b.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Project", Name: "web", UID: "former"}}
 	})
@@ -119,7 +160,59 @@ func TestFrame_doesNotGiveWhatBelongedToADeletedOwnerToTheNextOfItsName(t *testi
 	s.Expect(s.writes).To(BeZero(), "writes of a second run")
 }
 
-func TestInScope_givesStepsWhatTheObjectIsDeclaredFor(t *testing.T) {
+func TestFrame_keepsTargetOfChangedReference(t *testing.T) {
+	s := newShop(t)
+	steps := 0
+	step := func(context.Context, *v1alpha1.Badge) error { steps++; return nil }
+	look := func(ref v1alpha1.Reference) {
+		t.Helper()
+		s.badge.Spec.ProjectRef = &ref
+		s.Expect(s.client.Update(t.Context(), s.badge)).To(Succeed())
+		s.run(step)
+		written := s.badge.ResourceVersion
+		s.run(step)
+		s.Expect(s.badge.ResourceVersion).To(Equal(written), "a second run writes nothing")
+		s.Expect(s.badge.Status.TargetPath).To(Equal("acme/web"))
+	}
+	look(v1alpha1.Reference{Name: "web"})
+	s.Expect(s.badge.Status.TargetRef).To(HaveValue(Equal(v1alpha1.Reference{Name: "web", UID: "2"})))
+	look(v1alpha1.Reference{Path: "Acme/Web"})
+	s.Expect(s.badge.Status.TargetRef).To(HaveValue(Equal(v1alpha1.Reference{Path: "Acme/Web", UID: "2"})))
+	s.Expect(frame.InForce(s.badge)).To(BeTrue())
+	s.Expect(steps).To(Equal(4))
+	for _, ref := range []v1alpha1.Reference{{Name: "other"}, {Name: "other", UID: "5"}, {Name: "nobody"}, {Path: "Acme/Web", UID: "4"}} {
+		look(ref)
+		s.Expect(*meta.FindStatusCondition(s.badge.Status.Conditions, v1alpha1.ConditionStalled)).To(And(
+			HaveField("Reason", v1alpha1.ReasonInvalid),
+			HaveField("Message", ContainSubstring("projectRef was changed and does not lead to the Project acme/web any more"))))
+		s.Expect(s.badge.Status.TargetRef).To(HaveValue(HaveField("Path", "Acme/Web")))
+		s.Expect(steps).To(Equal(4), "no step sees another project")
+	}
+	look(v1alpha1.Reference{Name: "web"})
+	s.Expect(frame.InForce(s.badge)).To(BeTrue())
+}
+
+func TestFrame_goesOnWithTargetOfChangedReference(t *testing.T) {
+	s := newShop(t)
+	s.run()
+	goesOn, steps := true, 0
+	s.frame = frame.New(s.frame.Base, frame.WithUnfinished(func(context.Context, *v1alpha1.Badge) bool { return goesOn }))
+	run := func() {
+		t.Helper()
+		s.run(func(context.Context, *v1alpha1.Badge) error { steps++; return nil })
+		s.Expect(s.badge.Status.TargetPath).To(Equal("acme/web"))
+		s.Expect(*meta.FindStatusCondition(s.badge.Status.Conditions, v1alpha1.ConditionStalled)).To(HaveField("Reason", v1alpha1.ReasonInvalid))
+	}
+	s.badge.Spec.ProjectRef = &v1alpha1.Reference{Name: "other"}
+	s.Expect(s.client.Update(t.Context(), s.badge)).To(Succeed())
+	run()
+	s.Expect(steps).To(Equal(1))
+	goesOn = false
+	run()
+	s.Expect(steps).To(Equal(1), "it has ended")
+}
+
+func TestInScope_passesScopeToSteps(t *testing.T) {
 	group := func(name string) func(*v1alpha1.Badge) {
 		return func(b *v1alpha1.Badge) { b.Spec.ProjectRef, b.Spec.GroupRef = nil, &v1alpha1.Reference{Name: name} }
 	}
@@ -128,11 +221,11 @@ func TestInScope_givesStepsWhatTheObjectIsDeclaredFor(t *testing.T) {
 		path    string
 		message string
 	}{
-		"a project":                       {func(*v1alpha1.Badge) {}, "acme/web", ""},
-		"a group":                         {group("acme"), "acme", ""},
-		"a project that is not there":     {func(b *v1alpha1.Badge) { b.Spec.ProjectRef.Name = "nobody" }, "", "projectRef: project nobody: not found"},
-		"a group that is not there":       {group("nobody"), "", "groupRef: group nobody: not found"},
-		"a group that does not hold path": {group("late"), "acme", "groupRef: the Group late does not hold its full path acme"},
+		"a project":                           {func(*v1alpha1.Badge) {}, "acme/web", ""},
+		"a group":                             {group("acme"), "acme", ""},
+		"a missing project":                   {func(b *v1alpha1.Badge) { b.Spec.ProjectRef.Name = "nobody" }, "", "projectRef: project nobody: not found"},
+		"a missing group":                     {group("nobody"), "", "groupRef: group nobody: not found"},
+		"a group that does not hold its path": {group("late"), "acme", "groupRef: the Group late does not hold its full path acme"},
 	}
 	for title, tt := range tests {
 		t.Run(title, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
@@ -112,7 +113,7 @@ func counted(part func(client.Object) string, later time.Duration, affected hand
 	}
 }
 
-// OnReady reconciles the objects that affected returns when obj becomes ready, stops being ready, or disappears.
+// OnReady reconciles the objects that affected returns when obj comes into force, is no longer in force, or disappears.
 func (w *Watch) OnReady(obj client.Object, affected handler.MapFunc) *Watch {
 	w.builder.Watches(obj, handler.EnqueueRequestsFromMapFunc(affected), builder.WithPredicates(later, readiness))
 	return w
@@ -189,7 +190,7 @@ var (
 
 	later = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 
-	readiness = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return Ready(e.ObjectOld) != Ready(e.ObjectNew) }}
+	readiness = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return InForce(e.ObjectOld) != InForce(e.ObjectNew) }}
 
 	declared = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
 
@@ -215,9 +216,18 @@ func pinned(obj client.Object) bool {
 	return *spec != 0 && *status == 0
 }
 
-// Ready reports whether an object is ready and not being deleted.
-func Ready(obj client.Object) bool {
+// InForce reports whether an object is ready and not being deleted, and has the effect that it declares: one that is settled, such as one
+// that has expired, is not in force.
+func InForce(obj client.Object) bool {
 	o, ok := obj.(v1alpha1.Object)
-	return ok && o.GetDeletionTimestamp().IsZero() &&
-		meta.IsStatusConditionTrue(o.GetCommonStatus().Conditions, v1alpha1.ConditionReady)
+	if !ok || !o.GetDeletionTimestamp().IsZero() {
+		return false
+	}
+	ready := meta.FindStatusCondition(o.GetCommonStatus().Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionTrue && ready.Reason == v1alpha1.ReasonReady
+}
+
+// AllInForce returns the objects that are in force.
+func AllInForce[T client.Object](all []T) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(obj T) bool { return !InForce(obj) })
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-func TestAtTheStartWhatNobodyHasSeenComesFirst(t *testing.T) {
+func TestUnseen_enqueuesNewObjectsFirstAtStart(t *testing.T) {
 	g := NewWithT(t)
 	queue := priorityqueue.New[reconcile.Request]("test")
 	defer queue.ShutDown()
@@ -43,13 +43,13 @@ func TestAtTheStartWhatNobodyHasSeenComesFirst(t *testing.T) {
 	g.Expect(queue.Len()).To(BeZero(), "each is there once")
 }
 
-func TestAfterTheStartNothingIsEnqueuedTwice(t *testing.T) {
+func TestUnseen_ignoresObjectsAfterStart(t *testing.T) {
 	g := NewWithT(t)
 	group := &v1alpha1.Group{ObjectMeta: metav1.ObjectMeta{Name: "new", Generation: 1}}
 	g.Expect(unseen.Create(event.CreateEvent{Object: group})).To(BeFalse())
 }
 
-func TestAPartOfAnObjectWakesUpWhatDependsOnIt(t *testing.T) {
+func TestChanged_reactsToOnePartOfObject(t *testing.T) {
 	g := NewWithT(t)
 	path := changed(func(o client.Object) string { return o.(*v1alpha1.Group).Status.FullPath })
 	group := func(generation int64, path, message string) *v1alpha1.Group {
@@ -68,7 +68,7 @@ func TestAPartOfAnObjectWakesUpWhatDependsOnIt(t *testing.T) {
 	g.Expect(path.Create(event.CreateEvent{Object: was})).To(BeTrue())
 }
 
-func TestWhatIsCounted_wakesUpOnceForManyAndForNothingElse(t *testing.T) {
+func TestCounted_combinesManyChanges(t *testing.T) {
 	g := NewWithT(t)
 	queue := priorityqueue.New[reconcile.Request]("test")
 	defer queue.ShutDown()

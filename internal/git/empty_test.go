@@ -17,7 +17,7 @@ import (
 
 func TestEmpty_isTrueUntilThereIsABranch(t *testing.T) {
 	g := NewWithT(t)
-	e := newEngine(t)
+	e := gittest.NewEngine(t)
 	r, err := e.Repository(t.TempDir(), "a.git")
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = r.Empty()
@@ -44,7 +44,7 @@ func TestEmpty_isTrueUntilThereIsABranch(t *testing.T) {
 // For a repository whose files are older than a file system's tick, Empty looks at only one file.
 func TestEmpty_followsEveryChangeOfARepositoryThatWasAtRest(t *testing.T) {
 	g := NewWithT(t)
-	r, err := newEngine(t).Repository(t.TempDir(), "a.git")
+	r, err := gittest.NewEngine(t).Repository(t.TempDir(), "a.git")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(r.Init(t.Context(), git.InitOptions{})).To(Succeed())
 	c := gittest.New(t, "sha1")
@@ -86,7 +86,7 @@ func TestEmpty_followsEveryChangeOfARepositoryThatWasAtRest(t *testing.T) {
 			did = []string{"update-ref", "-d", ref}
 		case 3:
 			did = []string{"pack-refs", "--all", "--prune"}
-		case 4: // what git leaves behind if it is killed
+		case 4: // leftovers of a killed git
 			did = []string{"version"}
 			g.Expect(os.MkdirAll(filepath.Join(r.Dir(), "refs/heads/topic/deep"), 0o700)).To(Succeed())
 		}
@@ -99,7 +99,7 @@ func TestEmpty_followsEveryChangeOfARepositoryThatWasAtRest(t *testing.T) {
 }
 
 func BenchmarkEmpty(b *testing.B) {
-	r, err := newEngine(b).Repository(b.TempDir(), "a.git")
+	r, err := gittest.NewEngine(b).Repository(b.TempDir(), "a.git")
 	if err != nil {
 		b.Fatal(err)
 	}

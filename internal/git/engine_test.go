@@ -5,21 +5,23 @@ import (
 	"errors"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/git/history"
+	"github.com/forgeplane/forgeplane/internal/git/internal/process"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
 )
 
-func TestNewEngineSaysWhatIsWrong(t *testing.T) {
+func TestNewEngine_saysWhatIsWrong(t *testing.T) {
 	for about, c := range map[string]struct{ binary, want string }{
 		"missing":  {"/nonexistent/git", "git 2.39.1 or newer must be installed"},
-		"too old":  {script(t, "echo git version 2.38.9"), "is git 2.38.9: 2.39.1 or newer must be installed"},
-		"not git":  {script(t, "echo hello"), "the answer is not that of git"},
-		"failing":  {script(t, "echo no licence >&2; exit 3"), "no licence"},
-		"babbling": {script(t, "yes"), git.ErrOutputTooLarge.Error()},
+		"too old":  {gittest.Script(t, "echo git version 2.38.9"), "is git 2.38.9: 2.39.1 or newer must be installed"},
+		"not git":  {gittest.Script(t, "echo hello"), "the answer is not that of git"},
+		"failing":  {gittest.Script(t, "echo no licence >&2; exit 3"), "no licence"},
+		"babbling": {gittest.Script(t, "yes"), process.ErrOutputTooLarge.Error()},
 	} {
 		_, err := git.NewEngine(t.Context(), git.Options{Binary: c.binary})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -29,7 +31,7 @@ func TestNewEngineSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestVersions(t *testing.T) {
-	if v := newEngine(t).Version(); !v.AtLeast(git.Needed) {
+	if v := gittest.NewEngine(t).Version(); !v.AtLeast(process.Needed) {
 		t.Errorf("got %s", v)
 	}
 	for text, good := range map[string]bool{
@@ -39,7 +41,7 @@ func TestVersions(t *testing.T) {
 		"2.39.0":           false, "2.39": false, "2.39.0.windows.2": false, "2.39.0-rc2": false, "2.39.GIT": false, "2.38.9": false,
 		"1.99.9": false, "2.4.12": false, "2.39 (Apple Git-200)": false,
 	} {
-		_, err := git.NewEngine(t.Context(), git.Options{Binary: script(t, "echo 'git version "+text+"'")})
+		_, err := git.NewEngine(t.Context(), git.Options{Binary: gittest.Script(t, "echo 'git version "+text+"'")})
 		if good && err != nil || !good && (err == nil || !strings.Contains(err.Error(), "2.39.1 or newer must be installed")) {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -47,7 +49,7 @@ func TestVersions(t *testing.T) {
 }
 
 // The environment of the service must not affect git: GIT_DIR alone would make every answer wrong.
-func TestTheEnvironmentIsNotInherited(t *testing.T) {
+func TestEngine_doesNotInheritTheEnvironment(t *testing.T) {
 	for name, value := range map[string]string{
 		"GIT_DIR": "/nonexistent", "GIT_OBJECT_DIRECTORY": "/nonexistent", "GIT_EXEC_PATH": "/nonexistent",
 		"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.bare", "GIT_CONFIG_VALUE_0": "nonsense",
@@ -55,11 +57,11 @@ func TestTheEnvironmentIsNotInherited(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	r := repository(t, newEngine(t), t.TempDir(), "a.git")
+	r := gittest.Repository(t, gittest.NewEngine(t), t.TempDir(), "a.git")
 	if err := r.Init(t.Context(), git.InitOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if h, err := r.Head(t.Context()); err != nil || h.Branch != "main" {
+	if h, err := refs.ReadHead(t.Context(), r); err != nil || h.Branch != "main" {
 		t.Errorf("got %+v, %v", h, err)
 	}
 }
@@ -77,99 +79,69 @@ func badHome(t *testing.T) string {
 	return dir
 }
 
-func TestCancellingEndsTheWholeProcessGroup(t *testing.T) {
+func TestEngine_endsTheWholeProcessGroup(t *testing.T) {
 	pids := t.TempDir() + "/pids"
 	// The child ignores the request to end, like its parent.
-	e := engineWith(t, `case "$1" in version) ;; *) trap '' TERM; sleep 600 & echo $$ $! >`+pids+`.tmp; mv `+pids+`.tmp `+pids+`; wait; wait;; esac`)
+	e := gittest.EngineWith(t, `case "$1" in version) ;; *) trap '' TERM; sleep 600 & echo $$ $! >`+pids+`.tmp; mv `+pids+`.tmp `+pids+`; wait; wait;; esac`)
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "a", "a")
-	r := repository(t, e, bareStorage(t, c), "b.git")
+	r := gittest.Repository(t, e, gittest.Storage(t, c), "b.git")
 
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("stopped")
 	result := make(chan error, 1)
-	go func() { _, err := r.Head(ctx); result <- err }()
+	go func() { _, err := refs.ReadHead(ctx, r); result <- err }()
 	var leader, child int
-	eventually(t, "the command has started", func() bool {
+	gittest.Eventually(t, "the command has started", func() bool {
 		text, _ := os.ReadFile(pids)
-		return scan(string(text), &leader, &child)
+		return gittest.Scan(string(text), &leader, &child)
 	})
 	cancel(stopped)
 	if err := <-result; !errors.Is(err, stopped) {
 		t.Errorf("got %v", err)
 	}
 	for _, pid := range []int{leader, child} {
-		eventually(t, "the process is gone", func() bool { return gone(pid) })
+		gittest.Eventually(t, "the process is gone", func() bool { return gittest.Gone(pid) })
 	}
 }
 
-func TestACommandEndsThoughNobodyHasSetATime(t *testing.T) {
-	hangs := script(t, `case "$1" in version) exec git "$@";; *) exec sleep 600;; esac`)
+func TestEngine_endsCommandsWithoutADeadline(t *testing.T) {
+	hangs := gittest.Script(t, `case "$1" in version) exec git "$@";; *) exec sleep 600;; esac`)
 	e, err := git.NewEngine(t.Context(), git.Options{Binary: hangs, CommandTimeout: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := gittest.New(t, "sha1")
 	id := c.Commit(t, "a", "a")
-	r := repository(t, e, bareStorage(t, c), "b.git")
+	r := gittest.Repository(t, e, gittest.Storage(t, c), "b.git")
 	for what, run := range map[string]func() error{
 		"refs": func() error {
-			for _, err := range r.Refs(t.Context(), "refs/") {
+			for _, err := range refs.List(t.Context(), r, "refs/") {
 				return err
 			}
 			return nil
 		},
-		"changed paths": func() error { _, err := r.ChangedPaths(t.Context(), id, id, 100, nil); return err },
-		"an ancestor":   func() error { _, err := r.IsAncestor(t.Context(), id, id, nil); return err },
-		"a merge base":  func() error { _, err := r.MergeBase(t.Context(), id, id, nil); return err },
-		"the head":      func() error { return r.SetHead(t.Context(), "main") },
+		"changed paths": func() error { _, err := history.ChangedPaths(t.Context(), r, id, id, 100, nil); return err },
+		"an ancestor":   func() error { _, err := history.IsAncestor(t.Context(), r, id, id, nil); return err },
+		"a merge base":  func() error { _, err := history.MergeBase(t.Context(), r, id, id, nil); return err },
+		"the head":      func() error { return refs.SetHead(t.Context(), r, "main") },
 	} {
-		if err := run(); !errors.Is(err, git.ErrBusy) || !strings.Contains(err.Error(), "took longer than 100ms") {
+		if err := run(); !errors.Is(err, process.ErrBusy) || !strings.Contains(err.Error(), "took longer than 100ms") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 }
 
-func TestErrorsCarryWhatGitSays(t *testing.T) {
+func TestError_hasTheMessageOfGit(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "a", "a")
-	r := bare(t, c)
-	_, err := r.ChangedPaths(t.Context(), strings.Repeat("1", 40), strings.Repeat("2", 40), 1000, nil)
-	failed := (*git.Error)(nil)
+	r := gittest.Bare(t, c)
+	_, err := history.ChangedPaths(t.Context(), r, strings.Repeat("1", 40), strings.Repeat("2", 40), 1000, nil)
+	failed := (*process.Error)(nil)
 	if !errors.As(err, &failed) {
 		t.Fatalf("got %v", err)
 	}
 	if failed.Command != "diff-tree" || failed.ExitCode != 128 || !strings.Contains(failed.Stderr, "bad object") {
 		t.Errorf("got %+v", failed)
 	}
-}
-
-func bareStorage(t *testing.T, c *gittest.Client) string {
-	t.Helper()
-	storage := t.TempDir()
-	c.Git(t, "clone", "--quiet", "--bare", ".", storage+"/b.git")
-	return storage
-}
-
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
-	for !is() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("not reached: %s", what)
-		}
-	}
-}
-
-// gone reports whether a process has ended. A zombie has ended too.
-func gone(pid int) bool {
-	if syscall.Kill(pid, 0) != nil {
-		return true
-	}
-	stat, _ := os.ReadFile("/proc/" + itoa(pid) + "/stat")
-	return strings.Contains(string(stat), ") Z ")
 }

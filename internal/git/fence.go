@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/forgeplane/forgeplane/internal/git/internal/process"
 )
 
 // The fence of a repository lets one process make it read-only for all processes on all machines, and wait for the running writes. It
@@ -44,7 +46,7 @@ const (
 	yieldPause = time.Second
 )
 
-// ErrClosed is returned for a repository that is temporarily read-only.
+// ErrClosed is returned for a repository that is temporarily read-only, or that another copy has replaced.
 var ErrClosed = errors.New("the repository does not accept changes at the moment")
 
 // Write is one write to a repository, or several that belong together.
@@ -77,7 +79,8 @@ func (r *Repository) openLock(name string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// Begin counts the write as running, until End. It returns ErrClosed if the repository is closed or has been moved. It does not wait.
+// Begin counts the write as running, until End. It returns ErrClosed if the repository is closed, retired or has been moved. It does not
+// wait.
 func (w *Write) Begin() error {
 	if err := tryLock(w.gate, syscall.LOCK_SH); err != nil {
 		return err
@@ -86,11 +89,14 @@ func (w *Write) Begin() error {
 	if err := tryLock(w.writes, syscall.LOCK_SH); err != nil {
 		return err // the closing process is just ending
 	}
-	if err := w.inPlace(); err != nil {
-		unlockFile(w.writes)
-		return err
+	err := w.inPlace()
+	if err == nil {
+		err = w.repository.live()
 	}
-	return nil
+	if err != nil {
+		unlockFile(w.writes)
+	}
+	return err
 }
 
 // inPlace returns ErrClosed if the directory no longer has the repository for which the write was prepared.
@@ -116,21 +122,8 @@ func (w *Write) End() {
 	_, _ = w.writes.Close(), w.gate.Close()
 }
 
-// writing is the context key of a write.
-type writing struct{}
-
 // In returns a context whose git processes belong to the write, even if they are started before it begins.
-func (w *Write) In(ctx context.Context) context.Context {
-	return context.WithValue(ctx, writing{}, w)
-}
-
-// inherited returns the files that a git process with this context must inherit.
-func inherited(ctx context.Context) []*os.File {
-	if w, ok := ctx.Value(writing{}).(*Write); ok {
-		return []*os.File{w.writes}
-	}
-	return nil
-}
+func (w *Write) In(ctx context.Context) context.Context { return process.Inherit(ctx, w.writes) }
 
 // BeginWrite begins a write, which end ends. If this process is killed first, the write ends with the last git process that was started
 // with the returned context. The error is ErrClosed if the repository is closed.
@@ -176,8 +169,11 @@ func (r *Repository) BeginYielding(ctx context.Context) (in context.Context, end
 	}, nil
 }
 
-// Closed reports whether a write that begins now would be refused because the repository is closed.
+// Closed reports whether a write that begins now would be refused because the repository is closed or retired.
 func (r *Repository) Closed() bool {
+	if errors.Is(r.live(), ErrClosed) {
+		return true
+	}
 	gate, err := os.Open(filepath.Join(r.dir, gateFile))
 	if err != nil {
 		return false // either nothing was ever written, or the write itself reports the problem
@@ -201,7 +197,7 @@ func (r *Repository) Close(ctx context.Context) (open func(), err error) {
 	}
 	patient, cancel := context.WithTimeoutCause(ctx, gatePatience, ErrClosed)
 	defer cancel()
-	if err := awaitLock(patient, gate, gatePause); err != nil {
+	if err := awaitLock(patient, gate, syscall.LOCK_EX, gatePause); err != nil {
 		return nil, fmt.Errorf("closing %s: %w", r.dir, errors.Join(err, gate.Close()))
 	}
 	openGate := func() { unlockFile(gate); _ = gate.Close() }
@@ -210,9 +206,9 @@ func (r *Repository) Close(ctx context.Context) (open func(), err error) {
 		openGate()
 		return nil, err
 	}
-	ctx, stop := r.engine.limited(ctx)
+	ctx, stop := r.engine.processes.Limited(ctx)
 	defer stop()
-	if err := awaitLock(ctx, writes, writesPause); err != nil {
+	if err := awaitLock(ctx, writes, syscall.LOCK_EX, writesPause); err != nil {
 		openGate()
 		return nil, fmt.Errorf("waiting for the writes of %s that run: %w", r.dir, errors.Join(err, writes.Close()))
 	}
@@ -225,17 +221,17 @@ func (r *Repository) Close(ctx context.Context) (open func(), err error) {
 
 // CloseSoon is Close for callers that can retry: it returns ErrBusy if the running writes take longer than ten seconds.
 func (r *Repository) CloseSoon(ctx context.Context) (open func(), err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, closePatience, fmt.Errorf("they took longer than %s: %w", closePatience, ErrBusy))
+	ctx, cancel := context.WithTimeoutCause(ctx, closePatience, fmt.Errorf("they took longer than %s: %w", closePatience, process.ErrBusy))
 	defer cancel()
 	return r.Close(ctx)
 }
 
-// awaitLock takes an exclusive lock, and waits for it until ctx ends.
-func awaitLock(ctx context.Context, f *os.File, pause time.Duration) error {
+// awaitLock takes a lock, and waits for it until ctx ends.
+func awaitLock(ctx context.Context, f *os.File, how int, pause time.Duration) error {
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
 	for {
-		if err := tryLock(f, syscall.LOCK_EX); !errors.Is(err, ErrClosed) {
+		if err := tryLock(f, how); !errors.Is(err, ErrClosed) {
 			return err
 		}
 		select {

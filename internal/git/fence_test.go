@@ -11,13 +11,14 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
 // fenced returns handles of two processes on an empty repository.
 func fenced(t *testing.T) (one, other *git.Repository) {
 	t.Helper()
 	storage := t.TempDir()
-	one, other = repository(t, newEngine(t), storage, "a.git"), repository(t, newEngine(t), storage, "a.git")
+	one, other = gittest.Repository(t, gittest.NewEngine(t), storage, "a.git"), gittest.Repository(t, gittest.NewEngine(t), storage, "a.git")
 	NewWithT(t).Expect(one.Init(t.Context(), git.InitOptions{})).To(Succeed())
 	return one, other
 }
@@ -118,18 +119,18 @@ func TestFence_refusesWritesOfARepositoryThatIsNotInItsPlaceAnyMore(t *testing.T
 
 func TestFence_ofNoRepository(t *testing.T) {
 	g := NewWithT(t)
-	r := repository(t, newEngine(t), t.TempDir(), "a.git")
+	r := gittest.Repository(t, gittest.NewEngine(t), t.TempDir(), "a.git")
 	_, _, err := r.BeginWrite(t.Context())
 	g.Expect(err).To(MatchError(git.ErrNotFound))
 	_, err = r.Close(t.Context())
 	g.Expect(err).To(MatchError(git.ErrNotFound))
 	g.Expect(r.Closed()).To(BeFalse())
-	r = repository(t, newEngine(t), filepath.Join(t.TempDir(), "unmounted"), "a.git")
+	r = gittest.Repository(t, gittest.NewEngine(t), filepath.Join(t.TempDir(), "unmounted"), "a.git")
 	_, _, err = r.BeginWrite(t.Context())
 	g.Expect(err).To(MatchError(git.ErrStorageMissing))
 }
 
-func TestAWriteThatYieldsEndsWhenItsRepositoryIsClosed(t *testing.T) {
+func TestBeginYielding_endsWhenTheRepositoryIsClosed(t *testing.T) {
 	g := NewWithT(t)
 	one, other := fenced(t)
 	_, done, err := one.BeginYielding(t.Context())
@@ -152,7 +153,7 @@ func TestAWriteThatYieldsEndsWhenItsRepositoryIsClosed(t *testing.T) {
 }
 
 func BenchmarkBeginWrite(b *testing.B) {
-	r := repository(b, newEngine(b), b.TempDir(), "a.git")
+	r := gittest.Repository(b, gittest.NewEngine(b), b.TempDir(), "a.git")
 	if err := r.Init(b.Context(), git.InitOptions{}); err != nil {
 		b.Fatal(err)
 	}

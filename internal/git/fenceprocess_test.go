@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
 )
 
 // roleEnv is set if this executable runs as another process of the forge: its value says what to do in the repository at dirEnv.
@@ -34,7 +36,9 @@ func TestMain(m *testing.M) {
 		dir := os.Getenv(dirEnv)
 		var r *git.Repository
 		if r, err = e.Repository(filepath.Dir(dir), filepath.Base(dir)); err == nil {
-			err = map[string]func(context.Context, *git.Repository) error{"write": writeOnAndOn, "close": closeOnAndOn, "hold": holdClosed}[role](ctx, r)
+			err = map[string]func(context.Context, *git.Repository) error{
+				"write": writeOnAndOn, "close": closeOnAndOn, "hold": holdClosed, "read": readRefs,
+			}[role](ctx, r)
 		}
 	}
 	fmt.Fprintln(os.Stdout, "failed:", err)
@@ -52,7 +56,7 @@ func writeOnAndOn(ctx context.Context, r *git.Repository) error {
 		case err != nil:
 			return err
 		}
-		_ = r.UpdateRefs(in, git.RefUpdate{Ref: "refs/heads/x", New: os.Getenv("FORGEPLANE_TEST_FENCE_ID")})
+		_ = refs.Apply(in, r, refs.Update{Ref: "refs/heads/x", New: os.Getenv("FORGEPLANE_TEST_FENCE_ID")})
 		end()
 		fmt.Fprintln(os.Stdout, "wrote")
 	}
@@ -98,8 +102,14 @@ func holdClosed(ctx context.Context, r *git.Repository) error {
 	return nil
 }
 
-// process is a process of the forge.
-type process struct {
+// readRefs reads the refs once.
+func readRefs(ctx context.Context, r *git.Repository) error {
+	_, err := refs.Tips(ctx, r, "refs/")
+	return err
+}
+
+// peer is a process of the forge.
+type peer struct {
 	*exec.Cmd
 	// said counts the lines of its output, and failure is the last line about an error.
 	said    atomic.Int32
@@ -108,12 +118,12 @@ type process struct {
 }
 
 // startProcess starts a process with a role in a repository and a git of the test.
-func startProcess(t *testing.T, role string, r *git.Repository, binary, id string) *process {
+func startProcess(t *testing.T, role string, r *git.Repository, binary, id string) *peer {
 	t.Helper()
 	g := NewWithT(t)
 	executable, err := os.Executable()
 	g.Expect(err).NotTo(HaveOccurred())
-	p := &process{Cmd: exec.CommandContext(t.Context(), executable), ended: make(chan struct{})}
+	p := &peer{Cmd: exec.CommandContext(t.Context(), executable), ended: make(chan struct{})}
 	p.Env = append(os.Environ(), roleEnv+"="+role, dirEnv+"="+r.Dir(), binaryEnv+"="+binary, "FORGEPLANE_TEST_FENCE_ID="+id)
 	// A pipe of os/exec would make Wait wait for git processes that outlive the process.
 	read, write, err := os.Pipe()
@@ -136,7 +146,7 @@ func startProcess(t *testing.T, role string, r *git.Repository, binary, id strin
 }
 
 // kill kills the process.
-func (p *process) kill() {
+func (p *peer) kill() {
 	_ = p.Process.Kill()
 	_ = p.Wait()
 }
@@ -148,13 +158,42 @@ func scribe(t *testing.T, r *git.Repository, until string) (binary, id string) {
 	c := gittest.New(t, "sha1")
 	id = c.Commit(t, "a", "1")
 	c.Git(t, "push", "--quiet", r.Dir(), "main")
-	return script(t, `case "$*" in *update-ref*)
+	// Git ends when its process is killed, but it can take its time.
+	return gittest.Script(t, `case "$*" in *update-ref*)
+	trap '' TERM
 	n=0
 	while [ $n -lt 8 ] || [ -n "`+until+`" ] && [ ! -e "`+until+`" ]; do
 		n=$((n+1)); echo x >> "`+journal(r)+`"; sleep 0.005
 	done;;
 esac
 exec git "$@"`), id
+}
+
+func TestGit_endsWhenItsProcessIsKilled(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux can signal the end of a parent")
+	}
+	g := NewWithT(t)
+	r, _ := fenced(t)
+	c := gittest.New(t, "sha1")
+	id := c.Commit(t, "a", "1")
+	c.Git(t, "push", "--quiet", r.Dir(), "main")
+	begun, ended := filepath.Join(t.TempDir(), "begun"), filepath.Join(t.TempDir(), "ended")
+	binary := gittest.Script(t, `case "$*" in *update-ref*)
+	trap 'echo > "`+ended+`"; exit 143' TERM
+	echo > "`+begun+`"
+	while :; do sleep 0.01; done;;
+esac
+exec git "$@"`)
+	p := startProcess(t, "write", r, binary, id)
+	g.Eventually(begun).WithTimeout(20 * time.Second).Should(BeAnExistingFile())
+	p.kill()
+	g.Eventually(ended).WithTimeout(20 * time.Second).Should(BeAnExistingFile())
+	patient, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	open, err := r.Close(patient)
+	g.Expect(err).NotTo(HaveOccurred())
+	open()
 }
 
 func TestFence_waitsForAGitThatOutlivesItsProcess(t *testing.T) {
@@ -176,10 +215,10 @@ func TestFence_waitsForAGitThatOutlivesItsProcess(t *testing.T) {
 	open, err := r.Close(patient)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer open()
-	g.Expect(r.Tips(t.Context(), "refs/heads/x")).To(Equal([]string{id}), "what was on its way is there")
+	g.Expect(refs.Tips(t.Context(), r, "refs/heads/x")).To(Equal([]string{id}), "what was on its way is there")
 }
 
-func TestFence_isOpenWhenWhoeverClosedItIsKilled(t *testing.T) {
+func TestFence_opensIfTheClosingProcessIsKilled(t *testing.T) {
 	g := NewWithT(t)
 	r, _ := fenced(t)
 	p := startProcess(t, "hold", r, "git", "")
@@ -188,7 +227,7 @@ func TestFence_isOpenWhenWhoeverClosedItIsKilled(t *testing.T) {
 	_, _, err := r.BeginWrite(t.Context())
 	g.Expect(err).To(MatchError(git.ErrClosed))
 	g.Expect(r.Remove(t.Context())).To(MatchError(git.ErrClosed))
-	g.Expect(r.Move(t.Context(), repository(t, newEngine(t), filepath.Dir(r.Dir()), "b.git"))).To(MatchError(git.ErrClosed))
+	g.Expect(r.Move(t.Context(), gittest.Repository(t, gittest.NewEngine(t), filepath.Dir(r.Dir()), "b.git"))).To(MatchError(git.ErrClosed))
 	p.kill()
 	g.Expect(r.Closed()).To(BeFalse())
 	beginWrite(t, r)()
@@ -196,7 +235,7 @@ func TestFence_isOpenWhenWhoeverClosedItIsKilled(t *testing.T) {
 	g.Expect(r.Remove(t.Context())).To(Succeed())
 }
 
-func TestWhoTakesARepositoryAwayWaitsForTheGitOfAnotherProcess(t *testing.T) {
+func TestMove_waitsForGitOfAnotherProcess(t *testing.T) {
 	type taken func(ctx context.Context, r, to *git.Repository) error
 	for name, take := range map[string]taken{
 		"moved":   func(ctx context.Context, r, to *git.Repository) error { return r.Move(ctx, to) },
@@ -205,7 +244,7 @@ func TestWhoTakesARepositoryAwayWaitsForTheGitOfAnotherProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			r, _ := fenced(t)
-			to := repository(t, newEngine(t), filepath.Dir(r.Dir()), "b.git")
+			to := gittest.Repository(t, gittest.NewEngine(t), filepath.Dir(r.Dir()), "b.git")
 			release := filepath.Join(t.TempDir(), "release")
 			binary, id := scribe(t, r, release)
 			writer := startProcess(t, "write", r, binary, id)
@@ -227,20 +266,20 @@ func TestWhoTakesARepositoryAwayWaitsForTheGitOfAnotherProcess(t *testing.T) {
 			g.Expect(r.Check()).To(MatchError(git.ErrNotFound))
 			g.Eventually(writer.ended).WithTimeout(20*time.Second).Should(BeClosed(), "its next write finds no repository")
 			if name == "moved" {
-				g.Expect(to.Tips(t.Context(), "refs/heads/x")).To(Equal([]string{id}), "what was on its way is there")
+				g.Expect(refs.Tips(t.Context(), to, "refs/heads/x")).To(Equal([]string{id}), "what was on its way is there")
 				beginWrite(t, to)()
 			}
 		})
 	}
 }
 
-func TestWhoWasAboutToWriteFindsTheRepositoryTakenAway(t *testing.T) {
+func TestWrite_isRefusedOnceTheRepositoryHasMoved(t *testing.T) {
 	g := NewWithT(t)
 	one, other := fenced(t)
 	first, err := other.PrepareWrite()
 	g.Expect(err).NotTo(HaveOccurred())
 	defer first.End()
-	to := repository(t, newEngine(t), filepath.Dir(one.Dir()), "b.git")
+	to := gittest.Repository(t, gittest.NewEngine(t), filepath.Dir(one.Dir()), "b.git")
 	g.Expect(one.Move(t.Context(), to)).To(Succeed())
 	g.Expect(first.Begin()).To(MatchError(git.ErrClosed))
 	second, err := to.PrepareWrite()
@@ -251,7 +290,7 @@ func TestWhoWasAboutToWriteFindsTheRepositoryTakenAway(t *testing.T) {
 }
 
 // Several processes write and close as often as they can, and are killed repeatedly.
-func TestFence_keepsItsPromiseWhoeverIsKilled(t *testing.T) {
+func TestFence_holdsIfProcessesAreKilled(t *testing.T) {
 	g := NewWithT(t)
 	r, _ := fenced(t)
 	binary, id := scribe(t, r, "")
@@ -259,7 +298,7 @@ func TestFence_keepsItsPromiseWhoeverIsKilled(t *testing.T) {
 	t.Log("seed", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	roles := []string{"write", "write", "write", "close", "close"}
-	running := make([]*process, len(roles))
+	running := make([]*peer, len(roles))
 	for i, role := range roles {
 		running[i] = startProcess(t, role, r, binary, id)
 	}

@@ -12,6 +12,10 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/git/history"
+	"github.com/forgeplane/forgeplane/internal/git/snapshot"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
+	"github.com/forgeplane/forgeplane/internal/git/upkeep"
 )
 
 // frugal are the settings that limit the memory and the processors of one process.
@@ -30,29 +34,31 @@ func TestProcesses_areFrugal(t *testing.T) {
 	for key := range frugal {
 		ask += fmt.Sprintf("echo \"$1 %s=$(git config --get %s)\" >>%s\n", key, key, log)
 	}
-	e := limited(t, script(t, ask+`exec git "$@"`), git.Limits{})
+	e := gittest.Limited(t, gittest.Script(t, ask+`exec git "$@"`), git.Limits{})
 	c := gittest.New(t, "sha1")
 	from, to := c.Commit(t, "a", "1\n"), c.Commit(t, "a", "2\n")
 	root := t.TempDir()
 	c.Git(t, "clone", "--quiet", "--mirror", ".", root+"/o.git")
-	server := remote(t, root)
-	r := repository(t, e, t.TempDir(), "1.git")
+	server := gittest.Remote(t, root)
+	r := gittest.Repository(t, e, t.TempDir(), "1.git")
 	for _, tt := range []struct {
 		about string
 		run   func() error
 		verbs string
 	}{
-		{"an import", func() error { return r.Import(t.Context(), git.ImportOptions{URL: server + "/public/o.git"}) }, "fetch commit-graph"},
+		{"an import", func() error {
+			return transfer.Import(t.Context(), r, transfer.ImportOptions{URL: server + "/public/o.git"})
+		}, "fetch commit-graph"},
 		{"a clone", func() error {
 			want := fmt.Sprintf("0032want %s\n00000009done\n", to)
-			return r.Serve(t.Context(), git.ServeOptions{Service: git.UploadPack, Stdin: strings.NewReader(want), Stdout: io.Discard})
+			return transfer.Serve(t.Context(), r, transfer.ServeOptions{Service: transfer.UploadPack, Stdin: strings.NewReader(want), Stdout: io.Discard})
 		}, "upload-pack"},
 		{"an archive", func() error {
-			return r.Archive(t.Context(), git.Archive{Commit: to, Prefix: "a", Format: git.Tar}, io.Discard)
+			return snapshot.WriteArchive(t.Context(), r, snapshot.Archive{Commit: to, Prefix: "a", Format: snapshot.Tar}, io.Discard)
 		}, "archive"},
-		{"a comparison", func() error { _, err := r.Diff(t.Context(), from, to, patience); return err }, "diff-tree"},
+		{"a comparison", func() error { _, err := history.Compare(t.Context(), r, from, to, time.Minute); return err }, "diff-tree"},
 		{"a mirror", func() error {
-			_, _ = r.Push(t.Context(), git.PushOptions{URL: server + "/public/o.git"}) // the server accepts nothing from clients that it does not know
+			_, _ = transfer.Push(t.Context(), r, transfer.PushOptions{URL: server + "/public/o.git"}) // the server accepts nothing from clients that it does not know
 			return nil
 		}, "remote-http"},
 		{"maintenance", func() error {
@@ -63,7 +69,7 @@ func TestProcesses_areFrugal(t *testing.T) {
 			if err := os.Chtimes(r.Dir()+"/forgeplane-maintenance", old, old); err != nil {
 				return err
 			}
-			return r.Maintain(t.Context())
+			return upkeep.Maintain(t.Context(), r)
 		}, "repack"},
 	} {
 		_ = os.Remove(log)

@@ -7,18 +7,21 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/upkeep"
 )
 
 // counted returns an engine, and a function that returns the commands that it has started since the last call.
 func counted(t *testing.T) (*git.Engine, func() []string) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "log")
-	e := engineWith(t, `echo "$1" >> `+log)
+	e := gittest.EngineWith(t, `echo "$1" >> `+log)
 	t.Cleanup(e.Close)
 	since := func() []string {
 		text, err := os.ReadFile(log)
@@ -64,11 +67,11 @@ func tree(t *testing.T, dir string) map[string]string {
 func TestInit_makesTheNextOneOfAKindWithoutAProcess(t *testing.T) {
 	e, started := counted(t)
 	storages := []string{t.TempDir(), t.TempDir()}
-	for _, format := range formats {
+	for _, format := range gittest.Formats {
 		for _, storage := range storages {
 			for n, want := range [][]string{{"init"}, nil, nil} {
-				branch := "branch-" + itoa(n)
-				r := repository(t, e, storage, "a/"+format+"-"+itoa(n)+".git")
+				branch := "branch-" + strconv.Itoa(n)
+				r := gittest.Repository(t, e, storage, "a/"+format+"-"+strconv.Itoa(n)+".git")
 				if err := r.Init(t.Context(), git.InitOptions{DefaultBranch: branch, ObjectFormat: format}); err != nil {
 					t.Fatal(err)
 				}
@@ -83,10 +86,10 @@ func TestInit_makesTheNextOneOfAKindWithoutAProcess(t *testing.T) {
 				}
 				id := c.Commit(t, "a", "a")
 				c.Git(t, "push", "--quiet", r.Dir(), "HEAD:refs/heads/"+branch)
-				if h, err := r.Head(t.Context()); err != nil || h != (git.Head{Branch: branch, Commit: id}) {
+				if h, err := refs.ReadHead(t.Context(), r); err != nil || h != (refs.Head{Branch: branch, Commit: id}) {
 					t.Errorf("%s, repository %d: head %+v, %v", format, n, h, err)
 				}
-				if err := r.Fsck(t.Context(), true); err != nil {
+				if err := upkeep.Fsck(t.Context(), r, true); err != nil {
 					t.Error(err)
 				}
 				started()
@@ -97,26 +100,26 @@ func TestInit_makesTheNextOneOfAKindWithoutAProcess(t *testing.T) {
 
 func TestRepositoryWithoutRefs_isReadWithoutAProcess(t *testing.T) {
 	e, started := counted(t)
-	r := repository(t, e, t.TempDir(), "1.git")
+	r := gittest.Repository(t, e, t.TempDir(), "1.git")
 	if err := r.Init(t.Context(), git.InitOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	started()
-	read := func() (refs []string) {
+	read := func() (listed []string) {
 		t.Helper()
-		if h, err := r.Head(t.Context()); err != nil || h.Branch != "main" {
+		if h, err := refs.ReadHead(t.Context(), r); err != nil || h.Branch != "main" {
 			t.Errorf("head %+v, %v", h, err)
 		}
-		for ref, err := range r.Refs(t.Context(), "refs/heads/", "refs/tags/") {
+		for ref, err := range refs.List(t.Context(), r, "refs/heads/", "refs/tags/") {
 			if err != nil {
 				t.Fatal(err)
 			}
-			refs = append(refs, ref.Name)
+			listed = append(listed, ref.Name)
 		}
-		return refs
+		return listed
 	}
-	if refs := read(); len(refs) > 0 {
-		t.Errorf("refs %v", refs)
+	if listed := read(); len(listed) > 0 {
+		t.Errorf("refs %v", listed)
 	}
 	if got := started(); len(got) > 0 {
 		t.Errorf("%v was started", got)
@@ -124,18 +127,18 @@ func TestRepositoryWithoutRefs_isReadWithoutAProcess(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "a", "a")
 	c.Git(t, "push", "--quiet", r.Dir(), "HEAD:refs/tags/a/b")
-	if refs := read(); !slices.Equal(refs, []string{"refs/tags/a/b"}) {
-		t.Errorf("refs %v", refs)
+	if listed := read(); !slices.Equal(listed, []string{"refs/tags/a/b"}) {
+		t.Errorf("refs %v", listed)
 	}
 	(&gittest.Client{Dir: r.Dir()}).Git(t, "pack-refs", "--all", "--prune")
-	if refs := read(); !slices.Equal(refs, []string{"refs/tags/a/b"}) {
-		t.Errorf("packed refs %v", refs)
+	if listed := read(); !slices.Equal(listed, []string{"refs/tags/a/b"}) {
+		t.Errorf("packed refs %v", listed)
 	}
 }
 
 func TestReadLayout_refusesHalfARepository(t *testing.T) {
 	for _, gone := range []string{"config", "objects/info", "objects/pack", "refs/heads", "refs/tags", ""} {
-		r := repository(t, newEngine(t), t.TempDir(), "1.git")
+		r := gittest.Repository(t, gittest.NewEngine(t), t.TempDir(), "1.git")
 		if err := r.Init(t.Context(), git.InitOptions{}); err != nil {
 			t.Fatal(err)
 		}

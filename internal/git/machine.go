@@ -37,7 +37,7 @@ func halfOf(root fs.FS) int64 {
 			}
 		}
 	}
-	return least / 2 / mebibyte * mebibyte
+	return least / 2 >> 20 << 20
 }
 
 // meminfo returns the memory of the machine, or 0 if it is not known.

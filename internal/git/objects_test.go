@@ -11,6 +11,11 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/git/history"
+	"github.com/forgeplane/forgeplane/internal/git/internal/process"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/snapshot"
 )
 
 // Names that have caused problems in other programs.
@@ -20,7 +25,7 @@ var weird = []string{
 }
 
 func TestWeirdPaths(t *testing.T) {
-	for _, format := range formats {
+	for _, format := range gittest.Formats {
 		t.Run(format, func(t *testing.T) {
 			c := gittest.New(t, format)
 			first := c.Commit(t, "start", "0")
@@ -28,27 +33,27 @@ func TestWeirdPaths(t *testing.T) {
 				c.Commit(t, path, "content of "+path)
 			}
 			last := c.Git(t, "rev-parse", "HEAD")
-			r := bare(t, c)
+			r := gittest.Bare(t, c)
 
 			want := slices.Sorted(slices.Values(weird))
-			got, err := r.ChangedPaths(t.Context(), first, last, 1<<20, nil)
+			got, err := history.ChangedPaths(t.Context(), r, first, last, 1<<20, nil)
 			if err != nil || !slices.Equal(slices.Sorted(slices.Values(got)), want) {
 				t.Errorf("got %q, %v, want %q", got, err, want)
 			}
-			if all, err := r.ChangedPaths(t.Context(), "", last, 1<<20, nil); err != nil || len(all) != len(weird)+1 {
+			if all, err := history.ChangedPaths(t.Context(), r, "", last, 1<<20, nil); err != nil || len(all) != len(weird)+1 {
 				t.Errorf("from nothing: got %q, %v", all, err)
 			}
-			if none, err := r.ChangedPaths(t.Context(), last, last, 1<<20, nil); err != nil || len(none) != 0 {
+			if none, err := history.ChangedPaths(t.Context(), r, last, last, 1<<20, nil); err != nil || len(none) != 0 {
 				t.Errorf("to itself: got %q, %v", none, err)
 			}
-			if _, err := r.ChangedPaths(t.Context(), first, last, 20, nil); !errors.Is(err, git.ErrOutputTooLarge) {
+			if _, err := history.ChangedPaths(t.Context(), r, first, last, 20, nil); !errors.Is(err, process.ErrOutputTooLarge) {
 				t.Errorf("past the limit: %v", err)
 			}
 			for _, path := range weird {
-				if text, err := r.ReadFile(t.Context(), last, path, 100); err != nil || string(text) != "content of "+path {
+				if text, err := snapshot.ReadFile(t.Context(), r, last, path, 100); err != nil || string(text) != "content of "+path {
 					t.Errorf("%q: got %q, %v", path, text, err)
 				}
-				if _, err := r.ReadFile(t.Context(), first, path, 100); !errors.Is(err, fs.ErrNotExist) {
+				if _, err := snapshot.ReadFile(t.Context(), r, first, path, 100); !errors.Is(err, fs.ErrNotExist) {
 					t.Errorf("%q before it was there: %v", path, err)
 				}
 			}
@@ -56,12 +61,12 @@ func TestWeirdPaths(t *testing.T) {
 	}
 }
 
-func TestRenamesCountWithBothNames(t *testing.T) {
+func TestChangedPaths_haveBothNamesOfARename(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	before := c.Commit(t, "old", strings.Repeat("same\n", 100))
 	c.Git(t, "mv", "old", "new")
 	c.Git(t, "commit", "--quiet", "-m", "Rename")
-	got, err := bare(t, c).ChangedPaths(t.Context(), before, c.Git(t, "rev-parse", "HEAD"), 100, nil)
+	got, err := history.ChangedPaths(t.Context(), gittest.Bare(t, c), before, c.Git(t, "rev-parse", "HEAD"), 100, nil)
 	if err != nil || !slices.Equal(got, []string{"new", "old"}) {
 		t.Errorf("got %q, %v", got, err)
 	}
@@ -81,7 +86,7 @@ func TestReadFile(t *testing.T) {
 	}
 	c.Git(t, "commit", "--quiet", "-m", "Link")
 	id := c.Git(t, "rev-parse", "HEAD")
-	r := bare(t, c)
+	r := gittest.Bare(t, c)
 	for _, x := range []struct {
 		path  string
 		limit int
@@ -105,24 +110,24 @@ func TestReadFile(t *testing.T) {
 		{"/ten", 100, "", fs.ErrInvalid},
 		{"ten\x00", 100, "", fs.ErrInvalid},
 	} {
-		if text, err := r.ReadFile(t.Context(), id, x.path, x.limit); string(text) != x.text || !errors.Is(err, x.err) {
+		if text, err := snapshot.ReadFile(t.Context(), r, id, x.path, x.limit); string(text) != x.text || !errors.Is(err, x.err) {
 			t.Errorf("%.99q up to %d: got %q, %.99v", x.path, x.limit, text, err)
 		}
 	}
 	for _, id := range []string{"HEAD", "", "--help", strings.Repeat("g", 40), "main:ten"} {
-		if _, err := r.ReadFile(t.Context(), id, "ten", 100); err == nil {
+		if _, err := snapshot.ReadFile(t.Context(), r, id, "ten", 100); err == nil {
 			t.Errorf("%q is taken for an id", id)
 		}
 	}
-	c.Commit(t, "big", incompressible(300<<10))
-	big := bare(t, c)
-	if _, err := big.ReadFile(t.Context(), c.Git(t, "rev-parse", "HEAD"), "big", 1000); !errors.Is(err, git.ErrFileTooLarge) {
+	c.Commit(t, "big", gittest.Incompressible(300<<10))
+	big := gittest.Bare(t, c)
+	if _, err := snapshot.ReadFile(t.Context(), big, c.Git(t, "rev-parse", "HEAD"), "big", 1000); !errors.Is(err, git.ErrFileTooLarge) {
 		t.Errorf("big: %v", err)
 	}
 }
 
 func TestAncestry(t *testing.T) {
-	for _, format := range formats {
+	for _, format := range gittest.Formats {
 		t.Run(format, func(t *testing.T) {
 			c := gittest.New(t, format)
 			a := c.Commit(t, "a", "1")
@@ -131,26 +136,26 @@ func TestAncestry(t *testing.T) {
 			d := c.Commit(t, "a", "3")
 			c.Git(t, "checkout", "--quiet", "--orphan", "alone")
 			alone := c.Commit(t, "a", "4")
-			r := bare(t, c)
+			r := gittest.Bare(t, c)
 			for _, x := range []struct {
 				ancestor, of string
 				want         bool
 			}{{a, b, true}, {a, a, true}, {b, a, false}, {b, d, false}, {a, alone, false}} {
-				if got, err := r.IsAncestor(t.Context(), x.ancestor, x.of, nil); err != nil || got != x.want {
+				if got, err := history.IsAncestor(t.Context(), r, x.ancestor, x.of, nil); err != nil || got != x.want {
 					t.Errorf("got %t, %v, want %t", got, err, x.want)
 				}
 			}
 			for _, x := range [][3]string{{b, d, a}, {a, b, a}, {b, alone, ""}} {
-				if got, err := r.MergeBase(t.Context(), x[0], x[1], nil); err != nil || got != x[2] {
+				if got, err := history.MergeBase(t.Context(), r, x[0], x[1], nil); err != nil || got != x[2] {
 					t.Errorf("got merge base %q, %v, want %q", got, err, x[2])
 				}
 			}
 			absent := strings.Repeat("1", len(a))
-			if ok, err := r.IsAncestor(t.Context(), a, absent, nil); ok || err == nil {
+			if ok, err := history.IsAncestor(t.Context(), r, a, absent, nil); ok || err == nil {
 				t.Errorf("a commit that is not there: %t, %v", ok, err)
 			}
 			for _, bad := range []string{"", "HEAD", "--all", "^" + a} {
-				if ok, err := r.IsAncestor(t.Context(), a, bad, nil); ok || err == nil {
+				if ok, err := history.IsAncestor(t.Context(), r, a, bad, nil); ok || err == nil {
 					t.Errorf("%q: %t, %v", bad, ok, err)
 				}
 			}
@@ -161,7 +166,7 @@ func TestAncestry(t *testing.T) {
 func TestQuarantine(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	a := c.Commit(t, "a", "1")
-	r := bare(t, c)
+	r := gittest.Bare(t, c)
 	b := c.Commit(t, "a", "2")
 	incoming := r.Dir() + "/objects/tmp_objdir-incoming-abc123"
 	if err := os.MkdirAll(incoming+"/pack", 0o755); err != nil {
@@ -170,20 +175,20 @@ func TestQuarantine(t *testing.T) {
 	c.Env = []string{"PACK=" + incoming + "/pack/pack"}
 	c.Git(t, "-c", "alias.p=!printf '"+b+"\\n^"+a+"\\n' | git pack-objects --quiet --revs $PACK", "p")
 
-	if _, err := r.IsAncestor(t.Context(), a, b, nil); err == nil {
+	if _, err := history.IsAncestor(t.Context(), r, a, b, nil); err == nil {
 		t.Error("without the quarantine its objects are seen")
 	}
 	q, err := r.Quarantine("/somewhere/else/tmp_objdir-incoming-abc123")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := r.IsAncestor(t.Context(), a, b, q); !ok || err != nil {
+	if ok, err := history.IsAncestor(t.Context(), r, a, b, q); !ok || err != nil {
 		t.Errorf("got %t, %v", ok, err)
 	}
-	if paths, err := r.ChangedPaths(t.Context(), a, b, 100, q); err != nil || !slices.Equal(paths, []string{"a"}) {
+	if paths, err := history.ChangedPaths(t.Context(), r, a, b, 100, q); err != nil || !slices.Equal(paths, []string{"a"}) {
 		t.Errorf("got %q, %v", paths, err)
 	}
-	if base, err := r.MergeBase(t.Context(), a, b, q); err != nil || base != a {
+	if base, err := history.MergeBase(t.Context(), r, a, b, q); err != nil || base != a {
 		t.Errorf("got %q, %v", base, err)
 	}
 
@@ -204,7 +209,7 @@ func TestQuarantine(t *testing.T) {
 }
 
 func TestRefs(t *testing.T) {
-	for _, format := range formats {
+	for _, format := range gittest.Formats {
 		t.Run(format, func(t *testing.T) {
 			c := gittest.New(t, format)
 			id := c.Commit(t, "a", "1")
@@ -213,26 +218,26 @@ func TestRefs(t *testing.T) {
 				c.Git(t, "update-ref", b, id)
 			}
 			c.Git(t, "tag", "-a", "-m", "One", "v1")
-			r := bare(t, c)
-			if got := refNames(t, r, "refs/heads/"); !slices.Equal(got, slices.Sorted(slices.Values(branches))) {
+			r := gittest.Bare(t, c)
+			if got := gittest.RefNames(t, r, "refs/heads/"); !slices.Equal(got, slices.Sorted(slices.Values(branches))) {
 				t.Errorf("got %q", got)
 			}
-			for ref, err := range r.Refs(t.Context(), "refs/tags/") {
+			for ref, err := range refs.List(t.Context(), r, "refs/tags/") {
 				if err != nil || ref.Name != "refs/tags/v1" || ref.Type != "tag" || ref.Object == id {
 					t.Errorf("got %+v, %v", ref, err)
 				}
 			}
-			if got := refNames(t, r, "refs/nothing/"); len(got) > 0 {
+			if got := gittest.RefNames(t, r, "refs/nothing/"); len(got) > 0 {
 				t.Errorf("got %q", got)
 			}
-			if got := refNames(t, r); len(got) != 5 {
+			if got := gittest.RefNames(t, r); len(got) != 5 {
 				t.Errorf("got %q", got)
 			}
-			if got, err := r.Resolve(t.Context(), "refs/tags/v1"); err != nil || got != id {
+			if got, err := refs.Resolve(t.Context(), r, "refs/tags/v1"); err != nil || got != id {
 				t.Errorf("got %q, %v", got, err)
 			}
 			for _, absent := range []string{"refs/heads/absent", "--all", strings.Repeat("1", len(id)), ""} {
-				if got, err := r.Resolve(t.Context(), absent); !errors.Is(err, git.ErrRefNotFound) {
+				if got, err := refs.Resolve(t.Context(), r, absent); !errors.Is(err, refs.ErrNotFound) {
 					t.Errorf("%q: got %q, %v", absent, got, err)
 				}
 			}
@@ -240,10 +245,10 @@ func TestRefs(t *testing.T) {
 	}
 }
 
-func TestRefsMayBeLeftEarly(t *testing.T) {
+func TestRefs_canStopEarly(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	id := c.Commit(t, "a", "1")
-	r := bare(t, c)
+	r := gittest.Bare(t, c)
 	var packed strings.Builder
 	packed.WriteString("# pack-refs with: peeled fully-peeled sorted \n")
 	for i := range 50_000 {
@@ -253,7 +258,7 @@ func TestRefsMayBeLeftEarly(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := 0
-	for _, err := range r.Refs(t.Context(), "refs/heads/") {
+	for _, err := range refs.List(t.Context(), r, "refs/heads/") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,15 +266,15 @@ func TestRefsMayBeLeftEarly(t *testing.T) {
 			break
 		}
 	}
-	if got := len(refNames(t, r, "refs/heads/")); got != 50_001 {
+	if got := len(gittest.RefNames(t, r, "refs/heads/")); got != 50_001 {
 		t.Errorf("got %d refs", got)
 	}
 }
 
-func TestRefsEndWithTheError(t *testing.T) {
-	r := repository(t, newEngine(t), t.TempDir(), "absent.git")
+func TestRefs_endWithAnError(t *testing.T) {
+	r := gittest.Repository(t, gittest.NewEngine(t), t.TempDir(), "absent.git")
 	var last error
-	for _, err := range r.Refs(t.Context()) {
+	for _, err := range refs.List(t.Context(), r) {
 		last = err
 	}
 	if !errors.Is(last, git.ErrNotFound) {
@@ -277,27 +282,15 @@ func TestRefsEndWithTheError(t *testing.T) {
 	}
 }
 
-func refNames(t *testing.T, r *git.Repository, prefixes ...string) []string {
-	t.Helper()
-	var all []string
-	for ref, err := range r.Refs(t.Context(), prefixes...) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, ref.Name)
-	}
-	return all
-}
-
 func TestIsObjectID_ofIDsAndOthers(t *testing.T) {
 	id := strings.Repeat("09af", 10)
 	for _, s := range []string{id, id + id[:24]} {
-		if !git.IsObjectID(s) {
+		if !object.IsID(s) {
 			t.Errorf("%s is none", s)
 		}
 	}
 	for _, s := range []string{"", id[1:], id + "0", id + id, strings.ToUpper(id), id[1:] + "g", id[1:] + "/", id[1:] + ":", id[1:] + "`", id[1:] + "\n", id[2:] + "ä"} {
-		if git.IsObjectID(s) {
+		if object.IsID(s) {
 			t.Errorf("%q is one", s)
 		}
 	}

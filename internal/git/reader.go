@@ -8,14 +8,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/git/internal/process"
 )
 
 // Object describes an object without its content.
@@ -29,26 +28,27 @@ type Object struct {
 // ErrObjectNotFound is returned for an object that does not exist.
 var ErrObjectNotFound = errors.New("the object does not exist")
 
+// ErrFileTooLarge is returned for a file that exceeds the limit of the caller.
+var ErrFileTooLarge = errors.New("the file is too large")
+
 // reader is a git cat-file process that answers requests one after the other. Only one goroutine at a time can use it.
 type reader struct {
-	in     *os.File
-	out    *bufio.Reader
-	stdout *os.File
-	group  int
+	process *process.Process
+	in      *os.File
+	out     *bufio.Reader
+	stdout  *os.File
 	// caller is the caller who started the process, and whose memory it uses.
 	caller fair.Key
-	exited chan struct{}
-	// failure is the limit that ended the process, if one did. It is valid once exited is closed.
-	failure error
 	// idle is the timer that ends an unused reader; nil while it is in use.
 	idle *time.Timer
 }
 
-// readerBounds are lower than the limits of other processes, because many readers are idle and none reads large objects.
-var readerBounds = bounds{memory: 256 << 20}
+// readerMemory is the maximum memory of a reader, in bytes. It is lower than that of other processes, because many readers are idle and
+// none reads large objects.
+const readerMemory = 256 << 20
 
-// startReader starts a reader in the directory of a repository.
-func (e *Engine) startReader(ctx context.Context, dir string) (_ *reader, err error) {
+// startReader starts a reader in the directory of a repository, which inherits pins.
+func startReader(ctx context.Context, processes *process.Runner, dir string, held pins) (_ *reader, err error) {
 	requests, in, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting a reader: %w", err)
@@ -59,41 +59,24 @@ func (e *Engine) startReader(ctx context.Context, dir string) (_ *reader, err er
 		return nil, errors.Join(fmt.Errorf("starting a reader: %w", err), in.Close())
 	}
 	defer answers.Close()
-	cmd := exec.Command(e.binary, "cat-file", "--batch-command", "--buffer", "-z") //nolint:noctx // it outlives whoever asks first
-	cmd.Dir, cmd.Env = dir, append(append(append([]string{}, e.env...), configuration(nil)...), "GIT_DIR=.")
-	cmd.Stdin, cmd.Stdout = requests, answers
-	said := &tail{limit: keptStderr}
-	cmd.Stderr = said
-	b := e.bounds.atMost(readerBounds)
-	b.cpu = 0 // it can live long, and each use has a timeout
-	early := &ending{}
-	has, err := e.start(ctx, cmd, b, command{args: []string{"cat-file"}}, early)
+	c := process.In(dir, "cat-file", "--batch-command", "--buffer", "-z")
+	c.Stdin, c.Stdout, c.Held, c.Bounds = requests, answers, held, process.Bounds{Memory: readerMemory}
+	started, err := processes.Start(ctx, c)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting git cat-file: %w", err), in.Close(), stdout.Close())
 	}
-	r := &reader{in: in, stdout: stdout, out: bufio.NewReaderSize(stdout, 32<<10), group: cmd.Process.Pid, exited: make(chan struct{})}
-	r.caller = fair.From(ctx)
-	go func() {
-		defer close(r.exited)
-		failed := cmd.Wait()
-		r.failure = has.end()
-		early.end(dir)
-		if r.failure == nil {
-			r.failure = b.exceeded(failed, said.String())
-		}
-	}()
-	return r, nil
+	return &reader{process: started, in: in, stdout: stdout, out: bufio.NewReaderSize(stdout, 32<<10), caller: fair.From(ctx)}, nil
 }
 
 // kill kills the process, which also ends every wait for its answers.
-func (r *reader) kill() { _ = syscall.Kill(-r.group, syscall.SIGKILL) }
+func (r *reader) kill() { r.process.Kill() }
 
 // close ends the process, and waits until it has ended.
 func (r *reader) close() {
 	r.kill()
 	_ = r.in.Close()
 	_ = r.stdout.Close()
-	<-r.exited
+	_ = r.process.Wait()
 }
 
 // ask sends requests: verb is "info" or "contents", followed by the name of an object.
@@ -183,7 +166,7 @@ func (r *Repository) Objects(ctx context.Context, names ...string) ([]Object, er
 		}
 	}
 	found := make([]Object, len(names))
-	err := r.engine.readers.use(ctx, r, func(from *reader) error {
+	err := r.engine.readers.use(ctx, r.dir, r.pin, func(from *reader) error {
 		// A pipe holds a limited number of requests until the answers are read.
 		for done := 0; done < len(names); {
 			batch := names[done:min(done+objectBatch, len(names))]
@@ -214,7 +197,7 @@ func (r *Repository) Read(ctx context.Context, name string, limit int64) (o Obje
 		return Object{}, nil, err
 	}
 	missing := false
-	err = r.engine.readers.use(ctx, r, func(from *reader) error {
+	err = r.engine.readers.use(ctx, r.dir, r.pin, func(from *reader) error {
 		if err := from.ask("contents", name); err != nil {
 			return err
 		}
@@ -241,11 +224,11 @@ func (r *Repository) Read(ctx context.Context, name string, limit int64) (o Obje
 	return o, content, nil
 }
 
-// readSmall returns an object, and its content if that has at most limit bytes; otherwise the content is nil. The error is
+// ReadSmall returns an object, and its content if that has at most limit bytes; otherwise the content is nil. The error is
 // ErrObjectNotFound if there is no object with this id.
-func (r *Repository) readSmall(ctx context.Context, id string, limit int64) (o Object, content []byte, err error) {
+func (r *Repository) ReadSmall(ctx context.Context, id string, limit int64) (o Object, content []byte, err error) {
 	missing := false
-	err = r.engine.readers.use(ctx, r, func(from *reader) error {
+	err = r.engine.readers.use(ctx, r.dir, r.pin, func(from *reader) error {
 		if err := from.ask("info", id); err != nil {
 			return err
 		}

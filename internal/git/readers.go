@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/git/internal/process"
 )
 
 // The limits of an engine's readers.
@@ -30,8 +31,8 @@ var errClosedEngine = errors.New("the Git engine is closed")
 
 // readers manages the processes with which an engine reads objects. Starting one takes as long as fifty reads.
 type readers struct {
-	engine *Engine
-	slots  *fair.Slots
+	processes *process.Runner
+	slots     *fair.Slots
 	// patience is how long an idle reader is kept.
 	patience time.Duration
 
@@ -54,28 +55,28 @@ type shelf struct {
 	evicted int
 }
 
-func newReaders(e *Engine, patience time.Duration) *readers {
-	return &readers{engine: e, patience: patience, slots: fair.New("readers", "reads of repositories", fair.Of(maxReaders, readersShare, 0)), shelves: map[string]*shelf{}}
+func newReaders(processes *process.Runner, patience time.Duration) *readers {
+	return &readers{processes: processes, patience: patience, slots: fair.New("readers", "reads of repositories", fair.Of(maxReaders, readersShare, 0)), shelves: map[string]*shelf{}}
 }
 
-// use calls do with a reader of a repository. The reader is not used again if do fails or is cancelled.
-func (p *readers) use(ctx context.Context, r *Repository, do func(*reader) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readTimeout, fmt.Errorf("reading objects took longer than %s: %w", readTimeout, ErrBusy))
+// use calls do with a reader of the repository in a directory. pin is called before a reader is started. The reader is not used again if do fails or is cancelled.
+func (p *readers) use(ctx context.Context, dir string, pin func(context.Context) (pins, error), do func(*reader) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readTimeout, fmt.Errorf("reading objects took longer than %s: %w", readTimeout, process.ErrBusy))
 	defer cancel()
-	s := p.enter(r.dir)
-	defer p.leave(r.dir, s)
-	leaveShelf, err := enter(ctx, s.slots)
+	s := p.enter(dir)
+	defer p.leave(dir, s)
+	leaveShelf, err := process.Enter(ctx, s.slots)
 	if err != nil {
 		return err
 	}
 	defer leaveShelf()
-	leave, err := enter(ctx, p.slots)
+	leave, err := process.Enter(ctx, p.slots)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	for {
-		one, used, evicted, err := p.take(ctx, r, s)
+		one, used, evicted, err := p.take(ctx, dir, pin, s)
 		if err != nil {
 			return err
 		}
@@ -90,8 +91,8 @@ func (p *readers) use(ctx context.Context, r *Repository, do func(*reader) error
 			return nil
 		}
 		one.close()
-		if one.failure != nil {
-			return one.failure
+		if failure := one.process.Wait(); failure != nil {
+			return failure
 		}
 		if !used || errors.Is(err, ErrFileTooLarge) {
 			return err
@@ -128,7 +129,7 @@ func (p *readers) tidy(dir string, s *shelf) {
 }
 
 // take returns a reader, and whether it was used before. evicted must be passed to put.
-func (p *readers) take(ctx context.Context, r *Repository, s *shelf) (one *reader, used bool, evicted int, err error) {
+func (p *readers) take(ctx context.Context, dir string, pin func(context.Context) (pins, error), s *shelf) (one *reader, used bool, evicted int, err error) {
 	p.mu.Lock()
 	evicted = s.evicted
 	if p.closed {
@@ -146,10 +147,12 @@ func (p *readers) take(ctx context.Context, r *Repository, s *shelf) (one *reade
 		// It has expired, and expire closes it.
 	}
 	p.mu.Unlock()
-	if err := r.Check(); err != nil {
+	held, err := pin(ctx)
+	if err != nil {
 		return nil, false, 0, err
 	}
-	one, err = p.engine.startReader(ctx, r.dir)
+	defer held.release()
+	one, err = startReader(ctx, p.processes, dir, held)
 	return one, false, evicted, err
 }
 

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,70 +17,20 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/snapshot"
 )
 
-// observed is an engine that records the ids of the processes with which it reads objects.
-type observed struct {
-	*git.Engine
-	log string
-}
-
-func observe(t testing.TB, o git.Options) observed {
-	t.Helper()
-	log := filepath.Join(t.TempDir(), "pids")
-	o.Binary = script(t, `case "$1" in cat-file) echo $$ >> `+log+` ;; esac
-exec git "$@"`)
-	e, err := git.NewEngine(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	return observed{e, log}
-}
-
-// started returns all processes that were started, and alive those that are still running.
-func (o observed) started(t testing.TB) []int {
-	t.Helper()
-	text, err := os.ReadFile(o.log)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.Fatal(err)
-	}
-	var pids []int
-	for line := range strings.Lines(string(text)) {
-		pid, err := strconv.Atoi(strings.TrimSpace(line))
-		if err != nil {
-			t.Fatal(err)
-		}
-		pids = append(pids, pid)
-	}
-	return pids
-}
-
-func (o observed) alive(t testing.TB) (alive []int) {
-	t.Helper()
-	for _, pid := range o.started(t) {
-		if syscall.Kill(pid, 0) == nil {
-			alive = append(alive, pid)
-		}
-	}
-	return alive
-}
-
-func (o observed) of(t testing.TB, c *gittest.Client) *git.Repository {
-	t.Helper()
-	return repository(t, o.Engine, filepath.Dir(bare(t, c).Dir()), "b.git")
-}
-
-func TestObjectsAreReadByNameAndPath(t *testing.T) {
+func TestObjects_areReadByNameAndPath(t *testing.T) {
 	const odd = "a \"dir\"/line\nbreak missing\n"
-	for _, format := range formats {
+	for _, format := range gittest.Formats {
 		t.Run(format, func(t *testing.T) {
 			g := NewWithT(t)
 			c := gittest.New(t, format)
 			c.Commit(t, "README", "hello\n")
 			commit := c.Commit(t, odd, "odd\n")
 			c.Git(t, "tag", "--annotate", "--message=first", "v1")
-			r := observe(t, git.Options{}).of(t, c)
+			r := gittest.Observe(t, git.Options{}).Of(t, c)
 
 			tree, blob, tag := c.Git(t, "rev-parse", "HEAD^{tree}"), c.Git(t, "rev-parse", "HEAD:README"), c.Git(t, "rev-parse", "v1")
 			found, err := r.Objects(t.Context(), commit, "HEAD^{tree}", "HEAD:README", "refs/tags/v1", "HEAD:"+odd, "nothing", "HEAD:no\nthing", "HEAD:README")
@@ -114,8 +62,8 @@ func TestObjectsAreReadByNameAndPath(t *testing.T) {
 }
 
 // TestASubmoduleIsNoObject covers git before and since 2.51, which has a separate answer for submodules.
-func TestASubmoduleIsNoObject(t *testing.T) {
-	for _, format := range formats {
+func TestObjects_haveNoSubmodules(t *testing.T) {
+	for _, format := range gittest.Formats {
 		g := NewWithT(t)
 		c := gittest.New(t, format)
 		other := strings.Repeat("1", len(c.Commit(t, "a", "1")))
@@ -123,37 +71,37 @@ func TestASubmoduleIsNoObject(t *testing.T) {
 		c.Git(t, "commit", "--quiet", "--message=Add a submodule")
 		commit := c.Git(t, "rev-parse", "HEAD")
 		log := filepath.Join(t.TempDir(), "pids")
-		e := engineWith(t, `case "$*" in
+		e := gittest.EngineWith(t, `case "$*" in
 *--batch-command*) echo $$ >> `+log+` ;;
 esac
 case "$1" in
 cat-file) git "$@" | sed -u 's/^.*:sub missing$/`+other+` submodule/'; exit ;;
 esac`)
 		t.Cleanup(e.Close)
-		old := observe(t, git.Options{})
-		for _, o := range []observed{old, {e, log}} {
-			r := o.of(t, c)
-			_, err := r.Tree(t.Context(), commit, "sub", false)
+		old := gittest.Observe(t, git.Options{})
+		for _, o := range []gittest.Observed{old, {Engine: e, Log: log}} {
+			r := o.Of(t, c)
+			_, err := snapshot.Tree(t.Context(), r, commit, "sub", false)
 			g.Expect(err).To(MatchError(git.ErrObjectNotFound))
-			_, err = r.Tree(t.Context(), commit, "sub", true)
+			_, err = snapshot.Tree(t.Context(), r, commit, "sub", true)
 			g.Expect(err).To(MatchError(git.ErrObjectNotFound))
 			g.Expect(r.Objects(t.Context(), commit+":sub", commit)).To(HaveExactElements(git.Object{}, HaveField("ID", commit)))
-			g.Expect(o.started(t)).To(HaveLen(1)) // every answer was parsed
-			_, err = r.ReadFile(t.Context(), commit, "sub", 100)
+			g.Expect(o.Started(t)).To(HaveLen(1)) // every answer was parsed
+			_, err = snapshot.ReadFile(t.Context(), r, commit, "sub", 100)
 			g.Expect(err).To(MatchError(fs.ErrNotExist))
-			g.Expect(r.ReadFile(t.Context(), commit, "a", 100)).To(BeEquivalentTo("1"))
+			g.Expect(snapshot.ReadFile(t.Context(), r, commit, "a", 100)).To(BeEquivalentTo("1"))
 		}
 	}
 }
 
-func TestFewProcessesReadForMany(t *testing.T) {
+func TestReaders_areShared(t *testing.T) {
 	g := NewWithT(t)
 	c := gittest.New(t, "sha1")
 	for n := range 20 {
 		c.Commit(t, fmt.Sprint(n), strings.Repeat(fmt.Sprint(n), 1000*n))
 	}
-	o := observe(t, git.Options{})
-	r := o.of(t, c)
+	o := gittest.Observe(t, git.Options{})
+	r := o.Of(t, c)
 	var all sync.WaitGroup
 	for range 32 {
 		all.Go(func() {
@@ -167,41 +115,41 @@ func TestFewProcessesReadForMany(t *testing.T) {
 		})
 	}
 	all.Wait()
-	g.Expect(len(o.started(t))).To(And(BeNumerically(">", 0), BeNumerically("<=", 4)))
+	g.Expect(len(o.Started(t))).To(And(BeNumerically(">", 0), BeNumerically("<=", 4)))
 }
 
-func TestANewCommitIsSeenByAReaderThatRuns(t *testing.T) {
+func TestReaders_seeNewCommits(t *testing.T) {
 	g := NewWithT(t)
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "a", "1")
-	o := observe(t, git.Options{})
-	r := o.of(t, c)
+	o := gittest.Observe(t, git.Options{})
+	r := o.Of(t, c)
 	for n := range 5 {
 		commit := c.Commit(t, "a", fmt.Sprint("again ", n))
 		c.Git(t, "push", "--quiet", r.Dir(), "main")
 		if n == 3 {
 			c.Git(t, "--git-dir", r.Dir(), "gc", "--quiet", "--prune=now")
 		}
-		g.Expect(r.Commit(t.Context(), "main")).To(Equal(commit))
+		g.Expect(refs.Commit(t.Context(), r, "main")).To(Equal(commit))
 		_, content, err := r.Read(t.Context(), commit+":a", 100)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(string(content)).To(Equal(fmt.Sprint("again ", n)))
 	}
-	g.Expect(o.started(t)).To(HaveLen(1))
+	g.Expect(o.Started(t)).To(HaveLen(1))
 }
 
-func TestACancelledReadEndsItsProcess(t *testing.T) {
+func TestReaders_endIfAReadIsCanceled(t *testing.T) {
 	g := NewWithT(t)
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "a", "1")
 	ready := filepath.Join(t.TempDir(), "ready")
-	o := observed{log: ready}
-	e, err := git.NewEngine(t.Context(), git.Options{Binary: script(t, `case "$1" in cat-file) echo $$ > `+ready+`; exec sleep 600 ;; esac
+	o := gittest.Observed{Log: ready}
+	e, err := git.NewEngine(t.Context(), git.Options{Binary: gittest.Script(t, `case "$1" in cat-file) echo $$ > `+ready+`; exec sleep 600 ;; esac
 exec git "$@"`)})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(e.Close)
 	o.Engine = e
-	r := o.of(t, c)
+	r := o.Of(t, c)
 	cause := errors.New("the client has gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
@@ -209,28 +157,28 @@ exec git "$@"`)})
 		_, _, err := r.Read(ctx, "HEAD:a", 100)
 		ended <- err
 	}()
-	g.Eventually(func() []int { return o.alive(t) }).WithTimeout(10 * time.Second).Should(HaveLen(1))
+	g.Eventually(func() []int { return o.Alive(t) }).WithTimeout(10 * time.Second).Should(HaveLen(1))
 	cancel(cause)
 	g.Eventually(ended).WithTimeout(10 * time.Second).Should(Receive(MatchError(cause)))
-	g.Expect(o.alive(t)).To(BeEmpty())
+	g.Expect(o.Alive(t)).To(BeEmpty())
 }
 
-func TestAReaderThatDiesIsReplaced(t *testing.T) {
+func TestReaders_areReplacedIfTheyDie(t *testing.T) {
 	g := NewWithT(t)
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "a", "1")
-	o := observe(t, git.Options{})
-	r := o.of(t, c)
+	o := gittest.Observe(t, git.Options{})
+	r := o.Of(t, c)
 	for n := range 3 {
 		_, _, err := r.Read(t.Context(), "HEAD:a", 100)
 		g.Expect(err).NotTo(HaveOccurred())
-		pids := o.started(t)
+		pids := o.Started(t)
 		g.Expect(pids).To(HaveLen(n + 1))
 		g.Expect(syscall.Kill(pids[n], syscall.SIGKILL)).To(Succeed())
 	}
 }
 
-func TestReadersEndWhenTheyAreIdleAndWithTheirRepository(t *testing.T) {
+func TestReaders_endWhenIdleOrRemoved(t *testing.T) {
 	g := NewWithT(t)
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "a", "1")
@@ -238,32 +186,32 @@ func TestReadersEndWhenTheyAreIdleAndWithTheirRepository(t *testing.T) {
 		_, _, err := r.Read(t.Context(), "HEAD:a", 100)
 		return err
 	}
-	brief := observe(t, git.Options{ReaderIdle: 50 * time.Millisecond})
-	r := brief.of(t, c)
+	brief := gittest.Observe(t, git.Options{ReaderIdle: 50 * time.Millisecond})
+	r := brief.Of(t, c)
 	g.Expect(read(r)).To(Succeed())
-	g.Eventually(func() []int { return brief.alive(t) }).WithTimeout(10 * time.Second).Should(BeEmpty())
+	g.Eventually(func() []int { return brief.Alive(t) }).WithTimeout(10 * time.Second).Should(BeEmpty())
 	g.Expect(read(r)).To(Succeed())
 
-	o := observe(t, git.Options{})
-	r = o.of(t, c)
+	o := gittest.Observe(t, git.Options{})
+	r = o.Of(t, c)
 	g.Expect(read(r)).To(Succeed())
-	g.Expect(o.alive(t)).To(HaveLen(1))
+	g.Expect(o.Alive(t)).To(HaveLen(1))
 	r.Evict()
-	g.Expect(o.alive(t)).To(BeEmpty())
+	g.Expect(o.Alive(t)).To(BeEmpty())
 	g.Expect(read(r)).To(Succeed())
 	g.Expect(r.Remove(t.Context())).To(Succeed())
-	g.Expect(o.alive(t)).To(BeEmpty())
+	g.Expect(o.Alive(t)).To(BeEmpty())
 	g.Expect(read(r)).To(MatchError(git.ErrNotFound))
 
-	r = o.of(t, c)
+	r = o.Of(t, c)
 	g.Expect(read(r)).To(Succeed())
 	o.Close()
-	g.Expect(o.alive(t)).To(BeEmpty())
+	g.Expect(o.Alive(t)).To(BeEmpty())
 	g.Expect(read(r)).NotTo(Succeed())
 }
 
-func TestARevisionNamesWhatGitSaysItDoes(t *testing.T) {
-	for _, format := range formats {
+func TestCommit_resolvesRevisionsLikeGit(t *testing.T) {
+	for _, format := range gittest.Formats {
 		t.Run(format, func(t *testing.T) {
 			g := NewWithT(t)
 			c := gittest.New(t, format)
@@ -278,7 +226,7 @@ func TestARevisionNamesWhatGitSaysItDoes(t *testing.T) {
 			c.Git(t, "tag", "deep/v1.0", third)
 			c.Git(t, "update-ref", "refs/forgeplane/hidden", third)
 			c.Git(t, "checkout", "--quiet", "main")
-			r := observe(t, git.Options{}).of(t, c)
+			r := gittest.Observe(t, git.Options{}).Of(t, c)
 			for revision, want := range map[string]string{
 				"main": second, "HEAD": second, "HEAD^": first, "main~1": first, "main~": first, "topic/ä": merge, "topic/ä^2": second, "topic/ä^1^": first,
 				"topic/ä~1": third, "both": first, "refs/heads/both": second, "refs/tags/both": first, "deep/v1.0": third, first: first, first[:9]: first,
@@ -287,9 +235,9 @@ func TestARevisionNamesWhatGitSaysItDoes(t *testing.T) {
 				first[:3]: "", strings.Repeat("0", len(first)): "", "main" + strings.Repeat("^", 100): "", strings.Repeat("m", 5000): "",
 				c.Git(t, "rev-parse", "main:a"): "",
 			} {
-				got, err := r.Commit(t.Context(), revision)
+				got, err := refs.Commit(t.Context(), r, revision)
 				if want == "" {
-					g.Expect(err).To(MatchError(git.ErrRefNotFound), "%q", revision)
+					g.Expect(err).To(MatchError(refs.ErrNotFound), "%q", revision)
 				} else {
 					g.Expect(err).NotTo(HaveOccurred(), "%q", revision)
 				}
@@ -302,7 +250,7 @@ func TestARevisionNamesWhatGitSaysItDoes(t *testing.T) {
 func BenchmarkRead(b *testing.B) {
 	c := gittest.New(b, "sha1")
 	c.Commit(b, "a", strings.Repeat("x", 1000))
-	r := observe(b, git.Options{}).of(b, c)
+	r := gittest.Observe(b, git.Options{}).Of(b, c)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, _, err := r.Read(b.Context(), "HEAD:a", 1<<20); err != nil {
@@ -314,10 +262,10 @@ func BenchmarkRead(b *testing.B) {
 func BenchmarkCommit(b *testing.B) {
 	c := gittest.New(b, "sha1")
 	c.Commit(b, "a", strings.Repeat("x", 1000))
-	r := observe(b, git.Options{}).of(b, c)
+	r := gittest.Observe(b, git.Options{}).Of(b, c)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := r.Commit(b.Context(), "main"); err != nil {
+		if _, err := refs.Commit(b.Context(), r, "main"); err != nil {
 			b.Fatal(err)
 		}
 	}

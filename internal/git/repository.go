@@ -7,7 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
+
+	"github.com/forgeplane/forgeplane/internal/git/internal/disk"
+	"github.com/forgeplane/forgeplane/internal/git/internal/process"
+	"github.com/forgeplane/forgeplane/internal/git/internal/recall"
+	"github.com/forgeplane/forgeplane/internal/git/object"
 )
 
 // Errors about a repository as a whole.
@@ -26,6 +32,8 @@ type Repository struct {
 	engine  *Engine
 	storage string
 	dir     string
+	// joined are the repositories whose objects it also has.
+	joined []*Repository
 }
 
 // Repository returns a handle on the repository at path, a relative path without "..", in the absolute directory storage. The repository
@@ -40,6 +48,9 @@ func (e *Engine) Repository(storage, path string) (*Repository, error) {
 	storage = filepath.Clean(storage)
 	return &Repository{engine: e, storage: storage, dir: filepath.Join(storage, path)}, nil
 }
+
+// Engine returns the engine of the repository.
+func (r *Repository) Engine() *Engine { return r.engine }
 
 // Dir returns the absolute path of the directory.
 func (r *Repository) Dir() string { return r.dir }
@@ -89,35 +100,33 @@ func directory(path string) (bool, error) {
 	return err == nil && info.IsDir(), err
 }
 
-// command returns a command on the repository, which git does not search for outside of its directory.
-func (r *Repository) command(args ...string) command {
-	return command{args: args, dir: r.dir, env: []string{"GIT_DIR=."}}
-}
+// Results returns what is remembered about the repository.
+func (r *Repository) Results() recall.Results { return r.engine.answers.About(r.dir) }
 
-// run runs a command with the engine. It adds a timeout if ctx has no deadline.
-func (r *Repository) run(ctx context.Context, c command) error {
-	if err := r.Check(); err != nil {
+// Run runs a command on the repository, which must exist. It adds a timeout if ctx has no deadline.
+func (r *Repository) Run(ctx context.Context, c process.Command) error {
+	ctx, cancel := r.engine.processes.Limited(ctx)
+	defer cancel()
+	held, err := r.pin(ctx)
+	if err != nil {
 		return err
 	}
-	ctx, cancel := r.engine.limited(ctx)
-	defer cancel()
-	return r.engine.run(ctx, c)
+	defer held.release()
+	c.Held = slices.Concat(c.Held, held)
+	return r.engine.processes.Run(ctx, c)
 }
 
-func (r *Repository) output(ctx context.Context, limit int, c command) ([]byte, error) {
-	if err := r.Check(); err != nil {
+// Output is Run for a command of which it returns the output, at most limit bytes.
+func (r *Repository) Output(ctx context.Context, limit int, c process.Command) ([]byte, error) {
+	ctx, cancel := r.engine.processes.Limited(ctx)
+	defer cancel()
+	held, err := r.pin(ctx)
+	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := r.engine.limited(ctx)
-	defer cancel()
-	return r.engine.output(ctx, limit, c)
-}
-
-func (e *Engine) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, ok := ctx.Deadline(); ok {
-		return ctx, func() {}
-	}
-	return context.WithTimeoutCause(ctx, e.patience, fmt.Errorf("the command took longer than %s: %w", e.patience, ErrBusy))
+	defer held.release()
+	c.Held = slices.Concat(c.Held, held)
+	return r.engine.processes.Output(ctx, limit, c)
 }
 
 // InitOptions configure Init.
@@ -130,24 +139,25 @@ type InitOptions struct {
 
 // Init creates an empty repository. If the repository exists already, it does nothing, even if the options differ.
 func (r *Repository) Init(ctx context.Context, o InitOptions) error {
-	return r.create(func(staged *Repository) error { return staged.init(ctx, o) })
+	return r.Create(func(staged *Repository) error { return staged.Format(ctx, o) })
 }
 
-func (r *Repository) init(ctx context.Context, o InitOptions) error {
+// Format makes a repository that Create stages an empty one.
+func (r *Repository) Format(ctx context.Context, o InitOptions) error {
 	if o.DefaultBranch == "" {
 		o.DefaultBranch = "main"
 	}
 	if o.ObjectFormat == "" {
 		o.ObjectFormat = "sha1"
 	}
-	if err := CheckRefName("refs/heads/" + o.DefaultBranch); err != nil {
+	if err := object.CheckRefName("refs/heads/" + o.DefaultBranch); err != nil {
 		return err
 	}
 	kind := layoutKind{r.storage, o.ObjectFormat}
 	if known, ok := r.engine.layouts.Load(kind); ok {
 		return known.(layout).write(r.dir, o.DefaultBranch)
 	}
-	err := r.engine.run(ctx, command{args: []string{
+	err := r.engine.processes.Run(ctx, process.Command{Args: []string{
 		"init", "--quiet", "--bare", "--template=", "--object-format=" + o.ObjectFormat,
 		"--initial-branch=" + o.DefaultBranch, "--end-of-options", r.dir,
 	}})
@@ -162,9 +172,9 @@ func (r *Repository) init(ctx context.Context, o InitOptions) error {
 	return nil
 }
 
-// create calls fill to create the repository in a staging directory, and then moves it into place. If anything fails, the place stays
+// Create calls fill to create the repository in a staging directory, and then moves it into place. If anything fails, the place stays
 // empty. The next attempt removes what a crash leaves in the staging directory.
-func (r *Repository) create(fill func(staged *Repository) error) error {
+func (r *Repository) Create(fill func(staged *Repository) error) error {
 	switch err := r.check(); {
 	case err == nil:
 		return nil
@@ -204,14 +214,14 @@ func (r *Repository) stage(staging string, fill func(staged *Repository) error) 
 	if err := staged.Check(); err != nil {
 		return err
 	}
-	if err := syncTree(staged.dir); err != nil {
+	if err := disk.SyncTree(staged.dir); err != nil {
 		return err
 	}
 	if err := os.Rename(staged.dir, r.dir); err != nil {
 		return fmt.Errorf("putting %s into place: %w", r.dir, err)
 	}
 	_ = os.Remove(own)
-	return syncDir(filepath.Dir(r.dir))
+	return disk.SyncDir(filepath.Dir(r.dir))
 }
 
 // Remove removes the repository, and what crashes during its creation or an earlier Remove have left. It does nothing if nothing exists. It
@@ -242,7 +252,7 @@ func (r *Repository) Remove(ctx context.Context) error {
 
 // remove is Remove for a repository to which nothing can write.
 func (r *Repository) remove() error {
-	defer r.engine.forget(r.dir)
+	defer r.engine.answers.Forget(r.dir)
 	defer r.Evict()
 	return r.discard(r.dir)
 }
@@ -272,12 +282,12 @@ func (r *Repository) Move(ctx context.Context, to *Repository) error {
 		return err
 	}
 	defer open()
-	defer r.engine.forget(r.dir)
+	defer r.engine.answers.Forget(r.dir)
 	defer r.Evict()
 	if err := os.Rename(r.dir, to.dir); err != nil {
 		return fmt.Errorf("moving %s: %w", r.dir, err)
 	}
-	return errors.Join(syncDir(filepath.Dir(r.dir)), syncDir(filepath.Dir(to.dir)))
+	return errors.Join(disk.SyncDir(filepath.Dir(r.dir)), disk.SyncDir(filepath.Dir(to.dir)))
 }
 
 // Evict ends the processes that have the repository open. Call it when moving or repacking the repository; Remove calls it itself.
@@ -315,29 +325,3 @@ func (r *Repository) setAside(dir string) error {
 }
 
 func (r *Repository) trash() string { return r.dir + ".trash" }
-
-// syncTree makes the names of all files below dir durable, and the contents that git does not sync itself: everything except objects.
-func syncTree(dir string) error {
-	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if !entry.IsDir() && (!entry.Type().IsRegular() || filepath.Base(filepath.Dir(path)) == "pack") {
-			return nil
-		}
-		return syncDir(path)
-	})
-}
-
-// syncDir syncs a file or directory.
-func syncDir(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("syncing %s: %w", path, err)
-	}
-	return nil
-}

@@ -2,16 +2,16 @@ package git
 
 import (
 	"cmp"
-	"context"
-	"errors"
-	"fmt"
 
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// ErrBusy is returned for an operation that did not get its turn, or enough of it, in time. A later retry may succeed. It wraps a
-// *fair.Busy if there was no free slot.
-var ErrBusy = errors.New("there is too much to do")
+// maxArchives is the maximum number of archives that are written at once. Each uses up to one processor, depending on how fast its receiver
+// is.
+const maxArchives = 16
+
+// maxBlobs is the maximum number of blobs that are written at once without being held in memory. Each needs a process.
+const maxBlobs = 64
 
 // Slots limit how many operations of each kind run at once, and share them among callers. Fields that are not set have defaults.
 type Slots struct {
@@ -40,30 +40,5 @@ func (e *Engine) share(s Slots) {
 
 // Slots returns the slots of the engine, which are metrics collectors.
 func (e *Engine) Slots() []*fair.Slots {
-	return []*fair.Slots{e.archives, e.blobs, e.walks, e.readers.slots, e.memory.heavy, e.memory.light}
-}
-
-// enter waits for a slot for the caller of ctx, and holds it until leave is called.
-func enter(ctx context.Context, s *fair.Slots) (leave func(), err error) {
-	h, err := take(ctx, s, 1)
-	if err != nil {
-		return nil, err
-	}
-	return h.Leave, nil
-}
-
-// take waits for a number of slots.
-func take(ctx context.Context, s *fair.Slots, weight int) (*fair.Hold, error) {
-	var h *fair.Hold
-	var err error
-	if a, ok := ctx.Value(attemptKey{}).(*attempt); ok {
-		h, err = a.take(ctx, s, weight)
-	} else {
-		h, err = s.Take(ctx, weight)
-	}
-	var busy *fair.Busy
-	if errors.As(err, &busy) {
-		return nil, fmt.Errorf("%w: %w", ErrBusy, err)
-	}
-	return h, err
+	return append([]*fair.Slots{e.archives, e.blobs, e.walks, e.readers.slots}, e.processes.Slots()...)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/git/upkeep"
 )
 
 func TestRemoveUnused_removesOnlyWhatNothingWasWrittenTo(t *testing.T) {
@@ -32,7 +33,7 @@ func TestRemoveUnused_removesOnlyWhatNothingWasWrittenTo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			r, err := newEngine(t).Repository(t.TempDir(), "a.git")
+			r, err := gittest.NewEngine(t).Repository(t.TempDir(), "a.git")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(r.Init(t.Context(), git.InitOptions{})).To(Succeed())
 			c := gittest.New(t, "sha1")
@@ -45,12 +46,12 @@ func TestRemoveUnused_removesOnlyWhatNothingWasWrittenTo(t *testing.T) {
 
 	g := NewWithT(t)
 	storage := t.TempDir()
-	r, err := newEngine(t).Repository(storage, "a.git")
+	r, err := gittest.NewEngine(t).Repository(storage, "a.git")
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = r.RemoveUnused(t.Context())
 	g.Expect(err).To(MatchError(git.ErrNotFound))
 	g.Expect(r.Init(t.Context(), git.InitOptions{})).To(Succeed())
-	g.Expect(r.Maintain(t.Context())).To(Succeed())
+	g.Expect(upkeep.Maintain(t.Context(), r)).To(Succeed())
 	g.Expect(r.RemoveUnused(t.Context())).To(BeTrue())
 	g.Expect(os.ReadDir(storage)).To(BeEmpty())
 }

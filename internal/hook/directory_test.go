@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-func TestPrepareDir_cannotBeReplaced(t *testing.T) {
+func TestPrepareDir_refusesParentWritableByOthers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		mode os.FileMode
 		want string
 	}{
-		"of this user":              {0o755, ""},
-		"of everybody":              {0o777, "other users could replace"},
-		"of a group":                {0o775, "other users could replace"},
-		"of everybody, with owners": {0o777 | os.ModeSticky, ""},
+		"of this user":         {0o755, ""},
+		"of everybody":         {0o777, "other users could replace"},
+		"of a group":           {0o775, "other users could replace"},
+		"of everybody, sticky": {0o777 | os.ModeSticky, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "a", "run")
@@ -36,7 +36,7 @@ func TestPrepareDir_cannotBeReplaced(t *testing.T) {
 	}
 }
 
-func TestPrepareDir_belowADirectoryOfAnotherUser(t *testing.T) {
+func TestPrepareDir_refusesParentOfAnotherUser(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "run")
 	if err := os.Mkdir(filepath.Dir(dir), 0o755); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestPrepareDir_belowADirectoryOfAnotherUser(t *testing.T) {
 	}
 }
 
-func TestPrepareDir_isForThisUserAlone(t *testing.T) {
+func TestPrepareDir_makesDirectoryPrivate(t *testing.T) {
 	for name, tt := range map[string]struct {
 		prepare func(dir string) error
 		want    string
@@ -67,7 +67,7 @@ func TestPrepareDir_isForThisUserAlone(t *testing.T) {
 			return os.Symlink(dir+"-elsewhere", dir)
 		}, "is a link or a file"},
 		"a file": {func(dir string) error { return os.WriteFile(dir, nil, 0o600) }, "is a link or a file"},
-		"somebody else's": {func(dir string) error {
+		"of another user": {func(dir string) error {
 			if err := os.Mkdir(dir, 0o700); err != nil {
 				return err
 			}
@@ -85,7 +85,7 @@ func TestPrepareDir_isForThisUserAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			if name == "writable for a group" {
-				if err := os.Chmod(dir, 0o770); err != nil { // whatever the umask is
+				if err := os.Chmod(dir, 0o770); err != nil { // regardless of the umask
 					t.Fatal(err)
 				}
 			}

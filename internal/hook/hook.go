@@ -1,8 +1,8 @@
 // Package hook connects the pre-receive hook of a push with the server that runs the push, in both directions: the hook
 // binary is the client, the Server answers. They talk over a unix socket.
 //
-// The server knows who pushes and where to, and keeps that to itself: the hook is given a token, good for one question,
-// and tells no more than git tells it. Whatever goes wrong between the two, the push is refused.
+// The server knows who pushes to which project, and does not tell the hook. The hook gets a token for one question, and passes on only what
+// git tells it. If anything goes wrong between the two, the push is refused.
 //
 // The package needs the standard library only, so that the hook binary is small and starts fast.
 package hook
@@ -50,11 +50,12 @@ type Push struct {
 	Quarantine string
 }
 
-// Update is one ref update. An id of zeros stands for a ref that does not exist.
+// Update is a refs.Update on its way to the server. The hook starts at each push, so it is linked without the packages of Git.
 type Update struct {
-	Old, New string
-	// Ref is the name, which no more than git has checked: it need not be valid UTF-8.
+	// Ref is the full name. Only git has checked it, so it need not be valid UTF-8.
 	Ref string
+	// Old and New are object ids. An id of zeros stands for a ref that does not exist.
+	Old, New string
 }
 
 // Verdict is the answer to a Push.

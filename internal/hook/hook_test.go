@@ -41,7 +41,7 @@ func serve(t *testing.T, s *Server) string {
 	return path
 }
 
-// run is a hook process: it returns the exit code and what the person reads.
+// run runs a hook. It returns the exit code and the text that the user reads.
 func run(socket, token, quarantine, stdin string) (int, string) {
 	env := map[string]string{SocketEnv: socket, TokenEnv: token, "GIT_QUARANTINE_PATH": quarantine}
 	var terminal bytes.Buffer
@@ -60,12 +60,12 @@ func TestQuestionAndAnswer(t *testing.T) {
 		terminal          string
 	}{
 		"accepted": {"/r/objects/tmp_objdir-incoming-x", id1 + " " + id2 + " refs/heads/main\n",
-			Push{Quarantine: "/r/objects/tmp_objdir-incoming-x", Updates: []Update{{id1, id2, "refs/heads/main"}}},
+			Push{Quarantine: "/r/objects/tmp_objdir-incoming-x", Updates: []Update{{"refs/heads/main", id1, id2}}},
 			Verdict{Accepted: true}, 0, ""},
 		"accepted with a remark": {"", id1 + " " + id2 + " refs/heads/main\n",
-			Push{Updates: []Update{{id1, id2, "refs/heads/main"}}}, Verdict{Accepted: true, Text: "Welcome."}, 0, "Welcome.\n"},
+			Push{Updates: []Update{{"refs/heads/main", id1, id2}}}, Verdict{Accepted: true, Text: "Welcome."}, 0, "Welcome.\n"},
 		"refused": {"", id1 + " " + id2 + " refs/heads/\xff\x01 ä\n" + id2 + " " + id1 + " x\n",
-			Push{Updates: []Update{{id1, id2, "refs/heads/\xff\x01 ä"}, {id2, id1, "x"}}},
+			Push{Updates: []Update{{"refs/heads/\xff\x01 ä", id1, id2}, {"x", id2, id1}}},
 			Verdict{Text: "No.\nReally not.\n"}, 1, "No.\nReally not.\n"},
 		"without updates": {"", "", Push{}, Verdict{Text: "No."}, 1, "No.\n"},
 		"a long text":     {"", "", Push{}, Verdict{Text: strings.Repeat("x", 2*maxText)}, 1, strings.Repeat("x", maxText) + "\n"},
@@ -85,7 +85,7 @@ func TestQuestionAndAnswer(t *testing.T) {
 	}
 }
 
-func TestATokenIsGoodForOneQuestion(t *testing.T) {
+func TestToken_isValidForOneQuestion(t *testing.T) {
 	var s Server
 	var asked atomic.Int32
 	accept := func(context.Context, Push) Verdict { asked.Add(1); return Verdict{Accepted: true} }
@@ -140,7 +140,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestTheHookFailsClosed(t *testing.T) {
+func TestHook_failsClosed(t *testing.T) {
 	answer := func(with func(net.Conn)) string {
 		path := filepath.Join(t.TempDir(), "s")
 		l, err := net.Listen("unix", path)
@@ -193,8 +193,8 @@ func TestTheHookFailsClosed(t *testing.T) {
 	}
 }
 
-// git writes the names of refs as they were sent: what stands behind an empty line must not be lost.
-func TestPreReceive_emptyLine(t *testing.T) {
+// Git writes the names of refs as they were sent: lines after an empty line must not be lost.
+func TestPreReceive_refusesEmptyLines(t *testing.T) {
 	var s Server
 	socket := serve(t, &s)
 	accept := func(context.Context, Push) Verdict { return Verdict{Accepted: true} }
@@ -213,7 +213,7 @@ func TestPreReceive_emptyLine(t *testing.T) {
 	}
 }
 
-func TestTheVerifierStopsWhenTheHookIsGone(t *testing.T) {
+func TestVerifier_stopsWhenHookIsGone(t *testing.T) {
 	var s Server
 	socket := serve(t, &s)
 	asked, stopped := make(chan struct{}), make(chan struct{})
@@ -239,7 +239,7 @@ func TestTheVerifierStopsWhenTheHookIsGone(t *testing.T) {
 	}
 }
 
-func TestExpect_forgetsWhenTheVerifierHasReturned(t *testing.T) {
+func TestExpect_forgetsAfterVerifierReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Server
 		asked, answer, forgotten := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -267,7 +267,7 @@ func TestExpect_forgetsWhenTheVerifierHasReturned(t *testing.T) {
 	})
 }
 
-func TestServeEndsWithItsContext(t *testing.T) {
+func TestServe_endsWithItsContext(t *testing.T) {
 	var s Server
 	l, err := Listen(filepath.Join(t.TempDir(), "s"))
 	if err != nil {
@@ -282,7 +282,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 		<-ctx.Done()
 		return Verdict{Text: "Stopped."}
 	})
-	idle, err := net.Dial("unix", l.Addr().String()) // a hook that says nothing
+	idle, err := net.Dial("unix", l.Addr().String()) // a hook that sends nothing
 	if err != nil {
 		t.Fatal(err)
 	}

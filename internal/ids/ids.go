@@ -49,6 +49,9 @@ type Allocator struct {
 	namespace string
 	within    Range
 
+	// used are the functions that Spare has got, by kind.
+	used map[string]func(ctx context.Context, id int64) (bool, error)
+
 	mu     sync.Mutex
 	blocks map[string]block
 }
@@ -72,14 +75,20 @@ func New(cache, live client.Reader, writer client.Client, namespace string, with
 	}
 	return &Allocator{
 		cache: cache, live: live, writer: writer, namespace: namespace, within: within,
-		blocks: map[string]block{},
+		blocks: map[string]block{}, used: map[string]func(context.Context, int64) (bool, error){},
 	}
+}
+
+// Spare makes Allocate skip the ids of a kind that were used according to a record that outlives the objects. Call it before the first Allocate.
+func (a *Allocator) Spare(kind string, used func(ctx context.Context, id int64) (bool, error)) {
+	a.used[kind] = used
 }
 
 var _ frame.Allocator = (*Allocator)(nil)
 
-// Allocate returns an id that it never returned before and that no object of the kind of obj has. An id that was pinned ahead of the
-// counter can be allocated if its object was deleted before the counter reaches it.
+// Allocate returns an id that it never returned before and that no object of the kind of obj has. Unless Spare prevents that, an id that was
+// pinned ahead of the counter can be allocated if its object was deleted before the counter reaches it, and so can one that was allocated
+// after the backup from which the counter was restored.
 func (a *Allocator) Allocate(ctx context.Context, obj v1alpha1.Identified) (int64, error) {
 	kind, err := a.kind(obj)
 	if err != nil {
@@ -91,10 +100,14 @@ func (a *Allocator) Allocate(ctx context.Context, obj v1alpha1.Identified) (int6
 			return 0, err
 		}
 		pinned, err := a.having(ctx, obj, id)
+		taken := len(pinned) > 0
+		if used := a.used[kind]; err == nil && !taken && used != nil {
+			taken, err = used(ctx, id)
+		}
 		if err != nil {
 			return 0, err
 		}
-		if len(pinned) == 0 {
+		if !taken {
 			return id, nil
 		}
 	}

@@ -30,7 +30,7 @@ type world struct {
 	client client.Client
 	lock   sync.Mutex
 	writes int
-	// refuse answers writes, if it is set.
+	// refuse is the error of every write, if it is set.
 	refuse error
 }
 
@@ -91,7 +91,7 @@ func counters(data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ids.ConfigMap}, Data: data}
 }
 
-// user is one of several, each a second younger than the one before.
+// user returns user n, who is a second younger than user n-1.
 func user(n int, id int64) *v1alpha1.User {
 	return &v1alpha1.User{
 		ObjectMeta: metav1.ObjectMeta{
@@ -102,7 +102,7 @@ func user(n int, id int64) *v1alpha1.User {
 	}
 }
 
-func TestEachKindCountsFromOne(t *testing.T) {
+func TestAllocator_countsFromOneForEachKind(t *testing.T) {
 	w := newWorld(t)
 	a := w.allocator(ids.Range{})
 	w.Expect(allocate(w, a, &v1alpha1.User{}, 5)).To(Equal([]int64{1, 2, 3, 4, 5}))
@@ -110,7 +110,7 @@ func TestEachKindCountsFromOne(t *testing.T) {
 	w.Expect(allocate(w, a, &v1alpha1.User{}, 1)).To(Equal([]int64{6}))
 }
 
-func TestBlocksGrowWithDemand(t *testing.T) {
+func TestBlocks_growWithDemand(t *testing.T) {
 	w := newWorld(t)
 	a := w.allocator(ids.Range{})
 	for _, demand := range []struct{ allocated, writes int }{{1, 1}, {3, 2}, {7, 3}, {511, 9}, {511 + 256, 10}, {511 + 3*256, 12}} {
@@ -122,7 +122,7 @@ func TestBlocksGrowWithDemand(t *testing.T) {
 	}
 }
 
-func TestAnAllocatorGoesOnAfterTheOneBefore(t *testing.T) {
+func TestAllocator_continuesAfterPreviousAllocator(t *testing.T) {
 	w := newWorld(t)
 	before := allocate(w, w.allocator(ids.Range{}), &v1alpha1.User{}, 1000)
 	next := allocate(w, w.allocator(ids.Range{}), &v1alpha1.User{}, 1)[0]
@@ -130,7 +130,7 @@ func TestAnAllocatorGoesOnAfterTheOneBefore(t *testing.T) {
 	w.Expect(next).To(BeNumerically("<=", before[len(before)-1]+256), "at most a block is lost")
 }
 
-func TestIDsAreUniqueAcrossReplicas(t *testing.T) {
+func TestIDs_areUniqueAcrossReplicas(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.allocator(ids.Range{}), w.allocator(ids.Range{})
 	var lock sync.Mutex
@@ -153,26 +153,26 @@ func TestIDsAreUniqueAcrossReplicas(t *testing.T) {
 	w.Expect(seen).To(HaveLen(800))
 }
 
-func TestPinnedIDsAreLeftOut(t *testing.T) {
+func TestPinnedIDs_areSkipped(t *testing.T) {
 	w := newWorld(t, user(1, 1), user(2, 3), user(3, 4), user(4, 1000))
 	w.Expect(allocate(w, w.allocator(ids.Range{}), &v1alpha1.User{}, 3)).To(Equal([]int64{2, 5, 6}))
 }
 
-func TestARangeIsKept(t *testing.T) {
+func TestRange_isKept(t *testing.T) {
 	tests := map[string]struct {
 		within  ids.Range
 		counter string
 		want    []int64
 		end     string
 	}{
-		"from its first to its last":  {ids.Range{First: 100, Last: 104}, "", []int64{100, 101, 102, 103, 104}, "all ids of kind User up to 104 have been used"},
-		"of one id":                   {ids.Range{First: 7, Last: 7}, "", []int64{7}, "all ids of kind User up to 7 have been used"},
-		"up to what JSON can hold":    {ids.Range{}, "9007199254740990", []int64{ids.MaxID - 1, ids.MaxID}, "all ids of kind User up to 9007199254740991 have been used"},
-		"when nothing is left":        {ids.Range{First: 1, Last: 5}, "6", nil, "all ids of kind User up to 5 have been used"},
-		"when it was moved upwards":   {ids.Range{First: 100}, "7", nil, `the counter User in ConfigMap platform/forgeplane-ids is "7", not a number from 100 on`},
-		"when the counter is no such": {ids.Range{}, "many", nil, `the counter User in ConfigMap platform/forgeplane-ids is "many", not a number from 1 on`},
-		"when the counter is zero":    {ids.Range{}, "0", nil, "not a number from 1 on"},
-		"when the counter is huge":    {ids.Range{}, "99999999999999999999", nil, "not a number from 1 on"},
+		"from its first to its last":       {ids.Range{First: 100, Last: 104}, "", []int64{100, 101, 102, 103, 104}, "all ids of kind User up to 104 have been used"},
+		"of a single id":                   {ids.Range{First: 7, Last: 7}, "", []int64{7}, "all ids of kind User up to 7 have been used"},
+		"up to what JSON can hold":         {ids.Range{}, "9007199254740990", []int64{ids.MaxID - 1, ids.MaxID}, "all ids of kind User up to 9007199254740991 have been used"},
+		"when no id is left":               {ids.Range{First: 1, Last: 5}, "6", nil, "all ids of kind User up to 5 have been used"},
+		"when the range was moved upwards": {ids.Range{First: 100}, "7", nil, `the counter User in ConfigMap platform/forgeplane-ids is "7", not a number from 100 on`},
+		"when the counter is a word":       {ids.Range{}, "many", nil, `the counter User in ConfigMap platform/forgeplane-ids is "many", not a number from 1 on`},
+		"when the counter is zero":         {ids.Range{}, "0", nil, "not a number from 1 on"},
+		"when the counter is huge":         {ids.Range{}, "99999999999999999999", nil, "not a number from 1 on"},
 	}
 	for title, tt := range tests {
 		t.Run(title, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestARangeIsKept(t *testing.T) {
 	}
 }
 
-func TestARefusedReservationCostsNoID(t *testing.T) {
+func TestReservation_costsNoIDIfRefused(t *testing.T) {
 	w := newWorld(t)
 	a := w.allocator(ids.Range{})
 	w.refuse = errors.New("the API server is away")
@@ -231,4 +231,17 @@ func TestHolder(t *testing.T) {
 			w.Expect(holder.GetName()).To(Equal(tt.want))
 		})
 	}
+}
+
+func TestAllocate_skipsIDsThatWereUsed(t *testing.T) {
+	w := newWorld(t)
+	a := w.allocator(ids.Range{})
+	a.Spare("StorageMove", func(_ context.Context, id int64) (bool, error) { return id < 3, nil })
+	w.Expect(a.Allocate(t.Context(), &v1alpha1.StorageMove{})).To(BeEquivalentTo(3))
+	w.Expect(a.Allocate(t.Context(), &v1alpha1.Label{})).To(BeEquivalentTo(1), "of another kind")
+
+	unanswered := errors.New("no answer")
+	a.Spare("StorageMove", func(context.Context, int64) (bool, error) { return false, unanswered })
+	_, err := a.Allocate(t.Context(), &v1alpha1.StorageMove{})
+	w.Expect(err).To(MatchError(unanswered))
 }

@@ -9,12 +9,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/internal/accesstoken"
+	"github.com/forgeplane/forgeplane/internal/bottoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/jobtoken"
 	"github.com/forgeplane/forgeplane/internal/label"
 	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/retained"
+	"github.com/forgeplane/forgeplane/internal/storagemove"
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
 )
 
@@ -23,13 +25,13 @@ import (
 func Add(ctx context.Context, indexer client.FieldIndexer) error {
 	return add(ctx, indexer, slices.Concat(
 		catalog.Indexes(), credential.Indexes(), accesstoken.Indexes(), jobtoken.Indexes(), label.Indexes(), protection.Indexes(),
-		triggertoken.Indexes(),
+		triggertoken.Indexes(), bottoken.Indexes(),
 	))
 }
 
 // AddForManagers registers what Add leaves out, where controllers run.
 func AddForManagers(ctx context.Context, indexer client.FieldIndexer) error {
-	return add(ctx, indexer, retained.Indexes())
+	return add(ctx, indexer, slices.Concat(retained.Indexes(), storagemove.Indexes()))
 }
 
 func add(ctx context.Context, indexer client.FieldIndexer, all []catalog.Index) error {

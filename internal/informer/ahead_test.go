@@ -20,9 +20,9 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// paged is a server with a list of labels in pages of one, which says what it is asked for.
+// paged is a server with a list of labels in pages of one label. It records the requests.
 type paged struct {
-	asked chan string // the tokens, in order
+	asked chan string // the continue tokens of the requests, in order
 	pages int
 	gone  string // a token that has expired
 }
@@ -74,7 +74,7 @@ func (p *paged) lister(t *testing.T) pages {
 	}}}
 }
 
-func TestReadAhead_asksForThePageAfterTheOneThatIsRead(t *testing.T) {
+func TestReadAhead_requestsNextPage(t *testing.T) {
 	g := NewWithT(t)
 	server := &paged{asked: make(chan string, 10), pages: 4}
 	lister := server.lister(t)
@@ -92,7 +92,7 @@ func TestReadAhead_asksForThePageAfterTheOneThatIsRead(t *testing.T) {
 	g.Expect(server.asked).To(BeEmpty(), "each page is asked for once")
 }
 
-func TestReadAhead_leavesWhatIsNotAskedFor(t *testing.T) {
+func TestReadAhead_discardsOtherPages(t *testing.T) {
 	g := NewWithT(t)
 	server := &paged{asked: make(chan string, 10), pages: 9}
 	lister := server.lister(t)
@@ -103,7 +103,7 @@ func TestReadAhead_leavesWhatIsNotAskedFor(t *testing.T) {
 	}
 }
 
-func TestReadAhead_passesOnWhyAPageCannotBeRead(t *testing.T) {
+func TestReadAhead_returnsErrors(t *testing.T) {
 	g := NewWithT(t)
 	server := &paged{asked: make(chan string, 10), pages: 4, gone: "1"}
 	lister := server.lister(t)

@@ -143,7 +143,7 @@ var seed = maphash.MakeSeed()
 
 // digest returns a digest of the relevant parts of an object.
 func digest(o v1alpha1.Observing) uint64 {
-	o.SetManagedFields(nil) // which no cache keeps
+	strip(o) // as the cache does
 	counts := o.DeepCopyObject().(v1alpha1.Observing)
 	counts.DropObserved()
 	counts.SetResourceVersion("")

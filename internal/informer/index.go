@@ -70,7 +70,7 @@ func ofEverywhere(values cache.IndexFunc) cache.IndexFunc {
 		kept := all[:0]
 		for _, key := range all {
 			if value, ok := strings.CutPrefix(key, everywhere); ok {
-				kept = append(kept, value)
+				kept = append(kept, strings.Clone(value)) // without the room of the prefix
 			}
 		}
 		return kept, nil

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/fieldmanager"
 )
 
 // startCache starts a cache of controller-runtime that holds the ConfigMaps, with indexes of their teams and colours.
@@ -65,7 +67,7 @@ func configMap(namespace, name, team, colour string) corev1.ConfigMap {
 	}
 }
 
-func TestAFieldIsLookedUpInOneNamespaceAndInAll(t *testing.T) {
+func TestIndex_findsObjectsInOneOrAllNamespaces(t *testing.T) {
 	c, factory, events := startCache(t, ctrlcache.Options{},
 		configMap("a", "one", "web/shop", "red"), configMap("a", "two", "web/shop", "blue"),
 		configMap("b", "three", "web/shop", "red"), configMap("b", "four", "db", "red"))
@@ -122,7 +124,7 @@ func TestAFieldIsLookedUpInOneNamespaceAndInAll(t *testing.T) {
 	g.Eventually(names(client.MatchingFields{"team": "db"})).Should(ConsistOf("four"))
 }
 
-func TestObjectsShareWhatTheyHaveInCommon(t *testing.T) {
+func TestObjects_shareEqualValues(t *testing.T) {
 	g := NewWithT(t)
 	var objects []corev1.ConfigMap
 	for n := range 3 {
@@ -156,19 +158,47 @@ func TestObjectsShareWhatTheyHaveInCommon(t *testing.T) {
 	g.Expect(held["1"].Labels).To(HaveKeyWithValue("part", "web"))
 }
 
-func TestWhatIsSharedIsForgottenInTheEnd(t *testing.T) {
+func TestSharing_isBounded(t *testing.T) {
 	g := NewWithT(t)
 	s := newSharing()
 	for n := range maxShared + 2 {
-		_, err := s.transform(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint(n)}})
+		_, err := s.transform(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"number": fmt.Sprint(n)}}})
 		g.Expect(err).NotTo(HaveOccurred())
 	}
-	g.Expect(len(s.texts)).To(BeNumerically("<", 10))
+	g.Expect(len(s.labels)).To(BeNumerically("<", 10))
 	gone := cache.DeletedFinalStateUnknown{Key: "a/b"}
 	g.Expect(s.transform(gone)).To(Equal(gone))
 }
 
-func TestOfATriggerTokenACacheKeepsWhenItWasChanged(t *testing.T) {
+func TestTransform_sharesTextsAndLeavesNoRoomInLists(t *testing.T) {
+	g := NewWithT(t)
+	rule := func(branch string) *v1alpha1.ProtectedBranch {
+		b := &v1alpha1.ProtectedBranch{Spec: v1alpha1.ProtectedBranchSpec{
+			ProjectRef: &v1alpha1.Reference{Name: strings.Clone("web")}, Branch: branch,
+			Push: append(make([]v1alpha1.AccessLevel, 0, 4), v1alpha1.AccessLevel{UserRef: &v1alpha1.Reference{Name: strings.Clone("mary")}}),
+		}}
+		b.Status.Conditions = append(make([]metav1.Condition, 0, 4), metav1.Condition{
+			Type: strings.Clone("Ready"), Reason: "Ready", Message: strings.Repeat(branch, maxText), LastTransitionTime: metav1.Unix(1e9, 0),
+		})
+		return b
+	}
+	s := newSharing()
+	first, second := rule("main"), rule("next")
+	want := second.DeepCopy()
+	g.Expect(s.transform(first)).To(BeIdenticalTo(first))
+	g.Expect(s.transform(second)).To(Equal(want))
+	for _, texts := range [][2]string{
+		{first.Spec.ProjectRef.Name, second.Spec.ProjectRef.Name},
+		{first.Spec.Push[0].UserRef.Name, second.Spec.Push[0].UserRef.Name},
+		{first.Status.Conditions[0].Type, second.Status.Conditions[0].Type},
+	} {
+		g.Expect(unsafe.StringData(texts[0])).To(BeIdenticalTo(unsafe.StringData(texts[1])), texts[0])
+	}
+	g.Expect(second.Spec.Push).To(HaveCap(1))
+	g.Expect(second.Status.Conditions).To(HaveCap(1))
+}
+
+func TestTransform_keepsTimeOfChangeOfTriggerTokens(t *testing.T) {
 	g := NewWithT(t)
 	changed := metav1.Time{Time: time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)}
 	object := metav1.ObjectMeta{Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{
@@ -182,9 +212,29 @@ func TestOfATriggerTokenACacheKeepsWhenItWasChanged(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	token := &listed.(*v1alpha1.TriggerTokenList).Items[0]
 	g.Expect(newSharing().transform(token)).To(BeIdenticalTo(token))
-	g.Expect(declare.Changed(token)).To(BeTemporally("==", changed.Time))
-	g.Expect(token.ManagedFields).To(ConsistOf(HaveField("Manager", "")))
+	g.Expect(fieldmanager.Changed(token)).To(BeTemporally("==", changed.Time))
+	g.Expect(token.ManagedFields).To(HaveLen(1))
 
 	other := &v1alpha1.Label{ObjectMeta: object}
 	g.Expect(newSharing().transform(other)).To(HaveField("ManagedFields", BeEmpty()))
+}
+
+func TestTransform_keepsWhoDeclaresObjectsWithWrongOwner(t *testing.T) {
+	g := NewWithT(t)
+	object := metav1.ObjectMeta{
+		Name: "a", OwnerReferences: []metav1.OwnerReference{{APIVersion: "forgeplane.dev/v1alpha1", Kind: "Project", Name: "web", UID: "1"}},
+		ManagedFields: []metav1.ManagedFieldsEntry{
+			{Manager: "argocd-controller", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:branch":{}}}`)},
+			{Manager: "forgeplane", Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:status":{}}`)},
+		},
+	}
+	wrong, right := &v1alpha1.ProtectedBranch{ObjectMeta: object}, &v1alpha1.ProtectedBranch{ObjectMeta: object}
+	right.OwnerReferences = nil
+	// A watch takes the digest of an object before the cache transforms it.
+	before, beforeRight := digest(wrong), digest(right)
+	s := newSharing()
+	g.Expect(s.transform(wrong)).To(HaveField("ManagedFields", ConsistOf(HaveField("Manager", "argocd-controller"))))
+	g.Expect(s.transform(right)).To(HaveField("ManagedFields", BeEmpty()))
+	g.Expect([]uint64{digest(wrong), digest(right)}).To(Equal([]uint64{before, beforeRight}))
+	g.Expect(s.transform(&v1alpha1.Project{ObjectMeta: object})).To(HaveField("ManagedFields", BeEmpty()))
 }

@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/feature"
-	"github.com/forgeplane/forgeplane/internal/triggertoken"
 )
 
 // maxKinds is of how many kinds a Revision can be.
@@ -64,7 +64,7 @@ func (f *Factory) CacheOptions(platform string, tenants bool) ctrlcache.Options 
 // followed selects the Secrets of tenants that Forgeplane follows.
 func followed() labels.Selector {
 	r, err := labels.NewRequirement(v1alpha1.LabelSecret, selection.In, []string{
-		v1alpha1.SecretOfTriggerToken, v1alpha1.SecretOfRemoteMirror, v1alpha1.SecretOfImport,
+		v1alpha1.SecretOfTriggerToken, v1alpha1.SecretOfBotToken, v1alpha1.SecretOfRemoteMirror, v1alpha1.SecretOfImport,
 	})
 	if err != nil {
 		panic(err) // it is made of constants
@@ -89,11 +89,11 @@ func bounded(o any) (any, error) {
 			delete(s.Annotations, key)
 		}
 	}
-	if s.Labels[v1alpha1.LabelSecret] != v1alpha1.SecretOfTriggerToken {
+	if kind := s.Labels[v1alpha1.LabelSecret]; kind != v1alpha1.SecretOfTriggerToken && kind != v1alpha1.SecretOfBotToken {
 		s.Data = nil
 	}
 	for key, value := range s.Data {
-		s.Data[key] = slices.Clone(value[:min(len(value), triggertoken.MaxLength+1)])
+		s.Data[key] = slices.Clone(value[:min(len(value), credential.MaxValue+1)])
 	}
 	return s, nil
 }
@@ -144,8 +144,8 @@ func (f *Factory) ByIndex(kind, field, value string) ([]any, bool) {
 }
 
 // Revision returns the revision of the current content of the informers of some kinds, which are named as in Reached. It changes together
-// with the content: a caller who sees the same revision twice has read nothing newer in between. What v1alpha1.Observing drops from an
-// object does not count as content. It reports false if the revision is not known, for example because no informer, or more than one, holds
+// with the content: a caller who sees the same revision twice has read nothing newer in between. Fields that v1alpha1.Observing drops from
+// an object do not count as content. It reports false if the revision is not known, for example because no informer, or more than one, holds
 // a kind.
 func (f *Factory) Revision(kinds []string) (r Revision, ok bool) {
 	if len(kinds) > maxKinds {

@@ -18,7 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-func TestAnInformerReadsWhatThereIsInPagesAndThenWatches(t *testing.T) {
+func TestInformer_readsPagesAndThenWatches(t *testing.T) {
 	g := NewWithT(t)
 	const there = 1234
 	var pagesRead, all atomic.Int64
@@ -79,7 +79,7 @@ func TestAnInformerReadsWhatThereIsInPagesAndThenWatches(t *testing.T) {
 	g.Expect(known).To(BeFalse(), "of a kind that no informer holds")
 }
 
-func TestARevisionStaysUntilSomethingChangesThatCounts(t *testing.T) {
+func TestRevision_changesOnlyWithContent(t *testing.T) {
 	g := NewWithT(t)
 	events := watch.NewFake()
 	project := func(version string, mutate ...func(*v1alpha1.Project)) *v1alpha1.Project {
@@ -147,7 +147,7 @@ func TestARevisionStaysUntilSomethingChangesThatCounts(t *testing.T) {
 	expect("a successor that is the same", "24", true)
 }
 
-func TestOfTheSecretsOfTenantsOnlyWhatATokenCanBeIsKept(t *testing.T) {
+func TestCache_keepsOnlyLabelledSecretsOfTenants(t *testing.T) {
 	g := NewWithT(t)
 	options := new(Factory).CacheOptions("platform", true)
 	var tenants, platform ctrlcache.Config
@@ -159,7 +159,7 @@ func TestOfTheSecretsOfTenantsOnlyWhatATokenCanBeIsKept(t *testing.T) {
 		g.Expect(by.Namespaces).To(HaveLen(2))
 	}
 	g.Expect(platform.LabelSelector).To(BeNil())
-	g.Expect(tenants.LabelSelector.String()).To(Equal("forgeplane.dev/secret in (import,remote-mirror,trigger-token)"))
+	g.Expect(tenants.LabelSelector.String()).To(Equal("forgeplane.dev/secret in (bot-token,import,remote-mirror,trigger-token)"))
 	kept, err := tenants.Transform(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "s", Labels: map[string]string{"forgeplane.dev/secret": "trigger-token"},
@@ -187,7 +187,7 @@ func TestOfTheSecretsOfTenantsOnlyWhatATokenCanBeIsKept(t *testing.T) {
 	}
 }
 
-func TestOfConfigMapsTheCacheHasThatOfTheFeaturesAlone(t *testing.T) {
+func TestCache_keepsOnlyConfigMapOfFeatures(t *testing.T) {
 	g := NewWithT(t)
 	options := new(Factory).CacheOptions("platform", true)
 	g.Expect(options.ByObject).To(HaveLen(2))
@@ -202,7 +202,7 @@ func TestOfConfigMapsTheCacheHasThatOfTheFeaturesAlone(t *testing.T) {
 	t.Error("it has all of them")
 }
 
-func TestOfServersTheCacheHasNoSecretOfTenants(t *testing.T) {
+func TestCache_holdsNoSecretsOfTenantsInServers(t *testing.T) {
 	g := NewWithT(t)
 	for _, by := range new(Factory).CacheOptions("platform", false).ByObject {
 		g.Expect(by.Namespaces).To(HaveLen(1))

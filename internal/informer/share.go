@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
@@ -9,29 +10,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/fieldmanager"
 )
 
-// maxShared is the number of shared values at which all are discarded, because some are no longer in use.
-const maxShared = 100_000
+const (
+	// maxShared is the number of shared labels and owners at which all are discarded, because some are no longer in use.
+	maxShared = 100_000
+	// recentTexts is the number of texts of earlier objects that later ones can share. An informer lists objects by their names, so what they
+	// have in common is often in neighbours.
+	recentTexts = 1 << 14
+)
 
 // sharing makes objects share the values that many of them have in common and that decoding JSON creates separately for each: their
-// namespace, their labels and their owners. That is safe because nobody changes an object of a cache.
+// namespace, their labels, their owners, and the texts of spec and status. That is safe because nobody changes an object of a cache.
 type sharing struct {
 	mu     sync.Mutex
-	texts  map[string]string
+	seed   maphash.Seed
+	texts  [recentTexts]string
 	labels map[string]map[string]string
 	owners map[string][]metav1.OwnerReference
 }
 
 func newSharing() *sharing {
-	s := &sharing{}
+	s := &sharing{seed: maphash.MakeSeed()}
 	s.forget()
 	return s
 }
 
 func (s *sharing) forget() {
-	s.texts, s.labels, s.owners = map[string]string{}, map[string]map[string]string{}, map[string][]metav1.OwnerReference{}
+	s.labels, s.owners = map[string]map[string]string{}, map[string][]metav1.OwnerReference{}
 }
 
 // transform is for cache.Options.DefaultTransform of controller-runtime.
@@ -42,7 +49,7 @@ func (s *sharing) transform(o any) (any, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.texts)+len(s.labels)+len(s.owners) > maxShared {
+	if len(s.labels)+len(s.owners) > maxShared {
 		s.forget()
 	}
 	strip(object)
@@ -53,24 +60,31 @@ func (s *sharing) transform(o any) (any, error) {
 	if owners := object.GetOwnerReferences(); owners != nil {
 		object.SetOwnerReferences(s.owner(owners))
 	}
+	if object, ok := o.(v1alpha1.Object); ok {
+		s.compact(object)
+	}
 	return o, nil
 }
 
-// strip drops managed fields, which nobody reads from a cache, except for the time of the last change to a trigger token, which REST shows.
+// strip drops managed fields, which nobody reads from a cache, except where a controller corrects the owner, and except for the time of the
+// last change to a trigger token, which REST shows.
 func strip(object metav1.Object) {
-	if t, ok := object.(*v1alpha1.TriggerToken); ok {
-		declare.KeepChanged(t)
-		return
+	switch o := object.(type) {
+	case *v1alpha1.TriggerToken:
+		fieldmanager.Keep(o, true)
+	case v1alpha1.Targeted:
+		fieldmanager.Keep(o, false)
+	default:
+		object.SetManagedFields(nil)
 	}
-	object.SetManagedFields(nil)
 }
 
 func (s *sharing) text(t string) string {
-	if known, ok := s.texts[t]; ok {
-		return known
+	recent := &s.texts[maphash.String(s.seed, t)%recentTexts]
+	if *recent != t {
+		*recent = t
 	}
-	s.texts[t] = t
-	return t
+	return *recent
 }
 
 func (s *sharing) label(l map[string]string) map[string]string {

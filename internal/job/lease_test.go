@@ -34,7 +34,7 @@ func change(t *testing.T, db *sql.DB, statement string) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 }
 
-func TestQueue_renewsItsLeaseAndTellsTheProgressOfATask(t *testing.T) {
+func TestQueue_renewsLeaseAndRecordsProgress(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		t.Parallel() // it takes some seconds
 		const lease = 4 * time.Second
@@ -54,7 +54,7 @@ func TestQueue_renewsItsLeaseAndTellsTheProgressOfATask(t *testing.T) {
 	})
 }
 
-func TestQueue_endsARunThatHasLostItsLease(t *testing.T) {
+func TestQueue_endsRunThatLostItsLease(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		for outcome, end := range map[string]error{"done": nil, "failed": errors.New("failure")} {
 			t.Run(outcome, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestQueue_endsARunThatHasLostItsLease(t *testing.T) {
 	})
 }
 
-func TestQueue_refusesWhatAnAttemptWritesThatWasReplaced(t *testing.T) {
+func TestConfirm_failsForReplacedAttempt(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, db := NewWithT(t), databasetest.SQL(t, name)
 		own := databasetest.Open(t, name, job.Migrations())
@@ -149,7 +149,7 @@ func TestQueue_refusesWhatAnAttemptWritesThatWasReplaced(t *testing.T) {
 	})
 }
 
-func TestQueue_runsATaskOnceHereAlsoWhereItsLeaseWasLost(t *testing.T) {
+func TestQueue_runsTaskOnceDespiteLostLease(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, db := NewWithT(t), databasetest.SQL(t, name)
 		began, end, lost := make(chan int, 10), make(chan struct{}), make(chan struct{}, 10)
@@ -175,7 +175,7 @@ func TestQueue_runsATaskOnceHereAlsoWhereItsLeaseWasLost(t *testing.T) {
 	})
 }
 
-func TestQueue_endsARunWhoseLeaseItCannotRenew(t *testing.T) {
+func TestQueue_endsRunIfLeaseCannotBeRenewed(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, w := NewWithT(t), newWorker(t, name, job.QueueOptions{Lease: time.Second})
 		add(t, w.queue, "a", "", acme)
@@ -189,7 +189,7 @@ func TestQueue_endsARunWhoseLeaseItCannotRenew(t *testing.T) {
 	})
 }
 
-func TestQueue_givesLeasesBackWhenItStops(t *testing.T) {
+func TestQueue_releasesLeasesWhenItStops(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, w := NewWithT(t), newWorker(t, name, job.QueueOptions{Lease: time.Hour})
 		w.tell = "half of it"
@@ -204,7 +204,7 @@ func TestQueue_givesLeasesBackWhenItStops(t *testing.T) {
 	})
 }
 
-func TestQueue_keepsItsLeaseUntilARunHasEndedWhenItStops(t *testing.T) {
+func TestQueue_keepsLeaseUntilRunHasStopped(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, db := NewWithT(t), databasetest.SQL(t, name)
 		began, end := make(chan struct{}), make(chan struct{})
@@ -224,7 +224,7 @@ func TestQueue_keepsItsLeaseUntilARunHasEndedWhenItStops(t *testing.T) {
 	})
 }
 
-func TestQueue_recordsAnOutcomeWhenTheDatabaseIsBack(t *testing.T) {
+func TestQueue_recordsOutcomeWhenDatabaseIsBack(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		t.Parallel() // it waits for a call to time out
 		failed := make(chan string, 100)
@@ -241,7 +241,7 @@ func TestQueue_recordsAnOutcomeWhenTheDatabaseIsBack(t *testing.T) {
 	})
 }
 
-func TestQueue_forgetsAndCancels(t *testing.T) {
+func TestForget_cancelsTasks(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, w := NewWithT(t), newWorker(t, name, job.QueueOptions{Lease: long})
 		forget := func(key string) { g.Expect(w.queue.Forget(t.Context(), key)).To(Succeed()) }
@@ -263,7 +263,7 @@ func TestQueue_forgetsAndCancels(t *testing.T) {
 	})
 }
 
-func TestQueue_cancelsTheRunOfAnotherProcessAndThenRunsWhatWasAdded(t *testing.T) {
+func TestForget_cancelsRunOfAnotherProcess(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g := NewWithT(t)
 		began, end := make(chan string, 10), make(chan struct{})
@@ -290,7 +290,7 @@ func TestQueue_cancelsTheRunOfAnotherProcessAndThenRunsWhatWasAdded(t *testing.T
 	})
 }
 
-func TestQueue_doesNotRunAForgottenTaskWhoseProcessIsGone(t *testing.T) {
+func TestForget_removesTaskOfDeadProcess(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, db := NewWithT(t), databasetest.SQL(t, name)
 		q := job.NewQueue(databasetest.Open(t, name, job.Migrations()), job.QueueOptions{Name: "tests"})
@@ -317,7 +317,7 @@ func TestQueue_doesNotRunAForgottenTaskWhoseProcessIsGone(t *testing.T) {
 }
 
 // In the bubble it is the year 2000, and an hour takes no time. SQLite uses the clock of the machine.
-func TestQueue_goesByTheClockOfTheDatabase(t *testing.T) {
+func TestQueue_usesClockOfDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, name := NewWithT(t), databasetest.SQLite(t)
 		db, err := database.Open(t.Context(), name, job.Migrations())
@@ -342,7 +342,7 @@ func TestQueue_goesByTheClockOfTheDatabase(t *testing.T) {
 	})
 }
 
-func TestQueue_givesBackWhatItClaimsWhileItStops(t *testing.T) {
+func TestQueue_releasesTasksClaimedWhileStopping(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, db := NewWithT(t), databasetest.Open(t, name, job.Migrations())
 		began := make(chan struct{}, 1)

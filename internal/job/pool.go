@@ -2,7 +2,7 @@
 // lets tenants take turns.
 //
 // A Pool loses its jobs with the process, so its callers must begin them again. That suffices for imports, mirror pushes and maintenance,
-// because their controllers see from the objects what to do. A Queue keeps its tasks in the activity database. Use it for work whose cause
+// because a controller finds the work again, or the next push requests it again. A Queue keeps its tasks in the activity database. Use it for work whose cause
 // is written there once, in the same transaction, and that must survive the process. It runs them in a Pool.
 package job
 
@@ -157,6 +157,15 @@ func (p *Pool[K]) Look(key K) State {
 		delete(p.jobs, key)
 	}
 	return j.tell(p.options.Clock.Now())
+}
+
+// Hasten makes the next attempt of a failed job due, because the cause of the failure may be gone.
+func (p *Pool[K]) Hasten(key K) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if j := p.jobs[key]; j != nil && j.state.Phase == Done {
+		j.due = p.options.Clock.Now()
+	}
 }
 
 // Forget ends the job of a key and forgets its outcome. It reports whether the job has ended; a new job for the key waits for that.

@@ -67,7 +67,7 @@ func inBubble(t *testing.T, o job.Options, test func(t *testing.T, g Gomega, p *
 
 func phase(p *job.Pool[string], key string) job.Phase { return p.Look(key).Phase }
 
-func TestPool_runsOneJobOfAKey(t *testing.T) {
+func TestPool_runsOneJobPerKey(t *testing.T) {
 	inBubble(t, job.Options{}, func(t *testing.T, g Gomega, p *job.Pool[string], h *held) {
 		_, begun := p.Begin("a", h.job("first", "acme", ""))
 		g.Expect(begun).To(BeTrue())
@@ -85,7 +85,7 @@ func TestPool_runsOneJobOfAKey(t *testing.T) {
 	})
 }
 
-func TestPool_hasSoManyAtOnceOfATenantAndAtAPlace(t *testing.T) {
+func TestPool_limitsJobsPerTenantAndPlace(t *testing.T) {
 	o := job.Options{Limits: fair.Limits{Total: 4, Share: 3}, PerPlace: fair.Limits{Total: 2, Share: 1}}
 	inBubble(t, o, func(t *testing.T, g Gomega, p *job.Pool[string], h *held) {
 		for i, where := range []string{"x", "x", "y", "", ""} {
@@ -106,7 +106,7 @@ func TestPool_hasSoManyAtOnceOfATenantAndAtAPlace(t *testing.T) {
 	})
 }
 
-func TestPool_triesAgainWhenThatIsDue(t *testing.T) {
+func TestPool_retriesWhenRetryIsDue(t *testing.T) {
 	failure := errors.New("failure")
 	retry := func(failed int, err error) time.Duration {
 		if !errors.Is(err, failure) {
@@ -137,7 +137,26 @@ func TestPool_triesAgainWhenThatIsDue(t *testing.T) {
 	})
 }
 
-func TestPool_tellsAnOutcomeOnce(t *testing.T) {
+func TestPool_hastensNextAttempt(t *testing.T) {
+	retry := func(int, error) time.Duration { return time.Hour }
+	inBubble(t, job.Options{Retry: retry}, func(t *testing.T, g Gomega, p *job.Pool[string], h *held) {
+		p.Begin("a", h.job("a", "acme", ""))
+		p.Hasten("a")
+		p.Hasten("of nothing")
+		g.Expect(phase(p, "a")).To(Equal(job.Running), "a running job is not changed")
+		h.end <- errors.New("failure")
+		synctest.Wait()
+		_, begun := p.Begin("a", h.job("a", "acme", ""))
+		g.Expect(begun).To(BeFalse())
+		p.Hasten("a")
+		_, begun = p.Begin("a", h.job("a", "acme", ""))
+		g.Expect(begun).To(BeTrue())
+		h.end <- nil
+		synctest.Wait()
+	})
+}
+
+func TestPool_reportsOutcomeOnce(t *testing.T) {
 	inBubble(t, job.Options{Tell: true}, func(t *testing.T, g Gomega, p *job.Pool[string], h *held) {
 		begun := time.Now()
 		p.Begin("a", h.job("a", "acme", ""))
@@ -152,7 +171,7 @@ func TestPool_tellsAnOutcomeOnce(t *testing.T) {
 	})
 }
 
-func TestPool_forgetsAndCancels(t *testing.T) {
+func TestPool_cancelsForgottenJobs(t *testing.T) {
 	for _, tell := range []bool{false, true} {
 		inBubble(t, job.Options{Limits: fair.Limits{Total: 4}, Tell: tell}, func(t *testing.T, g Gomega, p *job.Pool[string], _ *held) {
 			g.Expect(p.Forget("a")).To(BeTrue(), "there is nothing to end")
@@ -187,7 +206,7 @@ func TestPool_forgetsAndCancels(t *testing.T) {
 	}
 }
 
-func TestPool_wakesThoseWhoWait(t *testing.T) {
+func TestPool_notifiesWaitingCallers(t *testing.T) {
 	inBubble(t, job.Options{Limits: fair.Limits{Total: 1}}, func(t *testing.T, g Gomega, p *job.Pool[string], h *held) {
 		var log []string
 		telling := func(name string) job.Job {
@@ -206,7 +225,7 @@ func TestPool_wakesThoseWhoWait(t *testing.T) {
 	})
 }
 
-func TestPool_tellsThoseWhoWaitedForItsStart(t *testing.T) {
+func TestPool_notifiesCallersThatWaitedForStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := job.New[string](job.Options{Clock: clock.RealClock{}, Limits: fair.Limits{Total: 1}})
 		began := make(chan string, 1)
@@ -227,7 +246,7 @@ func TestPool_tellsThoseWhoWaitedForItsStart(t *testing.T) {
 	})
 }
 
-func TestPool_tellsTheSameProgressForAWhile(t *testing.T) {
+func TestPool_updatesProgressInIntervals(t *testing.T) {
 	inBubble(t, job.Options{}, func(t *testing.T, g Gomega, p *job.Pool[string], _ *held) {
 		p.Begin("a", job.Job{Run: func(ctx context.Context, progress func(string)) error {
 			for i := range 5 {
@@ -268,7 +287,7 @@ func TestPool_stopsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestPool_runsWhatWasBegunBeforeItsStart(t *testing.T) {
+func TestPool_runsJobsBegunBeforeStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, h := job.New[string](job.Options{Limits: fair.Limits{Total: 1}, Clock: clock.RealClock{}}), newHeld()
 		p.Begin("a", h.job("a", "acme", ""))

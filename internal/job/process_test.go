@@ -127,7 +127,7 @@ func (p *process) end(how syscall.Signal) {
 	<-p.ended
 }
 
-func TestQueue_takesOverFromAProcessThatIsKilled(t *testing.T) {
+func TestQueue_takesOverFromKilledProcess(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, db := NewWithT(t), databasetest.SQL(t, name)
 		w := newWorker(t, name, job.QueueOptions{})
@@ -146,7 +146,7 @@ func TestQueue_takesOverFromAProcessThatIsKilled(t *testing.T) {
 	})
 }
 
-func TestQueue_isHandedOverByAProcessThatStops(t *testing.T) {
+func TestQueue_releasesTasksOfStoppedProcess(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, w := NewWithT(t), newWorker(t, name, job.QueueOptions{})
 		w.stop()
@@ -159,8 +159,9 @@ func TestQueue_isHandedOverByAProcessThatStops(t *testing.T) {
 	})
 }
 
-// Several processes run tasks, fail, and are repeatedly stopped and killed while tasks are added.
-func TestQueue_runsEachKeyAfterItsLastAddAndNeverTwiceAtOnce(t *testing.T) {
+// Several processes run tasks, fail, and are repeatedly stopped and killed while tasks are added. Each key must run after it was last added,
+// and never twice at once.
+func TestQueue_runsAllTasksDespiteKilledProcesses(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		const keys, processes, rounds, addsOfARound = 12, 3, 12, 40
 		g, notes := NewWithT(t), t.TempDir()

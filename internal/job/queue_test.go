@@ -91,7 +91,7 @@ func inQueue(t *testing.T, q *job.Queue, key string, phase job.Phase) (s job.Sta
 	return s
 }
 
-func TestQueue_runsATaskOfAnotherProcess(t *testing.T) {
+func TestQueue_runsTaskOfAnotherProcess(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g := NewWithT(t)
 		adder := job.NewQueue(databasetest.Open(t, name, job.Migrations()), job.QueueOptions{Name: "tests"})
@@ -108,7 +108,7 @@ func TestQueue_runsATaskOfAnotherProcess(t *testing.T) {
 	})
 }
 
-func TestQueue_runsATaskOfThisProcessAtOnce(t *testing.T) {
+func TestQueue_runsTaskOfSameProcessAtOnce(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, w := NewWithT(t), newWorker(t, name, job.QueueOptions{Poll: time.Hour})
 		for _, key := range []string{"a", "b", "c"} {
@@ -121,7 +121,7 @@ func TestQueue_runsATaskOfThisProcessAtOnce(t *testing.T) {
 	})
 }
 
-func TestQueue_hasATaskExactlyWhenItsReasonIsCommitted(t *testing.T) {
+func TestQueue_addsTaskOnlyIfTransactionCommits(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, db := NewWithT(t), databasetest.Open(t, name, job.Migrations())
 		q, failure := job.NewQueue(db, job.QueueOptions{Name: "tests"}), errors.New("failure")
@@ -139,7 +139,7 @@ func TestQueue_hasATaskExactlyWhenItsReasonIsCommitted(t *testing.T) {
 	})
 }
 
-func TestQueue_hasOneTaskOfAKey(t *testing.T) {
+func TestQueue_hasOneTaskPerKey(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, q := NewWithT(t), job.NewQueue(databasetest.Open(t, name, job.Migrations()), job.QueueOptions{Name: "tests"})
 		for _, payload := range []string{"1", "2", "3"} {
@@ -163,7 +163,7 @@ func TestQueue_hasOneTaskOfAKey(t *testing.T) {
 	})
 }
 
-func TestQueue_refusesWhatIsTooLarge(t *testing.T) {
+func TestAdd_refusesInvalidKeysAndLargePayloads(t *testing.T) {
 	g, q := NewWithT(t), job.NewQueue(databasetest.Open(t, databasetest.SQLite(t), job.Migrations()), job.QueueOptions{Name: "tests"})
 	for key, payload := range map[string]int{
 		"":                                  0,
@@ -178,7 +178,7 @@ func TestQueue_refusesWhatIsTooLarge(t *testing.T) {
 	g.Expect(q.Add(t.Context(), job.Task{Key: strings.Repeat("k", job.MaxKey), Payload: make([]byte, job.MaxPayload)})).To(Succeed())
 }
 
-func TestQueue_givesTenantsTheirTurn(t *testing.T) {
+func TestQueue_runsTenantsInTurn(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g := NewWithT(t)
 		q := job.NewQueue(databasetest.Open(t, name, job.Migrations()), job.QueueOptions{Name: "tests"})
@@ -198,7 +198,7 @@ func TestQueue_givesTenantsTheirTurn(t *testing.T) {
 	})
 }
 
-func TestQueue_hasSoManyAtOnceOfATenantAndInAll(t *testing.T) {
+func TestQueue_limitsConcurrentTasks(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g := NewWithT(t)
 		q := job.NewQueue(databasetest.Open(t, name, job.Migrations()), job.QueueOptions{Name: "tests"})
@@ -221,7 +221,7 @@ func TestQueue_hasSoManyAtOnceOfATenantAndInAll(t *testing.T) {
 	})
 }
 
-func TestQueue_triesAgainWhenThatIsDue(t *testing.T) {
+func TestQueue_retriesWhenRetryIsDue(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g := NewWithT(t)
 		type failure struct {
@@ -263,7 +263,7 @@ func TestQueue_triesAgainWhenThatIsDue(t *testing.T) {
 	})
 }
 
-func TestQueue_waitsUntilATaskIsDue(t *testing.T) {
+func TestQueue_waitsUntilTaskIsDue(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, w := NewWithT(t), newWorker(t, name, job.QueueOptions{Limits: fair.Limits{Total: 4}})
 		later := func(delay time.Duration) {
@@ -288,14 +288,14 @@ func TestQueue_waitsUntilATaskIsDue(t *testing.T) {
 	})
 }
 
-func TestGrowing_waitsLongerEachTime(t *testing.T) {
+func TestGrowing_increasesDelay(t *testing.T) {
 	g, retry := NewWithT(t), job.Growing(time.Second, time.Minute)
 	for failed, want := range map[int]time.Duration{0: time.Second, 1: 2 * time.Second, 5: 32 * time.Second, 6: time.Minute, 1000: time.Minute} {
 		g.Expect(retry(failed, nil)).To(And(BeNumerically(">=", want), BeNumerically("<=", want*6/5)))
 	}
 }
 
-func TestQueue_isApartFromOthers(t *testing.T) {
+func TestQueue_isIndependentOfOtherQueues(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, w := NewWithT(t), newWorker(t, name, job.QueueOptions{})
 		other := job.NewQueue(databasetest.Open(t, name, job.Migrations()), job.QueueOptions{Name: "others"})
@@ -307,8 +307,8 @@ func TestQueue_isApartFromOthers(t *testing.T) {
 	})
 }
 
-// Each of many tenants has waiting tasks, as in a backlog.
-func BenchmarkQueue_runsATask(b *testing.B) {
+// Many tenants have waiting tasks, as in a backlog.
+func BenchmarkQueue_runsTask(b *testing.B) {
 	const tenants, tasks = 100, 10_000
 	for engine, name := range databasetest.Engines() {
 		b.Run(engine, func(b *testing.B) {

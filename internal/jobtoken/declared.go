@@ -13,17 +13,31 @@ import (
 	"github.com/forgeplane/forgeplane/internal/claim"
 )
 
-// IndexGrantee holds the keys of the projects that a job token scope lets in.
-const IndexGrantee = "grantee"
+const (
+	// IndexGrantee holds the keys of the projects that a job token scope lets in.
+	IndexGrantee = "grantee"
+	// IndexGranteeGroup holds the keys of the groups whose projects a job token scope lets in.
+	IndexGranteeGroup = "grantee-group"
+)
 
-// Indexes are those of job token scopes.
+// Indexes returns the indexes of job token scopes.
 func Indexes() []catalog.Index {
-	return []catalog.Index{{Of: &v1alpha1.JobTokenScope{}, Name: IndexGrantee, Values: func(o client.Object) (keys []string) {
+	projects := func(o client.Object) (keys []string) {
 		for _, e := range o.(*v1alpha1.JobTokenScope).Spec.Allowlist {
 			keys = append(keys, catalog.Key(o.GetNamespace(), e.ProjectRef))
 		}
 		return keys
-	}}}
+	}
+	groups := func(o client.Object) (keys []string) {
+		for _, e := range o.(*v1alpha1.JobTokenScope).Spec.GroupAllowlist {
+			keys = append(keys, catalog.Key(o.GetNamespace(), e.GroupRef))
+		}
+		return keys
+	}
+	return []catalog.Index{
+		{Of: &v1alpha1.JobTokenScope{}, Name: IndexGrantee, Values: projects},
+		{Of: &v1alpha1.JobTokenScope{}, Name: IndexGranteeGroup, Values: groups},
+	}
 }
 
 // ScopeOf returns the job token scope of a project that is in force: the one that holds it of those that are declared for it;
@@ -41,11 +55,11 @@ func Claims(ctx context.Context, c *catalog.Catalog, s *v1alpha1.JobTokenScope) 
 // Rivals returns the keys in catalog.IndexProject of every way to declare a job token scope for the project of obj, which is one itself.
 func Rivals(c *catalog.Catalog) func(ctx context.Context, obj client.Object) []string {
 	return func(ctx context.Context, obj client.Object) []string {
-		p, err := c.Project(ctx, obj.GetNamespace(), obj.(*v1alpha1.JobTokenScope).Spec.ProjectRef)
+		p, err := c.Target(ctx, obj.(*v1alpha1.JobTokenScope))
 		if err != nil {
 			return nil // nothing is declared
 		}
-		return c.ProjectKeys(ctx, p)
+		return c.Keys(ctx, p)
 	}
 }
 
@@ -86,9 +100,9 @@ func LedTo(j *v1alpha1.JobTokenScope, e v1alpha1.AllowlistEntry) *v1alpha1.Refer
 	return nil
 }
 
-// Allowed returns the project that an entry of a job token scope lets in, of whatever namespace, or catalog.ErrNotFound. One that is
-// being deleted, or has no valid place in the tree, is not found: what holds it up is not for another namespace to know. ErrEntryReplaced is one that
-// whoever declared the entry does not know of.
+// Allowed returns the project, in any namespace, that an entry of a job token scope lets in, or catalog.ErrNotFound. It does not find a
+// project that is being deleted or has no valid place in the tree: other namespaces must not learn the reason. It returns ErrEntryReplaced if
+// the entry leads to a project that its author does not know of.
 func Allowed(ctx context.Context, c *catalog.Catalog, j *v1alpha1.JobTokenScope, e v1alpha1.AllowlistEntry) (catalog.Scope, error) {
 	p, err := c.AnyProject(ctx, j.Namespace, e.ProjectRef)
 	if err != nil {
@@ -128,4 +142,52 @@ func Allows(ctx context.Context, c *catalog.Catalog, j *v1alpha1.JobTokenScope, 
 		}
 	}
 	return false, nil
+}
+
+// AllowedGroup returns the scope of the group, in any namespace, that an entry of a job token scope lets in. It returns the errors
+// of catalog.Foreign.
+func AllowedGroup(ctx context.Context, c *catalog.Catalog, j *v1alpha1.JobTokenScope, e v1alpha1.GroupAllowlistEntry) (catalog.Scope, error) {
+	return c.Foreign(ctx, j.Namespace, e.GroupRef, j.Status.RecordedGroups)
+}
+
+// AllowsGroup reports whether an entry of a job token scope lets in one of the groups.
+func AllowsGroup(ctx context.Context, c *catalog.Catalog, j *v1alpha1.JobTokenScope, groups ...*v1alpha1.Group) (bool, error) {
+	if len(j.Spec.GroupAllowlist) == 0 {
+		return false, nil
+	}
+	var keys []string
+	for _, g := range groups {
+		keys = append(keys, c.GroupKeys(ctx, g)...)
+	}
+	for _, e := range j.Spec.GroupAllowlist {
+		if !slices.Contains(keys, catalog.Key(j.Namespace, e.GroupRef)) {
+			continue
+		}
+		// The key may be that of an older group, too.
+		s, err := AllowedGroup(ctx, c, j, e)
+		switch {
+		case errors.Is(err, catalog.ErrNotFound):
+		case err != nil:
+			return false, err
+		case slices.ContainsFunc(groups, func(g *v1alpha1.Group) bool { return g.UID == s.Groups[0].UID }):
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// lists reports whether an allowlist of a job token scope has a project, or a group above it.
+func lists(ctx context.Context, c *catalog.Catalog, j *v1alpha1.JobTokenScope, p *v1alpha1.Project) (bool, error) {
+	listed, err := Allows(ctx, c, j, p)
+	if listed || err != nil || len(j.Spec.GroupAllowlist) == 0 {
+		return listed, err
+	}
+	above, err := c.GroupsOf(ctx, p)
+	if catalog.Misplaced(err) || errors.Is(err, catalog.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return AllowsGroup(ctx, c, j, above...)
 }

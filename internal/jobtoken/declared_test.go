@@ -16,7 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/jobtoken"
 )
 
-func TestTheJobTokenScopeOfAProjectIsTheOldestOfItsNamespace(t *testing.T) {
+func TestScopeOf_returnsOldestScopeInNamespace(t *testing.T) {
 	g := NewWithT(t)
 	world, web := TenantWorld(t)
 	c := world.Catalog()
@@ -39,7 +39,7 @@ func TestTheJobTokenScopeOfAProjectIsTheOldestOfItsNamespace(t *testing.T) {
 	g.Expect(holder()).To(Equal("second"))
 }
 
-func TestAnEntryOfAJobTokenScope(t *testing.T) {
+func TestAllowed_resolvesEntries(t *testing.T) {
 	g := NewWithT(t)
 	world, web := TenantWorld(t)
 	c := world.Catalog()
@@ -72,8 +72,8 @@ func TestAnEntryOfAJobTokenScope(t *testing.T) {
 	}
 }
 
-// Whoever gets the path or the id that others have let in gets nothing of that, unless it is in the namespace of who declared it.
-func TestAnEntryThatLedToAProject_letsInNoOtherOfAnotherNamespace(t *testing.T) {
+// A project that takes over the path or id of an allowed project must not inherit its access, except in the namespace of the scope.
+func TestAllows_refusesReplacementInAnotherNamespace(t *testing.T) {
 	g := NewWithT(t)
 	world, web := TenantWorld(t)
 	c := world.Catalog()
@@ -90,11 +90,11 @@ func TestAnEntryThatLedToAProject_letsInNoOtherOfAnotherNamespace(t *testing.T) 
 	}{
 		{"never seen", ByPath("bolt/web"), v1alpha1.Reference{}, foreign, true, false},
 		{"the same", ByPath("bolt/web"), led(ByPath("bolt/web"), foreign.UID), foreign, true, false},
-		{"another one by path", ByPath("bolt/web"), led(ByPath("bolt/web"), "former"), foreign, false, true},
-		{"another one by id", ByID(200), led(ByID(200), "former"), foreign, false, true},
-		{"declared in another way since", ByID(200), led(ByPath("bolt/web"), "former"), foreign, true, false},
+		{"another project by path", ByPath("bolt/web"), led(ByPath("bolt/web"), "former"), foreign, false, true},
+		{"another project by id", ByID(200), led(ByID(200), "former"), foreign, false, true},
+		{"declared by another reference since", ByID(200), led(ByPath("bolt/web"), "former"), foreign, true, false},
 		{"named by its uid", led(ByPath("bolt/web"), foreign.UID), led(ByPath("bolt/web"), "former"), foreign, true, false},
-		{"another one of the own namespace", ByPath("acme/sub/web"), led(ByPath("acme/sub/web"), "former"), web, true, false},
+		{"another project of the same namespace", ByPath("acme/sub/web"), led(ByPath("acme/sub/web"), "former"), web, true, false},
 	} {
 		s := JobTokenScope("a", "s", ByName("web"), tt.entry)
 		s.Status.RecordedAllowlist = []v1alpha1.AllowlistEntry{{ProjectRef: tt.led}}
@@ -104,6 +104,38 @@ func TestAnEntryThatLedToAProject_letsInNoOtherOfAnotherNamespace(t *testing.T) 
 		_, err = jobtoken.Allowed(t.Context(), c, s, s.Spec.Allowlist[0])
 		g.Expect(errors.Is(err, jobtoken.ErrEntryReplaced)).To(Equal(tt.isReplaced), tt.name)
 		g.Expect(errors.Is(err, catalog.ErrNotFound)).To(Equal(!tt.in), tt.name)
+	}
+}
+
+func TestDecide_letsInProjectsBelowAllowedGroups(t *testing.T) {
+	g := NewWithT(t)
+	for _, tt := range []struct {
+		name  string
+		entry v1alpha1.Reference
+		led   types.UID
+		want  jobtoken.Outcome
+	}{
+		{"their group", ByPath("acme/sub"), "", jobtoken.AsUser},
+		{"a group above it", ByPath("acme"), "", jobtoken.AsUser},
+		{"another group", ByPath("bolt"), "", jobtoken.Refused},
+		{"a group that does not exist", ByPath("no/where"), "", jobtoken.Refused},
+		{"a path that led to another group before", ByPath("acme"), "former", jobtoken.Refused},
+	} {
+		world, web := TenantWorld(t)
+		c := world.Catalog()
+		target, err := c.ProjectScope(t.Context(), get(t, world.Reader(), "b", "web"))
+		g.Expect(err).NotTo(HaveOccurred())
+		s := JobTokenScope("b", "s", ByName("web"))
+		s.Spec.GroupAllowlist = []v1alpha1.GroupAllowlistEntry{{GroupRef: tt.entry}}
+		if tt.led != "" {
+			led := tt.entry
+			led.UID = string(tt.led)
+			s.Status.RecordedGroups = []v1alpha1.Reference{led}
+		}
+		world.Put(s)
+		got, err := jobtoken.NewScopes(c).Decide(t.Context(), web, target, jobtoken.Rights{User: true})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(got).To(Equal(tt.want), tt.name)
 	}
 }
 

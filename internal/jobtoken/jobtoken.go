@@ -14,7 +14,7 @@ import (
 type Outcome int
 
 const (
-	// Refused is nothing at all: the project is to look as if it did not exist. It is the zero value.
+	// Refused is nothing at all: the project must look as if it did not exist. It is the zero value.
 	Refused Outcome = iota
 	// AsAnybody is what anybody may do without a token. The token adds nothing to that: what is for members or for users who are
 	// signed in stays out of its reach.
@@ -25,11 +25,11 @@ const (
 
 // Question has all that a decision depends on.
 type Question struct {
-	// Own is true when the job is one of the project that is to be read.
+	// Own is true when the job belongs to the project that it reads.
 	Own bool
-	// Restricted is true when the project lets in no other projects than those of its allowlist.
+	// Restricted is true when the project lets in no other projects than those of its allowlists.
 	Restricted bool
-	// Listed is true when the job's project is in that allowlist.
+	// Listed is true when the job's project, or a group above it, is in one of them.
 	Listed bool
 	Rights
 }
@@ -74,7 +74,7 @@ func (s *Scopes) Decide(ctx context.Context, source *v1alpha1.Project, target ca
 	}
 	if declared != nil {
 		q.Restricted = declared.Spec.Restricted()
-		if q.Listed, err = Allows(ctx, s.catalog, declared, source); err != nil {
+		if q.Listed, err = lists(ctx, s.catalog, declared, source); err != nil {
 			return Refused, fmt.Errorf("looking up who is in the job token scope of %s: %w", target.Path(), err)
 		}
 	}

@@ -21,18 +21,18 @@ func TestDecide(t *testing.T) {
 		question Question
 		want     Outcome
 	}{
-		"the own project":                                       {Question{Own: true, Restricted: true, Rights: user}, AsUser},
-		"the own project, which is public":                      {Question{Own: true, Restricted: true, Rights: both}, AsUser},
-		"the own project, whose user has left":                  {Question{Own: true, Restricted: true}, Refused},
-		"the own project, public, whose user is blocked":        {Question{Own: true, Rights: anybody}, AsAnybody},
-		"another project that is restricted":                    {Question{Restricted: true, Rights: user}, Refused},
-		"another project that is restricted, and public":        {Question{Restricted: true, Rights: both}, AsAnybody},
-		"another project that lists the job's":                  {Question{Restricted: true, Listed: true, Rights: user}, AsUser},
-		"another project that lists the job's, not the user":    {Question{Restricted: true, Listed: true}, Refused},
-		"another project, public, lists the job's not the user": {Question{Restricted: true, Listed: true, Rights: anybody}, AsAnybody},
-		"another project that is open":                          {Question{Rights: user}, AsUser},
-		"another project that is open, but not to the user":     {Question{}, Refused},
-		"another project that is open and public":               {Question{Rights: anybody}, AsAnybody},
+		"its own project":                                                 {Question{Own: true, Restricted: true, Rights: user}, AsUser},
+		"its own project, which is public":                                {Question{Own: true, Restricted: true, Rights: both}, AsUser},
+		"its own project, whose user has left":                            {Question{Own: true, Restricted: true}, Refused},
+		"its own project, public, whose user is blocked":                  {Question{Own: true, Rights: anybody}, AsAnybody},
+		"another project that is restricted":                              {Question{Restricted: true, Rights: user}, Refused},
+		"another project that is restricted, and public":                  {Question{Restricted: true, Rights: both}, AsAnybody},
+		"another project that lists the job's project":                    {Question{Restricted: true, Listed: true, Rights: user}, AsUser},
+		"another project that lists the job's project, without the user":  {Question{Restricted: true, Listed: true}, Refused},
+		"a public project that lists the job's project, without the user": {Question{Restricted: true, Listed: true, Rights: anybody}, AsAnybody},
+		"another project that is open":                                    {Question{Rights: user}, AsUser},
+		"another project that is open, but not to the user":               {Question{}, Refused},
+		"another project that is open and public":                         {Question{Rights: anybody}, AsAnybody},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// questions are all there are.
+// questions yields every possible question.
 func questions(yield func(Question) bool) {
 	for n := range 32 {
 		q := Question{n&1 != 0, n&2 != 0, n&4 != 0, Rights{n&8 != 0, n&16 != 0}}
@@ -53,7 +53,7 @@ func questions(yield func(Question) bool) {
 	}
 }
 
-func TestATokenIsNeverWorthMoreThanItsUserAndEverybodyTogether(t *testing.T) {
+func TestDecide_neverExceedsRightsOfUser(t *testing.T) {
 	for q := range questions {
 		got := Decide(q)
 		if got == AsUser && !q.User || got == AsAnybody && !q.Anybody {
@@ -65,7 +65,7 @@ func TestATokenIsNeverWorthMoreThanItsUserAndEverybodyTogether(t *testing.T) {
 	}
 }
 
-func TestLettingInMoreTakesNothingAway(t *testing.T) {
+func TestDecide_grantsNoLessIfMoreIsAllowed(t *testing.T) {
 	for q := range questions {
 		open, listed, own, user := q, q, q, q
 		open.Restricted, listed.Listed, own.Own, user.User = false, true, true, true
@@ -77,7 +77,7 @@ func TestLettingInMoreTakesNothingAway(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotLetInHasNoRightsOfTheUser(t *testing.T) {
+func TestDecide_givesUnlistedProjectsNoRightsOfUser(t *testing.T) {
 	for q := range questions {
 		if q.Restricted && !q.Listed && !q.Own && Decide(q) == AsUser {
 			t.Errorf("%+v: the door is open", q)
@@ -108,7 +108,7 @@ func scopeOf(namespace, name, project string, restricted bool, allowed ...v1alph
 	return s
 }
 
-func TestWhatIsDeclaredDecides(t *testing.T) {
+func TestScopes_decideAsDeclared(t *testing.T) {
 	byName := func(name string) v1alpha1.Reference { return v1alpha1.Reference{Name: name} }
 	byPath := func(path string) v1alpha1.Reference { return v1alpha1.Reference{Path: path} }
 	byID := func(id int64) v1alpha1.Reference { return v1alpha1.Reference{ID: id} }
@@ -117,27 +117,27 @@ func TestWhatIsDeclaredDecides(t *testing.T) {
 		source   string
 		want     Outcome
 	}{
-		"without a scope nobody is let in":          {nil, "acme/api", Refused},
-		"without a scope the project itself is":     {nil, "acme/web", AsUser},
-		"with an empty list nobody is":              {[]client.Object{scopeOf("acme", "s", "acme/web", true)}, "acme/api", Refused},
-		"with an empty list the project itself is":  {[]client.Object{scopeOf("acme", "s", "acme/web", true)}, "acme/web", AsUser},
-		"an open scope lets everybody in":           {[]client.Object{scopeOf("acme", "s", "acme/web", false)}, "bolt/tool", AsUser},
-		"a list lets in by name":                    {[]client.Object{scopeOf("acme", "s", "acme/web", true, byName("api"))}, "acme/api", AsUser},
-		"a list lets in by path":                    {[]client.Object{scopeOf("acme", "s", "acme/web", true, byPath("Bolt/Tool"))}, "bolt/tool", AsUser},
-		"a list lets in by id":                      {[]client.Object{scopeOf("acme", "s", "acme/web", true, byID(20))}, "bolt/tool", AsUser},
-		"a list lets in nobody else":                {[]client.Object{scopeOf("acme", "s", "acme/web", true, byID(20), byName("api"))}, "bolt/other", Refused},
-		"a name is one of the namespace":            {[]client.Object{scopeOf("acme", "s", "acme/web", true, byName("tool"))}, "bolt/tool", Refused},
-		"what leads nowhere takes nothing away":     {[]client.Object{scopeOf("acme", "s", "acme/web", true, byID(99), byPath("no/where"), byID(20))}, "bolt/tool", AsUser},
-		"what leads nowhere lets nobody in":         {[]client.Object{scopeOf("acme", "s", "acme/web", true, byID(99), byPath("no/where"))}, "bolt/tool", Refused},
-		"the scope of another project says nothing": {[]client.Object{scopeOf("acme", "s", "acme/api", false, byID(20))}, "bolt/tool", Refused},
-		"one in another namespace says nothing":     {[]client.Object{scopeOf("bolt", "s", "acme/web", false, byID(20))}, "bolt/tool", Refused},
-		"the oldest of two counts, when it is narrow": {
+		"without a scope nobody is let in":                {nil, "acme/api", Refused},
+		"without a scope the project itself is let in":    {nil, "acme/web", AsUser},
+		"with an empty list nobody is let in":             {[]client.Object{scopeOf("acme", "s", "acme/web", true)}, "acme/api", Refused},
+		"with an empty list the project itself is let in": {[]client.Object{scopeOf("acme", "s", "acme/web", true)}, "acme/web", AsUser},
+		"an open scope lets everybody in":                 {[]client.Object{scopeOf("acme", "s", "acme/web", false)}, "bolt/tool", AsUser},
+		"a list lets in by name":                          {[]client.Object{scopeOf("acme", "s", "acme/web", true, byName("api"))}, "acme/api", AsUser},
+		"a list lets in by path":                          {[]client.Object{scopeOf("acme", "s", "acme/web", true, byPath("Bolt/Tool"))}, "bolt/tool", AsUser},
+		"a list lets in by id":                            {[]client.Object{scopeOf("acme", "s", "acme/web", true, byID(20))}, "bolt/tool", AsUser},
+		"a list lets in nobody else":                      {[]client.Object{scopeOf("acme", "s", "acme/web", true, byID(20), byName("api"))}, "bolt/other", Refused},
+		"a name means a project of the same namespace":    {[]client.Object{scopeOf("acme", "s", "acme/web", true, byName("tool"))}, "bolt/tool", Refused},
+		"a broken entry does not affect the others":       {[]client.Object{scopeOf("acme", "s", "acme/web", true, byID(99), byPath("no/where"), byID(20))}, "bolt/tool", AsUser},
+		"a broken entry lets nobody in":                   {[]client.Object{scopeOf("acme", "s", "acme/web", true, byID(99), byPath("no/where"))}, "bolt/tool", Refused},
+		"the scope of another project does not count":     {[]client.Object{scopeOf("acme", "s", "acme/api", false, byID(20))}, "bolt/tool", Refused},
+		"a scope in another namespace does not count":     {[]client.Object{scopeOf("bolt", "s", "acme/web", false, byID(20))}, "bolt/tool", Refused},
+		"the older of two counts, if it is narrow": {
 			[]client.Object{scopeOf("acme", "a", "acme/web", true), scopeOf("acme", "b", "acme/web", false, byID(20))}, "bolt/tool", Refused,
 		},
-		"the oldest of two counts, when it is wide": {
+		"the older of two counts, if it is wide": {
 			[]client.Object{scopeOf("acme", "b", "acme/web", true, byID(20)), scopeOf("acme", "a", "acme/web", true)}, "bolt/tool", AsUser,
 		},
-		"an id is that of the older project": {
+		"an id means the older project": {
 			[]client.Object{project("bolt", "younger", 20), scopeOf("acme", "s", "acme/web", true, byID(20))}, "bolt/younger", Refused,
 		},
 	}
@@ -183,7 +183,7 @@ func (b broken) List(ctx context.Context, l client.ObjectList, o ...client.ListO
 	return b.Reader.List(ctx, l, o...)
 }
 
-func TestWhoCannotTellRefuses(t *testing.T) {
+func TestScopes_refuseOnError(t *testing.T) {
 	world := catalogtest.New(t, group("acme"), group("bolt"), project("acme", "web", 10), project("bolt", "tool", 20),
 		scopeOf("acme", "s", "acme/web", true, v1alpha1.Reference{ID: 20}))
 	var source, web v1alpha1.Project

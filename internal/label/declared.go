@@ -1,7 +1,6 @@
 package label
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -31,21 +30,9 @@ func Indexes() []catalog.Index {
 	return []catalog.Index{
 		{Of: &v1alpha1.Label{}, Name: indexTitle, Values: func(o client.Object) []string { return catalog.Text(spec(o).Title) }},
 		{Of: &v1alpha1.Label{}, Name: indexLabel, Values: func(o client.Object) []string {
-			return keys(catalog.RefKeys(o, cmp.Or(spec(o).ProjectRef, spec(o).GroupRef)), spec(o).Title)
+			return keys(catalog.TargetKeys(o), spec(o).Title)
 		}},
 	}
-}
-
-// levels are the scope itself and those of the groups above, the nearest first.
-func levels(s catalog.Scope) []catalog.Scope {
-	all := make([]catalog.Scope, 0, len(s.Groups)+1)
-	if s.Project != nil {
-		all = append(all, s)
-	}
-	for i := range s.Groups {
-		all = append(all, catalog.Scope{Groups: s.Groups[i:]})
-	}
-	return all
 }
 
 // Inherited is a label, and what it is declared for: the scope that was asked about, or a group above.
@@ -60,7 +47,7 @@ type Inherited struct {
 // and in no order within one. A label is not in force where another one holds its title, that is declared for the same target or for
 // a group above that, nor while another one holds its id.
 func All(ctx context.Context, c *catalog.Catalog, s catalog.Scope) ([]Inherited, error) {
-	levels := levels(s)
+	levels := s.Levels()
 	declared := make([][]*v1alpha1.Label, len(levels))
 	holders := map[string]titled{}
 	inForce := map[*v1alpha1.Label]bool{}
@@ -110,8 +97,8 @@ func of(l *v1alpha1.Label, level catalog.Scope) titled {
 	return titled{l, target, claim.Label(target, l.Spec.Title).ShownBy(l)}
 }
 
-// precedes reports whether a label holds its title rather than b, which may be nobody, and is of the same target or a group above.
-// Of two that hold theirs each, the one further down came first: it would not have got its title later.
+// precedes reports whether a takes precedence over b, which can be empty. Both have the same title, in the same target or in a group above.
+// If each holds its title, the one further down came first: it would not have got the title later.
 func (a titled) precedes(b titled) bool {
 	if b.Label == nil || a.shown && b.shown && a.target != b.target {
 		return true
@@ -123,7 +110,7 @@ func (a titled) precedes(b titled) bool {
 // is none.
 func Holder(ctx context.Context, c *catalog.Catalog, s catalog.Scope, title string) (*v1alpha1.Label, error) {
 	var holder titled
-	for _, level := range slices.Backward(levels(s)) {
+	for _, level := range slices.Backward(s.Levels()) {
 		found, err := catalog.List[*v1alpha1.Label](ctx, c, indexLabel, keys(level.Keys(), title)...)
 		if err != nil {
 			return nil, err
@@ -163,13 +150,14 @@ func InProjects(ctx context.Context, c *catalog.Catalog, g *v1alpha1.Group, titl
 		if l.Namespace != g.Namespace || l.Spec.ProjectRef == nil {
 			continue
 		}
-		p, err := c.Project(ctx, l.Namespace, *l.Spec.ProjectRef)
+		target, err := c.Target(ctx, l)
 		if errors.Is(err, catalog.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
+		p := target.(*v1alpha1.Project)
 		in, err := c.Group(ctx, p.Namespace, p.Spec.GroupRef)
 		if err != nil && !errors.Is(err, catalog.ErrNotFound) {
 			return nil, err
@@ -209,7 +197,7 @@ func Rivals(c *catalog.Catalog) handler.MapFunc {
 	}
 }
 
-// within reports whether a full path is that of a group or project, or leads to something below it.
+// within reports whether a full path is the path above or leads to something below it.
 func within(fullPath, above string) bool {
 	n := len(above)
 	return len(fullPath) >= n && strings.EqualFold(fullPath[:n], above) && (len(fullPath) == n || fullPath[n] == '/')

@@ -17,35 +17,35 @@ import (
 func TestLabels(t *testing.T) {
 	tests := []struct {
 		name    string
-		objects []*v1alpha1.Label // the oldest first; their ids are their places from 1 on, unless they have one
+		objects []*v1alpha1.Label // oldest first; the id of a label without one is its position, counted from 1
 		want    []string          // in force for a/web, the nearest first
 	}{
-		{"its own, however it is named", []*v1alpha1.Label{
+		{"its own, by any reference", []*v1alpha1.Label{
 			Labelled("a", "l1", "bug", ByName("web")), Labelled("a", "l2", "docs", ByPath("ACME/sub/web")), Labelled("a", "l3", "Bug", ByID(100)),
 		}, []string{"l1", "l3", "l2"}},
-		{"those of its groups", []*v1alpha1.Label{
+		{"labels of its groups", []*v1alpha1.Label{
 			LabelledBelow("a", "l1", "one", ByName("acme")), LabelledBelow("a", "l2", "two", ByPath("acme/sub")), Labelled("a", "l3", "three", ByName("web")),
 		}, []string{"l3", "l2", "l1"}},
-		{"not those of others", []*v1alpha1.Label{
+		{"no labels of others", []*v1alpha1.Label{
 			Labelled("a", "l1", "bug", ByName("other")), LabelledBelow("a", "l2", "bug", ByName("beside")),
 		}, nil},
-		{"not those of another namespace", []*v1alpha1.Label{
+		{"no labels of another namespace", []*v1alpha1.Label{
 			Labelled("b", "l1", "a", ByName("web")), Labelled("b", "l2", "b", ByPath("acme/sub/web")), Labelled("b", "l3", "c", ByID(100)),
 			LabelledBelow("b", "l4", "d", ByPath("acme")), LabelledBelow("b", "l5", "e", ByID(11)),
 		}, nil},
 		{"the older of two", []*v1alpha1.Label{
 			Labelled("a", "l1", "bug", ByID(100)), Labelled("a", "l2", "bug", ByName("web")),
 		}, []string{"l1"}},
-		{"the older one of a group above", []*v1alpha1.Label{
+		{"the older one, of a group above", []*v1alpha1.Label{
 			LabelledBelow("a", "l1", "bug", ByName("acme")), LabelledBelow("a", "l2", "bug", ByName("sub")), Labelled("a", "l3", "bug", ByName("web")),
 		}, []string{"l1"}},
-		{"the younger ones of groups above as well", []*v1alpha1.Label{
+		{"younger ones of groups above as well", []*v1alpha1.Label{
 			Labelled("a", "l1", "bug", ByName("web")), LabelledBelow("a", "l2", "bug", ByName("sub")), LabelledBelow("a", "l3", "bug", ByName("acme")),
 		}, []string{"l1", "l2", "l3"}},
-		{"the older one of another namespace hides none", []*v1alpha1.Label{
+		{"an older one of another namespace does not count", []*v1alpha1.Label{
 			Labelled("b", "l1", "bug", ByPath("acme/sub/web")), Labelled("a", "l2", "bug", ByName("web")),
 		}, []string{"l2"}},
-		{"not one whose id another one holds, nor one without", []*v1alpha1.Label{
+		{"no label without an id, or whose id another label holds", []*v1alpha1.Label{
 			LabelID(Labelled("b", "l1", "x", ByName("web")), 7), LabelID(Labelled("a", "l2", "bug", ByName("web")), 7), LabelID(Labelled("a", "l3", "docs", ByName("web")), -1),
 		}, nil},
 	}
@@ -70,7 +70,7 @@ func TestLabels(t *testing.T) {
 			var names []string
 			for _, l := range found {
 				names = append(names, l.Name)
-				// What a label is of, and who holds its title there, is the same when it is asked for alone.
+				// Looking up each label separately gives the same scope and the same holder of its title.
 				of, err := c.ScopeOf(t.Context(), l.Label)
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(of.Path()).To(Equal(l.Of.Path()))
@@ -101,7 +101,7 @@ func scopeOf(t *testing.T, c *catalog.Catalog, all []*v1alpha1.Label, name strin
 	return catalog.Scope{}
 }
 
-func TestLabelsOfATitleInTheProjectsOfAGroup(t *testing.T) {
+func TestInProjects_findsLabelsByTitle(t *testing.T) {
 	g := NewWithT(t)
 	w, _ := TenantWorld(t)
 	sub := Group("a", "sub", Pinned(11), Below(ByName("acme")))
@@ -121,7 +121,7 @@ func TestLabelsOfATitleInTheProjectsOfAGroup(t *testing.T) {
 	g.Expect(of).To(Equal(map[string]string{"l1": "web", "l2": "other", "l3": "web"}))
 }
 
-func TestALabelWakesUpThoseOfItsTitleThereAndBelow(t *testing.T) {
+func TestRivals_findsLabelsWithSameTitleBelow(t *testing.T) {
 	g := NewWithT(t)
 	w, _ := TenantWorld(t)
 	shown := func(l *v1alpha1.Label, path string) *v1alpha1.Label {

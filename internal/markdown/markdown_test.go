@@ -1,10 +1,12 @@
 package markdown
 
 import (
+	"errors"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/html"
 )
@@ -26,7 +28,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-func TestNothingOfItIsDangerous(t *testing.T) {
+func TestHTML_isSafe(t *testing.T) {
 	for _, text := range []string{
 		"<script>alert(1)</script>", "a <img src=x onerror=alert(1)> b", "[a](javascript:alert(1))", "<a href=\"JaVaScRiPt:alert(1)\">a</a>",
 		"[a](data:text/html;base64,PHNjcmlwdD4=)", "<iframe src=\"https://a.example\"></iframe>", "<style>*{display:none}</style>", "<form action=\"//a\"><input></form>",
@@ -40,7 +42,7 @@ func TestNothingOfItIsDangerous(t *testing.T) {
 	}
 }
 
-// dangers are the elements, attributes and links of a text of HTML, as a browser reads it, that are not to be there.
+// dangers returns the elements, attributes and links of HTML, as a browser reads it, that must not occur.
 func dangers(text string) []string {
 	var found []string
 	for z := html.NewTokenizer(strings.NewReader(text)); z.Next() != html.ErrorToken; {
@@ -60,6 +62,51 @@ func dangers(text string) []string {
 		}
 	}
 	return found
+}
+
+func TestRender_refusesExpensiveTexts(t *testing.T) {
+	const size = 512 << 10 // bytes: the maximum
+	repeat := func(s string, n int) string { return strings.Repeat(s, n/len(s)) }
+	for name, text := range map[string]string{
+		"a table with short rows":           repeat("a|", size/4) + "\n" + repeat("-|", size/4) + "\n" + repeat("x\n", size/2),
+		"links that repeat a URL":           "[a]: /" + repeat("x", size/2) + "\n\n" + repeat("[a] ", size/2),
+		"definitions without a URL":         repeat("[a]: \n", size),
+		"nested quotations":                 repeat(">", size),
+		"nested quotations and lists":       repeat("> - ", size),
+		"brackets that are closed too late": repeat("[", size/2) + repeat("]", size/2),
+		"links that are never closed":       repeat("[a](", size),
+		"URLs that are never closed":        repeat("[a](<b", size),
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			if _, err := Render(text); !errors.Is(err, ErrExpensive) {
+				t.Errorf("got %v after %s", err, time.Since(start))
+			}
+			if took := time.Since(start); took > 15*maxTime {
+				t.Errorf("it took %s", took)
+			}
+		})
+	}
+}
+
+func TestHTML_showsExpensiveTextsAsTheyAre(t *testing.T) {
+	text := strings.Repeat("a|", 500) + "\n" + strings.Repeat("-|", 500) + "\n" + strings.Repeat("<b>\n", 500)
+	if got := HTML(text); got != html.EscapeString(text) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestRender_takesLongTexts(t *testing.T) {
+	for name, text := range map[string]string{
+		"paragraphs": strings.Repeat("A [link](https://a.example/b), `code` and **more**.\n\n", 1000),
+		"a list":     strings.Repeat("- [x] a task with a [link](https://a.example/b)\n", 1000),
+		"a table":    "a|b|c|d\n-|-|-|-\n" + strings.Repeat("1|2|3|4\n", 1500),
+		"references": strings.Repeat("[a][b] ", 1000) + "\n\n[b]: https://a.example/b\n",
+	} {
+		if _, err := Render(text); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // FuzzLine looks for texts whose HTML is dangerous, or whose rendering does not end.

@@ -25,7 +25,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/orphan"
 )
 
-// live is an API server in memory that has the objects, and selects users by spec.id as the real one does.
+// live returns an API server in memory that has the objects, and selects users by spec.id like a real one.
 func live(t *testing.T, objects ...client.Object) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -49,7 +49,7 @@ func user(uid types.UID, spec, status int64) *v1alpha1.User {
 
 var noon = time.Date(2020, 6, 15, 12, 0, 0, 0, time.UTC)
 
-// membership is one in whose spec the managers have said something, made two days before noon.
+// membership returns a membership that was created two days before noon, and in whose spec the managers own fields.
 func membership(managers ...string) *v1alpha1.Membership {
 	m := &v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "acme", Name: "m", UID: "m", Generation: 1, CreationTimestamp: metav1.NewTime(noon.Add(-48 * time.Hour)),
@@ -63,7 +63,7 @@ func membership(managers ...string) *v1alpha1.Membership {
 	return m
 }
 
-func TestUnresolved_removesWhatNobodyElseDeclaresForAUserWhoIsGone(t *testing.T) {
+func TestUnresolved_removesObjectsOfDeletedUsers(t *testing.T) {
 	gone := v1alpha1.Reference{ID: 7, UID: "ada"}
 	tests := map[string]struct {
 		ref      v1alpha1.Reference
@@ -71,19 +71,19 @@ func TestUnresolved_removesWhatNobodyElseDeclaresForAUserWhoIsGone(t *testing.T)
 		users    []client.Object
 		removed  bool
 	}{
-		"gone":                                {gone, []string{"forgeplane-rest"}, nil, true},
-		"gone, and reconciled":                {gone, []string{"forgeplane-rest", "forgeplane"}, nil, true},
-		"another one has the id":              {gone, []string{"forgeplane-rest"}, []client.Object{user("eve", 7, 7)}, true},
-		"another one had the id dropped":      {gone, []string{"forgeplane-rest"}, []client.Object{user("eve", 0, 7)}, true},
-		"gone, without a UID":                 {v1alpha1.Reference{ID: 7}, []string{"forgeplane-rest"}, []client.Object{user("eve", 8, 8)}, true},
-		"there, and the cache is behind":      {gone, []string{"forgeplane-rest"}, []client.Object{user("ada", 7, 7)}, false},
-		"there, and a replace dropped the id": {gone, []string{"forgeplane-rest"}, []client.Object{user("ada", 0, 7)}, false},
-		"there, without a UID":                {v1alpha1.Reference{ID: 7}, []string{"forgeplane-rest"}, []client.Object{user("eve", 7, 0)}, false},
-		"declared by somebody":                {gone, []string{"gitops"}, nil, false},
-		"declared by somebody as well":        {gone, []string{"forgeplane-rest", "gitops"}, nil, false},
-		"declared by one called much alike":   {gone, []string{"forgeplane-rest", "forgeplane-apps"}, nil, false},
-		"declared by nobody knows whom":       {gone, nil, nil, false},
-		"named by path":                       {v1alpha1.Reference{Path: "ada"}, []string{"forgeplane-rest"}, nil, false},
+		"gone":                    {gone, []string{"forgeplane-rest"}, nil, true},
+		"gone, and reconciled":    {gone, []string{"forgeplane-rest", "forgeplane"}, nil, true},
+		"another user has the id": {gone, []string{"forgeplane-rest"}, []client.Object{user("eve", 7, 7)}, true},
+		"another user had the id, which a replace removed": {gone, []string{"forgeplane-rest"}, []client.Object{user("eve", 0, 7)}, true},
+		"gone, without a UID":                              {v1alpha1.Reference{ID: 7}, []string{"forgeplane-rest"}, []client.Object{user("eve", 8, 8)}, true},
+		"exists, and the cache is behind":                  {gone, []string{"forgeplane-rest"}, []client.Object{user("ada", 7, 7)}, false},
+		"exists, and a replace removed the id":             {gone, []string{"forgeplane-rest"}, []client.Object{user("ada", 0, 7)}, false},
+		"exists, without a UID":                            {v1alpha1.Reference{ID: 7}, []string{"forgeplane-rest"}, []client.Object{user("eve", 7, 0)}, false},
+		"declared by another manager":                      {gone, []string{"gitops"}, nil, false},
+		"declared by another manager as well":              {gone, []string{"forgeplane-rest", "gitops"}, nil, false},
+		"declared by a manager with a similar name":        {gone, []string{"forgeplane-rest", "forgeplane-apps"}, nil, false},
+		"declared by an unknown manager":                   {gone, nil, nil, false},
+		"named by path":                                    {v1alpha1.Reference{Path: "ada"}, []string{"forgeplane-rest"}, nil, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -113,8 +113,8 @@ func TestUnresolved_removesWhatNobodyElseDeclaresForAUserWhoIsGone(t *testing.T)
 	}
 }
 
-// A tool that restores a backup may create it before the user, with the notes on who manages what, and even with its status.
-func TestUnresolved_leavesTimeForTheUserOfWhatWasRestored(t *testing.T) {
+// A tool that restores a backup can create an object before its user, with its managed fields and even with its status.
+func TestUnresolved_waitsForUserAfterRestore(t *testing.T) {
 	ready := func(status metav1.ConditionStatus, generation int64, since time.Time) *metav1.Condition {
 		return &metav1.Condition{
 			Type: v1alpha1.ConditionReady, Status: status, ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(since),
@@ -126,12 +126,12 @@ func TestUnresolved_leavesTimeForTheUserOfWhatWasRestored(t *testing.T) {
 		ready *metav1.Condition
 		wait  time.Duration
 	}{
-		"made an hour ago, and never in force":      {made, nil, 23 * time.Hour},
-		"made a day ago, and never in force":        {noon.Add(-24 * time.Hour), nil, 0},
-		"in force since":                            {made, ready(metav1.ConditionTrue, 1, made), 0},
-		"never in force, and said so":               {made, ready(metav1.ConditionFalse, 1, made), 23 * time.Hour},
-		"the status is that of a former one":        {made, ready(metav1.ConditionTrue, 1, made.Add(-time.Second)), 23 * time.Hour},
-		"in force before it named the user it does": {made, ready(metav1.ConditionTrue, 0, made), 23 * time.Hour},
+		"created an hour ago, and never in force": {made, nil, 23 * time.Hour},
+		"created a day ago, and never in force":   {noon.Add(-24 * time.Hour), nil, 0},
+		"in force since its creation":             {made, ready(metav1.ConditionTrue, 1, made), 0},
+		"not ready since its creation":            {made, ready(metav1.ConditionFalse, 1, made), 23 * time.Hour},
+		"the status is older than the object":     {made, ready(metav1.ConditionTrue, 1, made.Add(-time.Second)), 23 * time.Hour},
+		"in force before its spec changed":        {made, ready(metav1.ConditionTrue, 0, made), 23 * time.Hour},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
 
 // Membership returns the membership that makes a user the owner of a group that is created for them. It names users by id: a later user
@@ -19,7 +18,7 @@ import (
 // of a deleted group can still exist when another group of the same name is created.
 func Membership(u *v1alpha1.User, g *v1alpha1.Group) *v1alpha1.Membership {
 	return &v1alpha1.Membership{
-		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: naturalkey.Name(g.Name, id(g.RESTID()), "owner", id(u.RESTID()))},
+		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: v1alpha1.NaturalName(g.Name, id(g.RESTID()), "owner", id(u.RESTID()))},
 		Spec: v1alpha1.MembershipSpec{
 			UserRef: catalog.Refer(u), GroupRef: ptr.To(catalog.ReferNamed(g)), Role: v1alpha1.RoleOwner,
 		},

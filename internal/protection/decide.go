@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-
-	"github.com/forgeplane/forgeplane/internal/role"
 )
 
 // Branch returns the name of the branch of a ref, and whether the ref is a branch.
@@ -133,7 +131,7 @@ func (a Actor) MayUnprotect(ctx context.Context, r Rule) (bool, error) {
 
 func (r *Rule) unprotect() []Grant {
 	if len(r.Unprotect) == 0 {
-		return []Grant{{Role: role.Maintainer}}
+		return maintainers()
 	}
 	return r.Unprotect
 }

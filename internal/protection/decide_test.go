@@ -51,9 +51,9 @@ func codeOwned(r Rule) Rule            { r.CodeOwnerApprovalRequired = true; ret
 func merge(r Rule, g []Grant) Rule     { r.Merge = g; return r }
 func unprotect(r Rule, g []Grant) Rule { r.Unprotect = g; return r }
 
-// change describes a Change in words: "push", "force", "create", "delete", "merge", "commit" (through the API),
-// "rewrite" (a forced commit through the API), "remove" (through the API), "clean up" (after a merge), "push owned" and
-// "merge owned" (files with code owners); then the ref.
+// change returns the change that words describe: "push", "force", "create", "delete", "merge", "commit" (through the API),
+// "rewrite" (a forced commit through the API), "remove" (through the API), "clean up" (after a merge), and
+// "create owned", "push owned" and "merge owned" (files with code owners); then the ref.
 func change(t *testing.T, words string) Change {
 	t.Helper()
 	i := strings.LastIndex(words, " ")
@@ -118,24 +118,24 @@ func TestDecide(t *testing.T) {
 		{"a developer tags", nil, developer, "create " + tag, allowed},
 		{"a developer moves a tag", nil, developer, "force " + tag, allowed},
 		{"a reporter tags", nil, reporter, "create " + tag, "needs the Developer role"},
-		{"a rule does not reach tags", []Rule{rule("*", noOne)}, developer, "create " + tag, allowed},
+		{"a rule does not cover tags", []Rule{rule("*", noOne)}, developer, "create " + tag, allowed},
 		{"notes", nil, developer, "create refs/notes/commits", allowed},
 		{"a merge request's ref", nil, owner, "create refs/merge-requests/1/head", `"refs/merge-requests/1/head" is managed by the server`},
 		{"another ref, by an administrator", nil, admin, "delete refs/forgeplane/x", "only branches, tags and notes"},
-		{"no namespace", nil, admin, "push HEAD", "managed by the server"},
-		{"the namespace alone", nil, admin, "push refs/heads", "managed by the server"},
+		{"a ref without a namespace", nil, admin, "push HEAD", "managed by the server"},
+		{"only the namespace of branches", nil, admin, "push refs/heads", "managed by the server"},
 
 		// Levels.
-		{"level 30, developer", []Rule{rule("main", developers)}, developer, "push " + main, allowed},
-		{"level 30, reporter", []Rule{rule("main", developers)}, reporter, "push " + main, "needs the Developer role"},
-		{"level 40, developer", []Rule{rule("main", maintainers)}, developer, "push " + main, `Branch "main" is protected by "main" (team/main): only Maintainers may push to it. You have the Developer role.`},
-		{"level 40, maintainer", []Rule{rule("main", maintainers)}, maintainer, "push " + main, allowed},
-		{"level 40, owner", []Rule{rule("main", maintainers)}, owner, "push " + main, allowed},
-		{"level 40, administrator", []Rule{rule("main", maintainers)}, admin, "push " + main, allowed},
-		{"level 60, owner", []Rule{rule("main", admins)}, owner, "push " + main, "only administrators may push to it. You have the Owner role."},
-		{"level 60, administrator", []Rule{rule("main", admins)}, admin, "push " + main, allowed},
-		{"level 0, owner", []Rule{rule("main", noOne)}, owner, "push " + main, "no one may push to it"},
-		{"level 0, administrator", []Rule{rule("main", noOne)}, admin, "push " + main, "no one may push to it. You are an administrator."},
+		{"Developers may push: developer", []Rule{rule("main", developers)}, developer, "push " + main, allowed},
+		{"Developers may push: reporter", []Rule{rule("main", developers)}, reporter, "push " + main, "needs the Developer role"},
+		{"only Maintainers may push: developer", []Rule{rule("main", maintainers)}, developer, "push " + main, `Branch "main" is protected by "main" (team/main): only Maintainers may push to it. You have the Developer role.`},
+		{"only Maintainers may push: maintainer", []Rule{rule("main", maintainers)}, maintainer, "push " + main, allowed},
+		{"only Maintainers may push: owner", []Rule{rule("main", maintainers)}, owner, "push " + main, allowed},
+		{"only Maintainers may push: administrator", []Rule{rule("main", maintainers)}, admin, "push " + main, allowed},
+		{"only administrators may push: owner", []Rule{rule("main", admins)}, owner, "push " + main, "only administrators may push to it. You have the Owner role."},
+		{"only administrators may push: administrator", []Rule{rule("main", admins)}, admin, "push " + main, allowed},
+		{"no one may push: owner", []Rule{rule("main", noOne)}, owner, "push " + main, "no one may push to it"},
+		{"no one may push: administrator", []Rule{rule("main", noOne)}, admin, "push " + main, "no one may push to it. You are an administrator."},
 		{"an empty list is no one", []Rule{rule("main", nil)}, admin, "push " + main, "no one may push to it"},
 		{"no one beside developers", []Rule{rule("main", append(noOne, developers...))}, developer, "push " + main, allowed},
 
@@ -151,17 +151,17 @@ func TestDecide(t *testing.T) {
 		{"another deploy key is not its owner", []Rule{rule("main", append(maintainers, toKey...))}, keyOfOwner, "push " + main,
 			`only Maintainers and the deploy key "ci" may push to it. You use the deploy key "other".`},
 		{"a person is not a deploy key", []Rule{rule("main", toKey)}, owner, "push " + main, `only the deploy key "ci"`},
-		{"a title steers no terminal", []Rule{rule("main", []Grant{{UserID: 3, Title: "Mallory\x1b[2J\u202e"}})}, owner, "push " + main, "only Mallory[2J may"},
+		{"control characters in a title are removed", []Rule{rule("main", []Grant{{UserID: 3, Title: "Mallory\x1b[2J\u202e"}})}, owner, "push " + main, "only Mallory[2J may"},
 
 		// Kinds of change.
 		{"creation needs the right to push", []Rule{rule("release/*", maintainers)}, developer, "create refs/heads/release/1", `protected by "release/*" (team/release): only Maintainers`},
 		{"creation by a maintainer", []Rule{rule("release/*", maintainers)}, maintainer, "create refs/heads/release/1", allowed},
 		{"a forced push", []Rule{rule("main", developers)}, owner, "force " + main, "nobody may rewrite its history"},
 		{"a forced push that is allowed", []Rule{forceable(rule("main", developers))}, developer, "force " + main, allowed},
-		{"a forced push by who may not push", []Rule{forceable(rule("main", maintainers))}, developer, "force " + main, "only Maintainers may push"},
+		{"a forced push without the right to push", []Rule{forceable(rule("main", maintainers))}, developer, "force " + main, "only Maintainers may push"},
 		{"a forced commit through the API", []Rule{rule("main", developers)}, developer, "rewrite " + main, "rewrite its history"},
 		{"a commit through the API", []Rule{rule("main", developers)}, developer, "commit " + main, allowed},
-		{"a commit through the API by who may only merge", []Rule{merge(rule("main", noOne), developers)}, developer, "commit " + main, "no one may push"},
+		{"a commit through the API with only the right to merge", []Rule{merge(rule("main", noOne), developers)}, developer, "commit " + main, "no one may push"},
 
 		// Deletion.
 		{"deletion by push, owner", []Rule{rule("main", developers)}, owner, "delete " + main, "so Git cannot delete it"},
@@ -169,31 +169,31 @@ func TestDecide(t *testing.T) {
 		{"removal by a maintainer", []Rule{rule("main", noOne)}, maintainer, "remove " + main, allowed},
 		{"removal by a developer", []Rule{rule("main", developers)}, developer, "remove " + main, "only Maintainers may delete it"},
 		{"removal with a grant", []Rule{unprotect(rule("main", noOne), toAlice)}, alice, "remove " + main, allowed},
-		{"removal past a narrower list", []Rule{unprotect(rule("main", developers), admins)}, owner, "remove " + main, "only administrators may delete it"},
+		{"removal by a user who is not in the list", []Rule{unprotect(rule("main", developers), admins)}, owner, "remove " + main, "only administrators may delete it"},
 		{"removal with an empty list", []Rule{unprotect(rule("main", developers), nil)}, maintainer, "remove " + main, allowed},
-		{"removal needs every rule's consent", []Rule{rule("main", developers), unprotect(rule("m*", developers), admins)}, maintainer, "remove " + main,
+		{"removal needs the consent of every rule", []Rule{rule("main", developers), unprotect(rule("m*", developers), admins)}, maintainer, "remove " + main,
 			`Branch "main" is protected by "m*" (team/m): only administrators may delete it.`},
 		{"clean-up after a merge", []Rule{rule("main", developers)}, developer, "clean up " + main, "only Maintainers may delete it"},
 
 		// Merging.
-		{"merge by who may merge", []Rule{merge(rule("main", noOne), developers)}, developer, "merge " + main, allowed},
-		{"merge by who may push", []Rule{merge(rule("main", developers), noOne)}, developer, "merge " + main, allowed},
-		{"merge by who may do neither", []Rule{merge(rule("main", noOne), maintainers)}, developer, "merge " + main, "only Maintainers may merge into it"},
-		{"who may merge may not push", []Rule{merge(rule("main", noOne), developers)}, developer, "push " + main, "no one may push to it"},
+		{"merge with the right to merge", []Rule{merge(rule("main", noOne), developers)}, developer, "merge " + main, allowed},
+		{"merge with the right to push", []Rule{merge(rule("main", developers), noOne)}, developer, "merge " + main, allowed},
+		{"merge without either right", []Rule{merge(rule("main", noOne), maintainers)}, developer, "merge " + main, "only Maintainers may merge into it"},
+		{"push with only the right to merge", []Rule{merge(rule("main", noOne), developers)}, developer, "push " + main, "no one may push to it"},
 
 		// Code owners.
 		{"a push of owned files", []Rule{codeOwned(rule("main", developers))}, owner, "push owned " + main,
 			`these files have code owners who must approve: "go.mod" and "docs/\x1b[2Ja.md"`},
 		{"a push of other files", []Rule{codeOwned(rule("main", developers))}, developer, "push " + main, allowed},
 		{"a new branch with owned files", []Rule{codeOwned(rule("main", developers))}, developer, "create owned " + main, "have code owners"},
-		{"owned files where no approval is required", []Rule{rule("main", developers)}, developer, "push owned " + main, allowed},
+		{"owned files without required approval", []Rule{rule("main", developers)}, developer, "push owned " + main, allowed},
 		{"a merge of owned files", []Rule{codeOwned(rule("main", developers))}, developer, "merge owned " + main, allowed},
 
 		// Several rules.
 		{"the most permissive push wins", []Rule{rule("main", noOne), rule("*", developers)}, developer, "push " + main, allowed},
 		{"the most permissive rewrite wins", []Rule{rule("main", developers), forceable(rule("*", noOne))}, developer, "force " + main, allowed},
 		{"the strictest code ownership wins", []Rule{rule("main", developers), codeOwned(rule("*", noOne))}, developer, "push owned " + main, "have code owners"},
-		{"a rule for another branch has no say", []Rule{rule("main", noOne), forceable(rule("topic", developers))}, developer, "push " + main, "no one may push"},
+		{"a rule for another branch does not count", []Rule{rule("main", noOne), forceable(rule("topic", developers))}, developer, "push " + main, "no one may push"},
 		{"all grants are named once", []Rule{rule("main", maintainers), rule("m*", append(maintainers, toAlice...))}, developer, "push " + main,
 			`protected by "main" (team/main) and "m*" (team/m): only Maintainers and Alice may push to it.`},
 	} {
@@ -213,7 +213,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestDecideAsksOnlyWhatItNeeds(t *testing.T) {
+func TestDecide_asksOnlyWhatItNeeds(t *testing.T) {
 	asked := func(what string) Change {
 		return Change{
 			Ref: "refs/heads/main", Kind: Update,
@@ -236,7 +236,7 @@ func TestDecideAsksOnlyWhatItNeeds(t *testing.T) {
 	}
 }
 
-func TestDecideFailsClosed(t *testing.T) {
+func TestDecide_failsClosed(t *testing.T) {
 	broken := errors.New("broken")
 	no := func(context.Context) (bool, error) { return false, nil }
 	update := Change{Ref: "refs/heads/main", Kind: Update, Forced: no}
@@ -251,8 +251,8 @@ func TestDecideFailsClosed(t *testing.T) {
 			Change{Ref: "refs/heads/main", Forced: func(context.Context) (bool, error) { return false, broken }}, broken},
 		"code owners": {codeOwned(rule("main", developers)), developer,
 			Change{Ref: "refs/heads/main", Forced: no, OwnedPaths: func(context.Context) ([]string, error) { return nil, broken }}, broken},
-		"forced not said":      {rule("main", developers), developer, Change{Ref: "refs/heads/main"}, nil},
-		"owned paths not said": {codeOwned(rule("main", developers)), developer, update, nil},
+		"Forced is missing":     {rule("main", developers), developer, Change{Ref: "refs/heads/main"}, nil},
+		"OwnedPaths is missing": {codeOwned(rule("main", developers)), developer, update, nil},
 	} {
 		v, err := Decide(t.Context(), []Rule{c.rule}, c.actor, c.change)
 		if err == nil || v.Allowed || c.want != nil && !errors.Is(err, c.want) {
@@ -269,13 +269,13 @@ func TestMayUnprotect(t *testing.T) {
 		actor  Actor
 		want   bool
 	}{
-		{"nobody is named, a maintainer", nil, Actor{UserID: 1, Role: role.Maintainer}, true},
-		{"nobody is named, a developer", nil, Actor{UserID: 1, Role: role.Developer}, false},
-		{"a user, himself", []Grant{{UserID: user}}, Actor{UserID: user, Role: role.Maintainer}, true},
-		{"a user, another", []Grant{{UserID: user}}, Actor{UserID: 1, Role: role.Owner}, false},
+		{"without a list, a maintainer", nil, Actor{UserID: 1, Role: role.Maintainer}, true},
+		{"without a list, a developer", nil, Actor{UserID: 1, Role: role.Developer}, false},
+		{"a user, that user", []Grant{{UserID: user}}, Actor{UserID: user, Role: role.Maintainer}, true},
+		{"a user, another user", []Grant{{UserID: user}}, Actor{UserID: 1, Role: role.Owner}, false},
 		{"a group, a member", []Grant{{UserID: user}, {GroupID: group}}, Actor{UserID: 1, Role: role.Maintainer, InGroup: memberOf(group)}, true},
 		{"administrators, an owner", []Grant{{Role: role.Admin}}, Actor{UserID: 1, Role: role.Owner}, false},
-		{"administrators, one", []Grant{{Role: role.Admin}}, Actor{UserID: 1, Admin: true}, true},
+		{"administrators, an administrator", []Grant{{Role: role.Admin}}, Actor{UserID: 1, Admin: true}, true},
 		{"a user, an administrator", []Grant{{UserID: user}}, Actor{UserID: 1, Admin: true}, true},
 		{"no one, an administrator without a user", []Grant{{Role: none}}, Actor{Admin: true}, true},
 		{"no one, an owner", []Grant{{Role: none}}, Actor{UserID: 1, Role: role.Owner}, false},

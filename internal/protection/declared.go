@@ -1,7 +1,6 @@
 package protection
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -26,7 +25,7 @@ func Indexes() []catalog.Index {
 	spec := func(o client.Object) v1alpha1.ProtectedBranchSpec { return o.(*v1alpha1.ProtectedBranch).Spec }
 	return []catalog.Index{
 		{Of: &v1alpha1.ProtectedBranch{}, Name: IndexBranch, Values: func(o client.Object) []string {
-			return keys(catalog.RefKeys(o, cmp.Or(spec(o).ProjectRef, spec(o).GroupRef)), spec(o).Branch)
+			return keys(catalog.TargetKeys(o), spec(o).Branch)
 		}},
 		{Of: &v1alpha1.ProtectedBranch{}, Name: catalog.IndexUser, Values: func(o client.Object) (keys []string) {
 			for _, l := range levels(spec(o)) {
@@ -149,22 +148,19 @@ func IsDefault(b *v1alpha1.ProtectedBranch) bool {
 	return ok
 }
 
-// All returns every protection that applies to a project, its own first, then those of its groups.
+// All returns every protection that applies to a project or group, its own first, then those of the groups above.
 func All(ctx context.Context, c *catalog.Catalog, s catalog.Scope) ([]*v1alpha1.ProtectedBranch, error) {
 	return all(ctx, c, s, func(string) bool { return true })
 }
 
 func all(ctx context.Context, c *catalog.Catalog, s catalog.Scope, wanted func(name string) bool) ([]*v1alpha1.ProtectedBranch, error) {
-	found, err := own(ctx, c, s, wanted)
-	if err != nil {
-		return nil, err
-	}
-	for i := range s.Groups {
-		inherited, err := own(ctx, c, catalog.Scope{Groups: s.Groups[i:]}, wanted)
+	var all []*v1alpha1.ProtectedBranch
+	for _, level := range s.Levels() {
+		found, err := own(ctx, c, level, wanted)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, inherited...)
+		all = append(all, found...)
 	}
-	return found, nil
+	return all, nil
 }

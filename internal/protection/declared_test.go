@@ -18,35 +18,35 @@ import (
 func TestProtections(t *testing.T) {
 	tests := []struct {
 		name    string
-		objects []client.Object // the oldest first
+		objects []client.Object // oldest first
 		want    []string        // in force for a/web, the nearest first
 	}{
-		{"its own, however it is named", []client.Object{
+		{"its own, by any reference", []client.Object{
 			Protecting("a", "p1", "main", ByName("web")), Protecting("a", "p2", "next", ByPath("ACME/sub/web")), Protecting("a", "p3", "v*", ByID(100)),
 		}, []string{"p1", "p2", "p3"}}, // sorted by branch
-		{"those of its groups", []client.Object{
+		{"protections of its groups", []client.Object{
 			ProtectingBelow("a", "p1", "main", ByName("acme")), ProtectingBelow("a", "p2", "main", ByPath("acme/sub")), Protecting("a", "p3", "main", ByName("web")),
 		}, []string{"p3", "p2", "p1"}},
-		{"not those of others", []client.Object{
+		{"no protections of others", []client.Object{
 			Protecting("a", "p1", "main", ByName("other")), ProtectingBelow("a", "p2", "main", ByName("beside")),
 		}, nil},
-		{"not those of another namespace", []client.Object{
+		{"no protections of another namespace", []client.Object{
 			Protecting("b", "p1", "main", ByName("web")), Protecting("b", "p2", "x", ByPath("acme/sub/web")), Protecting("b", "p3", "y", ByID(100)),
 			ProtectingBelow("b", "p4", "z", ByPath("acme")), ProtectingBelow("b", "p5", "u", ByID(11)),
 		}, nil},
 		{"the older of two", []client.Object{
 			Protecting("a", "p1", "main", ByID(100)), Protecting("a", "p2", "main", ByName("web")),
 		}, []string{"p1"}},
-		{"the declared one rather than the default one", []client.Object{
+		{"the declared one instead of the default one", []client.Object{
 			AsDefault(Protecting("a", "p1", "main", ByName("web"))), Protecting("a", "p2", "main", ByName("web")), Protecting("a", "p3", "main", ByName("web")),
 		}, []string{"p2"}},
 		{"the older of two default ones", []client.Object{
 			AsDefault(Protecting("a", "p1", "main", ByName("web"))), AsDefault(Protecting("a", "p2", "main", ByName("web"))),
 		}, []string{"p1"}},
-		{"the older of another namespace hides none", []client.Object{
+		{"an older one of another namespace does not count", []client.Object{
 			Protecting("b", "p1", "main", ByPath("acme/sub/web")), Protecting("a", "p2", "main", ByName("web")),
 		}, []string{"p2"}},
-		{"branches are told apart by case", []client.Object{
+		{"branches in different case", []client.Object{
 			Protecting("a", "p1", "Main", ByName("web")), Protecting("a", "p2", "main", ByName("web")),
 		}, []string{"p1", "p2"}},
 	}
@@ -88,7 +88,7 @@ func TestProtections(t *testing.T) {
 	}
 }
 
-func TestRulesGrantWhatResolvesAndNothingElse(t *testing.T) {
+func TestRules_grantOnlyWhatResolves(t *testing.T) {
 	nobody := protection.Grant{}
 	tests := []struct {
 		name  string
@@ -100,18 +100,18 @@ func TestRulesGrantWhatResolvesAndNothingElse(t *testing.T) {
 		{"administrators", ToRole(v1alpha1.AccessAdmin), protection.Grant{Role: role.Admin}},
 		{"no one", ToRole(v1alpha1.AccessNoOne), protection.Grant{Title: "No one"}},
 		{"a user", ToUser(ByPath("max")), protection.Grant{UserID: 1, Title: "max"}},
-		{"a user who is not there", ToUser(ByName("nobody")), nobody},
+		{"a missing user", ToUser(ByName("nobody")), nobody},
 		{"a user who has no id yet", ToUser(ByName("fresh")), protection.Grant{Title: "fresh"}},
 		{"a group of the namespace", ToGroup(ByName("beside")), protection.Grant{GroupID: 12, Title: "beside"}},
 		{"a group that the project is in", ToGroup(ByID(10)), protection.Grant{GroupID: 10, Title: "acme"}},
 		{"a group of another namespace by path", ToGroup(ByPath("bolt")), nobody},
 		{"a group of another namespace by id", ToGroup(ByID(20)), nobody},
-		{"a group that is not there", ToGroup(ByName("nowhere")), nobody},
+		{"a missing group", ToGroup(ByName("nowhere")), nobody},
 		{"a deploy key of the project", ToDeployKey(ByName("ci")), protection.Grant{DeployKeyID: 1000, Title: "ci"}},
 		{"a deploy key of the project by id", ToDeployKey(ByID(1000)), protection.Grant{DeployKeyID: 1000, Title: "ci"}},
 		{"a deploy key of another project", ToDeployKey(ByName("others")), nobody},
 		{"a deploy key of another namespace", ToDeployKey(ByID(2000)), nobody},
-		{"a deploy key that is not there", ToDeployKey(ByName("none")), nobody},
+		{"a missing deploy key", ToDeployKey(ByName("none")), nobody},
 		{"nothing at all", v1alpha1.AccessLevel{}, protection.Grant{Title: "No one"}},
 	}
 	for _, test := range tests {
@@ -138,7 +138,7 @@ func TestRulesGrantWhatResolvesAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestAnInheritedProtectionGrantsInItsOwnNamespace(t *testing.T) {
+func TestRules_resolveInNamespaceOfProtection(t *testing.T) {
 	g := NewWithT(t)
 	web := Project("b", "web", ByName("sub"), Known(200))
 	w := catalogtest.New(t,
@@ -174,7 +174,7 @@ func TestDeployKeysOf(t *testing.T) {
 	g.Expect(names).To(ConsistOf("k1", "k2", "k3"))
 }
 
-func TestWordsOfTheRESTAPI(t *testing.T) {
+func TestResolve_usesWordsOfRESTAPI(t *testing.T) {
 	g := NewWithT(t)
 	w, web := TenantWorld(t)
 	c := w.Catalog()

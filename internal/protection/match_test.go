@@ -51,7 +51,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-func TestMatchTakesLinearTime(t *testing.T) {
+func TestMatch_takesLinearTime(t *testing.T) {
 	name, branch := strings.Repeat("a*", 10_000)+"b", strings.Repeat("a", 1_000_000)
 	start := time.Now()
 	if protection.Match(name, branch) {

@@ -46,7 +46,7 @@ func (a Actor) needed() string {
 	return fmt.Sprintf("the %s role", role.Developer)
 }
 
-// who names the people and keys that the grants cover.
+// The function who returns the people and keys that the grants cover, in words.
 func who(grants []Grant) string {
 	var names []string
 	for _, g := range grants {

@@ -15,15 +15,22 @@ import (
 )
 
 // Rules returns the protections that apply to a project and match any of these branches, resolved for a decision. An access level with an
-// unresolvable reference grants nothing.
+// unresolvable reference grants nothing. The default branch of a new project is protected before its ProtectedBranch is created and is in
+// the cache.
 func Rules(ctx context.Context, c *catalog.Catalog, s catalog.Scope, branches []string) ([]Rule, error) {
+	unknown := pending(c, s.Project) // before the protections are read: they can arrive in between
 	found, err := all(ctx, c, s, func(name string) bool {
 		return slices.ContainsFunc(branches, func(branch string) bool { return Match(name, branch) })
 	})
 	if err != nil {
 		return nil, err
 	}
-	rules := make([]Rule, 0, len(found))
+	rules := make([]Rule, 0, len(found)+1)
+	for _, branch := range branches {
+		if unknown(branch) && !slices.ContainsFunc(found, protects(branch)) {
+			rules = append(rules, Rule{Name: branch, Source: "the default branch", Push: maintainers(), Merge: maintainers()})
+		}
+	}
 	// Many rules name the same few users and groups.
 	known := map[grantee]Grant{}
 	for _, b := range found {
@@ -54,6 +61,29 @@ func Rules(ctx context.Context, c *catalog.Catalog, s catalog.Scope, branches []
 	}
 	return rules, nil
 }
+
+// pending returns a function that reports whether a branch may be the default branch of a project whose protection for it is not created
+// yet, or not in the cache yet. While the default branch of an import is unknown, it may be any branch.
+func pending(c *catalog.Catalog, p *v1alpha1.Project) func(branch string) bool {
+	if p == nil {
+		return func(string) bool { return false }
+	}
+	known := catalog.DefaultBranch(p)
+	if done := p.Status.ProtectedDefaultBranch; done != "" {
+		if c.Reached(&v1alpha1.ProtectedBranch{}, p.Status.ProtectedDefaultBranchVersion) {
+			return func(string) bool { return false }
+		}
+		known = done
+	}
+	return func(branch string) bool { return branch != "" && (known == "" || known == branch) }
+}
+
+// protects returns a function that reports whether a protection of a project itself, not of a group, is for a branch.
+func protects(branch string) func(*v1alpha1.ProtectedBranch) bool {
+	return func(b *v1alpha1.ProtectedBranch) bool { return b.Spec.ProjectRef != nil && b.Spec.Branch == branch }
+}
+
+func maintainers() []Grant { return []Grant{{Role: role.Maintainer}} }
 
 // grantee identifies what an access level of a protection in a namespace names.
 type grantee struct {
@@ -99,11 +129,11 @@ func Resolve(
 		}
 		r.UserID, r.Description = u.RESTID(), catalog.DisplayName(u)
 	case l.GroupRef != nil:
-		g, err := group(ctx, c, s, namespace, *l.GroupRef)
+		g, description, err := group(ctx, c, s, namespace, *l.GroupRef)
 		if err != nil {
 			return r, err
 		}
-		r.GroupID, r.Description = g.RESTID(), catalog.Title(g.Spec.Name, g.Spec.Path)
+		r.GroupID, r.Description = g.RESTID(), description
 	case l.DeployKeyRef != nil:
 		k, err := deploykey.Named(ctx, c, namespace, *l.DeployKeyRef)
 		if err == nil && !owns(s, k) {
@@ -121,7 +151,7 @@ func Resolve(
 
 // owns reports whether a deploy key belongs to the project of a scope. Below a group, each project has its own keys.
 func owns(s catalog.Scope, k *v1alpha1.DeployKey) bool {
-	return s.Project == nil || catalog.Belongs(k, s.Project) && slices.Contains(s.Keys(), catalog.Key(k.Namespace, k.Spec.ProjectRef))
+	return s.Project == nil || catalog.Belongs(k, s.Project) && slices.ContainsFunc(catalog.TargetKeys(k), func(key string) bool { return slices.Contains(s.Keys(), key) })
 }
 
 // describe returns the description of a level in the REST API.
@@ -138,15 +168,25 @@ func describe(r v1alpha1.AccessRole) string {
 	}
 }
 
-// group returns a group that a protection may name: a group in its own namespace, or one that contains the project.
-func group(ctx context.Context, c *catalog.Catalog, s catalog.Scope, namespace string, ref v1alpha1.Reference) (*v1alpha1.Group, error) {
-	g, err := c.AnyGroup(ctx, namespace, ref)
+// group returns a group that a protection may name, and its description: a group in its own namespace, one that contains the project, or one
+// with which the project or a group above it is shared. Of the last kind, only public groups are described by their names, because a tenant
+// can share a project with a group that they do not see.
+func group(
+	ctx context.Context, c *catalog.Catalog, s catalog.Scope, namespace string, ref v1alpha1.Reference,
+) (g *v1alpha1.Group, description string, err error) {
+	if g, err = c.AnyGroup(ctx, namespace, ref); err != nil {
+		return nil, "", err
+	}
+	title := catalog.Title(g.Spec.Name, g.Spec.Path)
+	if g.Namespace == namespace || slices.ContainsFunc(s.Groups, func(a *v1alpha1.Group) bool { return a.UID == g.UID }) {
+		return g, title, nil
+	}
+	invited, err := c.InvitedTo(ctx, s, g)
 	if err != nil {
-		return nil, err
+		return nil, "", fmt.Errorf("group %s: %w", catalog.Show(ref), err)
 	}
-	above := slices.ContainsFunc(s.Groups, func(a *v1alpha1.Group) bool { return a.UID == g.UID })
-	if g.Namespace != namespace && !above {
-		return nil, fmt.Errorf("group %s: %w", catalog.Show(ref), catalog.ErrNotFound)
+	if catalog.Visibility(g.Spec.Visibility, invited.Groups) != v1alpha1.VisibilityPublic {
+		title = fmt.Sprintf("Group %d", g.RESTID())
 	}
-	return g, nil
+	return g, title, nil
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
 	. "github.com/forgeplane/forgeplane/internal/catalog/catalogtest/objects"
 	"github.com/forgeplane/forgeplane/internal/protection"
+	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-func TestOneReferenceMeansSomebodyElseInEachNamespaceAndKind(t *testing.T) {
+func TestRules_resolveNamesByNamespaceAndKind(t *testing.T) {
 	g := NewWithT(t)
 	web := Project("b", "web", ByName("sub"), Known(200))
 	w := catalogtest.New(t,
@@ -42,7 +43,25 @@ func TestOneReferenceMeansSomebodyElseInEachNamespaceAndKind(t *testing.T) {
 	}))
 }
 
-func TestOnlyRulesThatMatchAreResolved(t *testing.T) {
+func TestRules_resolveGroupsThatTheProjectIsSharedWith(t *testing.T) {
+	g := NewWithT(t)
+	web, acme := Project("a", "web", ByName("acme"), Known(100)), Group("a", "acme", Pinned(10))
+	web.Spec.SharedWith = []v1alpha1.Share{Sharing(ByID(20), v1alpha1.RoleDeveloper)}
+	acme.Spec.SharedWith = []v1alpha1.Share{Sharing(ByPath("dark"), v1alpha1.RoleDeveloper)}
+	w := catalogtest.New(t, acme, web,
+		Group("b", "open", Pinned(20), Visible(v1alpha1.VisibilityPublic)), Group("b", "dark", Pinned(21)), Group("b", "stranger", Pinned(22)),
+		Protecting("a", "p", "main", ByName("web"), ToGroup(ByPath("open")), ToGroup(ByID(21)), ToGroup(ByID(22))))
+	c := w.Catalog()
+	scope, err := c.ProjectScope(t.Context(), web)
+	g.Expect(err).NotTo(HaveOccurred())
+	rules, err := protection.Rules(t.Context(), c, scope, []string{"main"})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(rules).To(HaveExactElements(HaveField("Push", []protection.Grant{
+		{GroupID: 20, Title: "open"}, {GroupID: 21, Title: "Group 21"}, {},
+	})), "the name of a group that is not public stays unknown, and a group that nothing is shared with gets nothing")
+}
+
+func TestRules_returnsOnlyMatchingRules(t *testing.T) {
 	g := NewWithT(t)
 	web := Project("b", "web", ByName("acme"), Known(200))
 	w := catalogtest.New(t, Group("b", "acme", Pinned(10)), web,
@@ -69,6 +88,65 @@ func TestOnlyRulesThatMatchAreResolved(t *testing.T) {
 			sources = append(sources, r.Source)
 		}
 		g.Expect(strings.Join(sources, " ")).To(Equal(want), "%v", branches)
+	}
+}
+
+func TestRules_protectTheDefaultBranchBeforeItsProtectionExists(t *testing.T) {
+	byItself := protection.Rule{
+		Name: "main", Source: "the default branch",
+		Push: []protection.Grant{{Role: role.Maintainer}}, Merge: []protection.Grant{{Role: role.Maintainer}},
+	}
+	declared := Protecting("b", "p", "main", ByName("web"), ToRole(v1alpha1.AccessNoOne))
+	of := func(b *v1alpha1.ProtectedBranch) protection.Rule {
+		return protection.Rule{Name: b.Spec.Branch, Source: b.Namespace + "/" + b.Name, Push: []protection.Grant{{Title: "No one"}}}
+	}
+	above := ProtectingBelow("b", "above", "main", ByName("acme"), ToRole(v1alpha1.AccessNoOne))
+	created := v1alpha1.ProjectStatus{ProtectedDefaultBranch: "main", ProtectedDefaultBranchVersion: "12", DefaultBranch: "next"}
+	tests := []struct {
+		name     string
+		status   v1alpha1.ProjectStatus
+		branches []string
+		there    []*v1alpha1.ProtectedBranch
+		want     []protection.Rule
+	}{
+		{"a new project", v1alpha1.ProjectStatus{}, []string{"next", "main"}, nil, []protection.Rule{byItself}},
+		{"another branch, or a tag", v1alpha1.ProjectStatus{}, []string{"next", ""}, nil, nil},
+		{"a protection that was created, and deleted", v1alpha1.ProjectStatus{ProtectedDefaultBranch: "main"}, []string{"main", ""}, nil, nil},
+		{"a declared protection", v1alpha1.ProjectStatus{}, []string{"main"}, []*v1alpha1.ProtectedBranch{declared}, []protection.Rule{of(declared)}},
+		{"a protection of the group", v1alpha1.ProjectStatus{}, []string{"main"}, []*v1alpha1.ProtectedBranch{above}, []protection.Rule{byItself, of(above)}},
+		{"an import whose default branch is unknown", v1alpha1.ProjectStatus{}, []string{"main"}, nil, []protection.Rule{byItself}},
+		{"a protection that the cache does not have yet", created, []string{"next", "main", ""}, nil, []protection.Rule{byItself}},
+		{"a protection that the cache has, but not yet its latest state", created, []string{"main"}, []*v1alpha1.ProtectedBranch{declared}, []protection.Rule{of(declared)}},
+		{"another default branch", v1alpha1.ProjectStatus{DefaultBranch: "next"}, []string{"main"}, nil, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			web := Project("b", "web", ByName("acme"), Known(200))
+			web.Status = test.status
+			if strings.HasPrefix(test.name, "an import") {
+				web.Spec.ImportURL = "https://example.com/web.git"
+			}
+			w := catalogtest.New(t, Group("b", "acme", Pinned(10)), web)
+			w.Delay(&v1alpha1.ProtectedBranch{}, 11)
+			for _, b := range test.there {
+				w.Put(b.DeepCopy())
+			}
+			c := w.Catalog()
+			scope, err := c.ProjectScope(t.Context(), web)
+			g.Expect(err).NotTo(HaveOccurred())
+			rules, err := protection.Rules(t.Context(), c, scope, test.branches)
+			g.Expect(err).NotTo(HaveOccurred())
+			if len(test.want) == 0 {
+				g.Expect(rules).To(BeEmpty())
+			} else {
+				g.Expect(rules).To(Equal(test.want))
+			}
+			if test.status.ProtectedDefaultBranchVersion != "" {
+				w.Delay(&v1alpha1.ProtectedBranch{}, 12)
+				g.Expect(protection.Rules(t.Context(), c, scope, test.branches)).To(HaveLen(len(test.there)), "the cache has caught up")
+			}
+		})
 	}
 }
 

@@ -36,8 +36,7 @@ type Limits struct {
 // DefaultLimits are the limits that nobody has set.
 func DefaultLimits() Limits { return Limits{Projects: 1000, Groups: 500, Tokens: 200, Settings: 5000} }
 
-// Retention is how much the deleted projects of a namespace may leave before the deletion of one more is held up. 0 stands for any
-// number.
+// Retention limits what the deleted projects of a namespace leave. Beyond it, further deletions wait. 0 means no limit.
 type Retention struct {
 	// Repositories are RetainedRepositories.
 	Repositories int
@@ -66,7 +65,7 @@ func (l Limits) groupsOf(*v1alpha1.User) (limit int, bounded bool) { return l.Gr
 
 // Exceeded is the error for one object too many.
 type Exceeded struct {
-	// Whose names the owner, such as "The user otto", and What names the objects in the plural.
+	// The owner, such as "The user otto", and the objects in the plural.
 	Whose, What string
 	// Held is how many there are, and Limit how many there may be.
 	Held, Limit int

@@ -8,7 +8,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/quota"
 )
 
-func TestRetention_zeroIsAnyNumber(t *testing.T) {
+func TestRetention_isUnlimitedIfZero(t *testing.T) {
 	g := NewWithT(t)
 	var none quota.Retention
 	g.Expect(none.Exceeds(1<<30, 1<<60)).To(BeFalse())

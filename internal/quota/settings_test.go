@@ -14,7 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/quota"
 )
 
-func TestAdmit_namesTheLimitOfEachKindOfSetting(t *testing.T) {
+func TestAdmit_limitsEachKindOfSetting(t *testing.T) {
 	for want, o := range settings(v1alpha1.Reference{Name: "web"}, v1alpha1.Reference{Name: "acme"}) {
 		w, q := one(t)
 		o.SetNamespace("acme")
@@ -34,7 +34,7 @@ func TestAdmit_namesTheLimitOfEachKindOfSetting(t *testing.T) {
 	}
 }
 
-func TestAdmit_countsNothingThatAnotherNamespaceDeclares(t *testing.T) {
+func TestAdmit_ignoresObjectsOfOtherNamespaces(t *testing.T) {
 	for how, refs := range map[string]struct{ project, group v1alpha1.Reference }{
 		"path": {v1alpha1.Reference{Path: "team/app"}, v1alpha1.Reference{Path: "team"}},
 		"id":   {v1alpha1.Reference{ID: 7}, v1alpha1.Reference{ID: 5}},
@@ -53,7 +53,7 @@ func TestAdmit_countsNothingThatAnotherNamespaceDeclares(t *testing.T) {
 	}
 }
 
-// one is a world with a project and a group in the namespace acme, which may have one setting of each kind.
+// one returns a world with a project and a group in the namespace acme, which can have one setting of each kind.
 func one(t *testing.T) (*catalogtest.World, *quota.Quota) {
 	t.Helper()
 	w := catalogtest.New(t,
@@ -66,7 +66,7 @@ func one(t *testing.T) (*catalogtest.World, *quota.Quota) {
 	return w, quota.New(w.Catalog(), clocktesting.NewFakePassiveClock(time.Time{}), quota.Limits{Settings: 1}, "home")
 }
 
-// settings are one of each kind for a project or group, by what is said of one too many.
+// settings returns an object of each kind for a project or group, by the beginning of the error for one object too many.
 func settings(project, group v1alpha1.Reference) map[string]client.Object {
 	user := v1alpha1.Reference{Name: "ada"}
 	const web, acme = "The project app has 1 of 1 ", "The group team has 1 of 1 "

@@ -19,7 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/controlplane"
 )
 
-func TestTheRegistration(t *testing.T) {
+func TestRegistration(t *testing.T) {
 	g := NewWithT(t)
 	cluster, err := controlplane.Start(t.Context(), controlplane.Options{Directory: t.TempDir(), Ephemeral: true})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -54,7 +54,7 @@ func TestTheRegistration(t *testing.T) {
 	}
 	one, two := server("one", "forgeplane-system"), server("two", "forgeplane-system")
 
-	t.Run("is made by a server, and then left alone", func(t *testing.T) {
+	t.Run("is created by the first server, and not changed afterwards", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(one.register(t.Context())).To(Succeed())
 		first, err := registered()
@@ -67,7 +67,7 @@ func TestTheRegistration(t *testing.T) {
 		g.Expect(again.UID).To(Equal(first.UID))
 	})
 
-	t.Run("is not taken from another installation, nor away", func(t *testing.T) {
+	t.Run("is not changed or removed by another installation", func(t *testing.T) {
 		g := NewWithT(t)
 		other := server("one", "other-system")
 		g.Expect(other.register(t.Context())).To(MatchError(ContainSubstring("another installation")))
@@ -79,7 +79,7 @@ func TestTheRegistration(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 	})
 
-	t.Run("stays when one of two servers is stopped, and goes with the other", func(t *testing.T) {
+	t.Run("stays when one of two servers stops, and is removed by the last server", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(one.withdraw(t.Context())).To(Succeed())
 		_, err := registered()
@@ -88,7 +88,7 @@ func TestTheRegistration(t *testing.T) {
 		missing(g)
 	})
 
-	t.Run("goes with a server that is stopped when the other one was killed long ago", func(t *testing.T) {
+	t.Run("is removed by a server that stops long after the other server was killed", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(two.register(t.Context())).To(Succeed())
 		clock.Step(silence + time.Second)
@@ -97,7 +97,7 @@ func TestTheRegistration(t *testing.T) {
 		missing(g)
 	})
 
-	t.Run("is watched by signs, whatever a server's clock shows", func(t *testing.T) {
+	t.Run("does not depend on the clock of a server", func(t *testing.T) {
 		g := NewWithT(t)
 		late := server("late", "forgeplane-system")
 		late.Clock = clocktesting.NewFakeClock(clock.Now().Add(-24 * time.Hour))
@@ -124,14 +124,14 @@ func TestTheRegistration(t *testing.T) {
 		missing(g)
 		g.Expect(w.leases(t.Context())).To(BeEmpty())
 
-		// It was not dead after all.
+		// The server is back.
 		g.Expect(late.register(t.Context())).To(Succeed())
 		g.Expect(w.look(t.Context())).To(Succeed())
 		_, err = registered()
 		g.Expect(err).NotTo(HaveOccurred())
 	})
 
-	t.Run("goes while no server is ready, and comes back with the first that is", func(t *testing.T) {
+	t.Run("is removed while no server is ready, and restored by the first server that is ready", func(t *testing.T) {
 		g := NewWithT(t)
 		ready := true
 		unready := two

@@ -7,16 +7,22 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/relocate"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
+	"github.com/forgeplane/forgeplane/internal/git/upkeep"
 )
 
 // The audit verbs for changes of repositories by controllers.
 const (
-	actionInit    = "init"
-	actionImport  = "import"
-	actionMirror  = "mirror"
-	actionSetHead = "set-head"
-	actionMove    = "move"
-	actionDestroy = "destroy"
+	actionInit     = "init"
+	actionImport   = "import"
+	actionFork     = "fork"
+	actionMirror   = "mirror"
+	actionSetHead  = "set-head"
+	actionMove     = "move"
+	actionRelocate = "relocate"
+	actionDestroy  = "destroy"
 )
 
 // Audited finds repositories for controllers, as handles that write each change to the audit log.
@@ -30,37 +36,57 @@ func (r *Repositories) Audited(told *audit.Log) *Audited { return &Audited{r, to
 
 // Of is Repositories.Of, but returns a handle.
 func (a *Audited) Of(ctx context.Context, p *v1alpha1.Project) (*Handle, error) {
-	repo, err := a.Repositories.Of(ctx, p)
+	all, err := a.All(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	return &Handle{repo, a.told, audit.ObjectOf(p, p.Status.FullPath)}, nil
+	return a.handle(p, all), nil
+}
+
+// At returns a handle on the repositories of a project on a shard, whether or not they exist there. The error is catalog.ErrNotFound if the
+// shard is not declared, and ErrNoStorage if the project has no id yet.
+func (a *Audited) At(ctx context.Context, p *v1alpha1.Project, storage string) (*Handle, error) {
+	if p.RESTID() == 0 {
+		return nil, ErrNoStorage
+	}
+	all, err := a.on(ctx, storage, Paths(p))
+	if err != nil {
+		return nil, err
+	}
+	return a.handle(p, all), nil
+}
+
+// handle returns a handle on all repositories of a project.
+func (a *Audited) handle(p *v1alpha1.Project, all []*git.Repository) *Handle {
+	return &Handle{all[0], all[1:], a.told, audit.ObjectOf(p, p.Status.FullPath)}
 }
 
 // OfRetained is Repositories.OfRetained, but returns a handle. Its events name the project that left the repository.
 func (a *Audited) OfRetained(ctx context.Context, r *v1alpha1.RetainedRepository) (*Handle, error) {
-	repo, err := a.Repositories.OfRetained(ctx, r)
+	all, err := a.on(ctx, r.Spec.Storage, beside(PathOfRetained(r)))
 	if err != nil {
 		return nil, err
 	}
 	was := r.Spec.Project
-	return &Handle{repo, a.told, audit.Object{
+	return &Handle{all[0], all[1:], a.told, audit.Object{
 		Kind: "Project", Namespace: was.Namespace, Name: was.Name, ID: was.ID, UID: was.UID, Path: was.FullPath,
 	}}, nil
 }
 
-// Handle is a repository for a controller. Each of its writes appears in the audit log, unless it changed nothing.
+// Handle is the repository of a project for a controller. Each of its writes appears in the audit log, unless it changed nothing.
 type Handle struct {
-	repo  *git.Repository
-	told  *audit.Log
-	about audit.Object
+	repo *git.Repository
+	// beside are the wiki and the designs, which are moved and removed together with the code.
+	beside []*git.Repository
+	told   *audit.Log
+	about  audit.Object
 }
 
 // Check calls git.Repository.Check.
 func (h *Handle) Check() error { return h.repo.Check() }
 
-// Size calls git.Repository.Size.
-func (h *Handle) Size(ctx context.Context) (int64, error) { return h.repo.Size(ctx) }
+// Size calls upkeep.Size.
+func (h *Handle) Size(ctx context.Context) (int64, error) { return upkeep.Size(ctx, h.repo) }
 
 // Evict calls git.Repository.Evict.
 func (h *Handle) Evict() { h.repo.Evict() }
@@ -75,9 +101,9 @@ func (h *Handle) AwaitWrites(ctx context.Context) error {
 	return nil
 }
 
-// Tidy removes invisible leftovers of crashes. See git.Repository.CleanStale.
+// Tidy removes invisible leftovers of crashes. See upkeep.CleanStale.
 func (h *Handle) Tidy(ctx context.Context) error {
-	_, err := h.repo.CleanStale(ctx, git.StaleAge)
+	_, err := upkeep.CleanStale(ctx, h.repo, upkeep.StaleAge)
 	return err
 }
 
@@ -91,12 +117,12 @@ func (h *Handle) Init(ctx context.Context, o git.InitOptions) error {
 	return err
 }
 
-// Import makes the repository a copy of another one. See git.Repository.Import.
-func (h *Handle) Import(ctx context.Context, o git.ImportOptions) error {
+// Import makes the repository a copy of another one. See transfer.Import.
+func (h *Handle) Import(ctx context.Context, o transfer.ImportOptions) error {
 	if h.repo.Check() == nil {
 		return nil
 	}
-	err := h.repo.Import(ctx, o)
+	err := transfer.Import(ctx, h.repo, o)
 	e := audit.Event{Action: actionImport, Target: audit.Address(o.URL)}
 	if err == nil {
 		h.imported(ctx, &e)
@@ -105,9 +131,23 @@ func (h *Handle) Import(ctx context.Context, o git.ImportOptions) error {
 	return err
 }
 
-// imported adds to an event what an import has written.
+// Fork makes the repository a copy of the one of another project. See transfer.Fork.
+func (h *Handle) Fork(ctx context.Context, of *Handle, o transfer.ForkOptions) error {
+	if h.repo.Check() == nil {
+		return nil
+	}
+	err := transfer.Fork(ctx, h.repo, of.repo, o)
+	e := audit.Event{Action: actionFork, Target: of.about.Path}
+	if err == nil {
+		h.imported(ctx, &e)
+	}
+	h.tell(ctx, err, e)
+	return err
+}
+
+// imported adds to an event what an import or a fork has written.
 func (h *Handle) imported(ctx context.Context, e *audit.Event) {
-	for ref, err := range h.repo.Refs(ctx, "refs/heads/", "refs/tags/") {
+	for ref, err := range refs.List(ctx, h.repo, "refs/heads/", "refs/tags/") {
 		if err != nil {
 			e.Refs, e.Rest, e.Reason = nil, nil, "the refs that were written could not be determined"
 			return
@@ -116,17 +156,17 @@ func (h *Handle) imported(ctx context.Context, e *audit.Event) {
 	}
 }
 
-// Push pushes to another repository. Its own refs do not change. See git.Repository.Push.
-func (h *Handle) Push(ctx context.Context, o git.PushOptions) (git.PushResult, error) {
+// Push pushes to another repository. Its own refs do not change. See transfer.Push.
+func (h *Handle) Push(ctx context.Context, o transfer.PushOptions) (transfer.PushResult, error) {
 	e := audit.Event{Action: actionMirror, Target: audit.Address(o.URL)}
-	o.Tell = func(p git.PushedRef) {
+	o.Tell = func(p transfer.PushedRef) {
 		ref := audit.Ref{Name: p.Name, Old: p.Old, New: p.New, Result: audit.Done}
 		if p.Refused != "" {
 			ref.Result, ref.Reason = audit.Refused, p.Refused
 		}
 		e.Add(ref)
 	}
-	result, err := h.repo.Push(ctx, o)
+	result, err := transfer.Push(ctx, h.repo, o)
 	switch {
 	case err != nil:
 	case result.Updated == 0 && len(result.Refused) == 0:
@@ -140,14 +180,14 @@ func (h *Handle) Push(ctx context.Context, o git.PushOptions) (git.PushResult, e
 	return result, err
 }
 
-// SetHead changes the default branch. See git.Repository.SetHead.
+// SetHead changes the default branch. See refs.SetHead.
 func (h *Handle) SetHead(ctx context.Context, branch string) error {
 	ctx, end, err := h.repo.BeginWrite(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
-	err = h.repo.SetHead(ctx, branch)
+	err = refs.SetHead(ctx, h.repo, branch)
 	ref := audit.Ref{Name: "HEAD", New: "refs/heads/" + branch, Result: audit.Done}
 	if err != nil {
 		ref.Result = audit.Failed
@@ -156,29 +196,97 @@ func (h *Handle) SetHead(ctx context.Context, branch string) error {
 	return err
 }
 
-// Move moves the repository to the path of to. See git.Repository.Move.
+// Move moves the repository, with its wiki and designs, to the path of to. See git.Repository.Move.
 func (h *Handle) Move(ctx context.Context, to *Handle) error {
 	still := h.repo.Dir() == to.repo.Dir() || errors.Is(h.repo.Check(), git.ErrNotFound)
 	err := h.repo.Move(ctx, to.repo)
+	for i, other := range h.beside {
+		if err == nil && !errors.Is(other.Check(), git.ErrNotFound) {
+			err = other.Move(ctx, to.beside[i])
+		}
+	}
 	if !still {
 		to.tell(ctx, err, audit.Event{Action: actionMove})
 	}
 	return err
 }
 
-// Remove removes the repository. The leftovers of a crash during its creation are removed without an audit event. See
+// Relocate moves the repository, with its wiki and designs, to the shard of to. See relocate.Move.
+func (h *Handle) Relocate(ctx context.Context, to *Handle, o relocate.Options) error {
+	err := relocate.Move(ctx, h.pairs(to), o)
+	h.tell(ctx, err, audit.Event{Action: actionRelocate})
+	return err
+}
+
+// Undo removes what dead attempts to relocate the repositories have left at to, unless to is nil, and makes these live again. See
+// relocate.Undo.
+func (h *Handle) Undo(ctx context.Context, to *Handle, confirm func(context.Context) error) error {
+	return relocate.Undo(ctx, h.pairs(to), confirm)
+}
+
+// all returns the repository, the wiki and the designs, whether or not they exist.
+func (h *Handle) all() []*git.Repository { return append([]*git.Repository{h.repo}, h.beside...) }
+
+// pairs pairs the repositories with their places on another shard, if to is not nil.
+func (h *Handle) pairs(to *Handle) []relocate.Pair {
+	from := h.all()
+	pairs := make([]relocate.Pair, len(from))
+	for i := range from {
+		pairs[i].From = from[i]
+		if to != nil {
+			pairs[i].To = to.all()[i]
+		}
+	}
+	return pairs
+}
+
+// RemoveRetired removes the repository, with its wiki and designs, after Relocate. See git.Repository.RemoveRetired.
+func (h *Handle) RemoveRetired(ctx context.Context, by string) error {
+	removed := false
+	remove := func(r *git.Repository) error {
+		there := r.Check() == nil
+		err := r.RemoveRetired(ctx, by)
+		removed = removed || there && err == nil
+		return err
+	}
+	var err error
+	for _, other := range h.beside {
+		err = errors.Join(err, remove(other))
+	}
+	if err == nil {
+		err = remove(h.repo)
+	}
+	if removed {
+		h.tell(ctx, err, audit.Event{Action: actionDestroy, Reason: "another copy of it is live"})
+	}
+	return err
+}
+
+// Remove removes the repository, with its wiki and designs. The leftovers of a crash during its creation are removed without an audit event. See
 // git.Repository.Remove.
 func (h *Handle) Remove(ctx context.Context) error {
 	there := h.repo.Check()
-	err := h.repo.Remove(ctx)
+	var err error
+	for _, other := range h.beside {
+		err = errors.Join(err, other.Remove(ctx))
+	}
+	if err == nil {
+		err = h.repo.Remove(ctx)
+	}
 	if !errors.Is(there, git.ErrNotFound) && !errors.Is(there, git.ErrStorageMissing) {
 		h.tell(ctx, err, audit.Event{Action: actionDestroy})
 	}
 	return err
 }
 
-// RemoveUnused removes the repository if nothing was ever written to it. See git.Repository.RemoveUnused.
+// RemoveUnused removes the repository if nothing was ever written to it, and there is neither a wiki nor a design. See
+// git.Repository.RemoveUnused.
 func (h *Handle) RemoveUnused(ctx context.Context) (gone bool, err error) {
+	for _, other := range h.beside {
+		if !errors.Is(other.Check(), git.ErrNotFound) {
+			return false, nil
+		}
+	}
 	gone, err = h.repo.RemoveUnused(ctx)
 	if gone || err != nil {
 		h.tell(ctx, err, audit.Event{Action: actionDestroy, Reason: "there is neither a ref nor an object in it"})

@@ -5,9 +5,11 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/audit/audittest"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -20,7 +22,7 @@ func handled(t *testing.T) (*shop, *repository.Handle, *audittest.Lines) {
 	return s, h, lines
 }
 
-func TestHandle_tellsOfEachWriteOnce(t *testing.T) {
+func TestHandle_logsEachWriteOnce(t *testing.T) {
 	g := NewWithT(t)
 	s, h, lines := handled(t)
 	ctx := audit.Because(audit.For(t.Context(), s.project), audit.Event{Reason: "a test"})
@@ -29,7 +31,7 @@ func TestHandle_tellsOfEachWriteOnce(t *testing.T) {
 	for range 2 {
 		g.Expect(h.Init(ctx, git.InitOptions{})).To(Succeed())
 	}
-	g.Expect(h.Import(ctx, git.ImportOptions{URL: "https://git.example.com/a.git"})).To(Succeed(), "there is a repository")
+	g.Expect(h.Import(ctx, transfer.ImportOptions{URL: "https://git.example.com/a.git"})).To(Succeed(), "there is a repository")
 	g.Expect(h.Move(ctx, h)).To(Succeed(), "it is there")
 	g.Expect(h.SetHead(ctx, "next")).To(Succeed())
 	g.Expect(h.SetHead(ctx, "..")).NotTo(Succeed())
@@ -47,18 +49,48 @@ func TestHandle_tellsOfEachWriteOnce(t *testing.T) {
 	))
 }
 
-func TestHandle_tellsOfAFailedImportWithoutCredentials(t *testing.T) {
+func TestHandle_movesAndRemovesWikiAndDesigns(t *testing.T) {
+	g := NewWithT(t)
+	s, h, lines := handled(t)
+	next := s.project.DeepCopy()
+	next.Name = "next"
+	all := func(p *v1alpha1.Project) []*git.Repository {
+		repos, err := s.repos.All(t.Context(), p)
+		g.Expect(err).NotTo(HaveOccurred())
+		return repos
+	}
+	for _, repo := range all(s.project) {
+		g.Expect(repo.Init(t.Context(), git.InitOptions{})).To(Succeed())
+	}
+	g.Expect(h.RemoveUnused(t.Context())).To(BeFalse(), "there is a wiki")
+	to, err := s.repos.Audited(lines.Log).Of(t.Context(), next)
+	g.Expect(err).NotTo(HaveOccurred())
+	for range 2 {
+		g.Expect(h.Move(t.Context(), to)).To(Succeed())
+	}
+	for i, repo := range all(next) {
+		g.Expect(repo.Check()).To(Succeed())
+		g.Expect(all(s.project)[i].Check()).To(MatchError(git.ErrNotFound))
+	}
+	g.Expect(to.Remove(t.Context())).To(Succeed())
+	for _, repo := range all(next) {
+		g.Expect(repo.Check()).To(MatchError(git.ErrNotFound))
+	}
+	g.Expect(lines.Events()).To(HaveExactElements(HaveField("Action", "move"), HaveField("Action", "destroy")))
+}
+
+func TestHandle_logsFailedImportWithoutCredentials(t *testing.T) {
 	g := NewWithT(t)
 	_, h, lines := handled(t)
 	g.Expect(h.Remove(t.Context())).To(Succeed())
-	g.Expect(h.Import(t.Context(), git.ImportOptions{URL: "ssh://mirror:correct-horse@git.example.com/a.git?token=correct-horse#correct-horse"})).NotTo(Succeed())
+	g.Expect(h.Import(t.Context(), transfer.ImportOptions{URL: "ssh://mirror:correct-horse@git.example.com/a.git?token=correct-horse#correct-horse"})).NotTo(Succeed())
 	g.Expect(lines.Events()).To(ContainElement(And(
 		HaveField("Action", "import"), HaveField("Result", audit.Failed), HaveField("Target", "ssh://git.example.com/a.git"),
 	)))
 	g.Expect(string(lines.Text())).NotTo(ContainSubstring("correct-horse"))
 }
 
-func TestHandle_ofARetainedRepositoryNamesWhoLeftIt(t *testing.T) {
+func TestHandle_logsFormerProjectOfRetainedRepository(t *testing.T) {
 	g := NewWithT(t)
 	s, _, lines := handled(t)
 	s.project.Status.FullPath = "acme/web"

@@ -46,7 +46,8 @@ type awaited struct {
 	waiting int
 }
 
-// Follow makes Await wait for the projects of a cache. Call it once, before the cache starts.
+// Follow makes Await wait for the projects of a cache, and ends the processes that read a repository when its project uses another shard.
+// Call it once, before the cache starts.
 func (r *Repositories) Follow(ctx context.Context, c cache.Informers) error {
 	informer, err := c.GetInformer(ctx, &v1alpha1.Project{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -56,7 +57,10 @@ func (r *Repositories) Follow(ctx context.Context, c cache.Informers) error {
 		Total: maxWaiters, Share: maxWaitersOf, Reserved: openWaiters,
 	})}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(_, now any) { w.tell(now) },
+		UpdateFunc: func(was, now any) {
+			w.tell(now)
+			r.moved(ctx, was.(*v1alpha1.Project), now.(*v1alpha1.Project))
+		},
 		DeleteFunc: w.tell,
 	})
 	if err != nil {
@@ -64,6 +68,19 @@ func (r *Repositories) Follow(ctx context.Context, c cache.Informers) error {
 	}
 	r.waiters = w
 	return nil
+}
+
+// moved ends the processes that read the repository of a project on its former shard.
+func (r *Repositories) moved(ctx context.Context, was, now *v1alpha1.Project) {
+	if was.Status.Storage == "" || was.Status.Storage == now.Status.Storage {
+		return
+	}
+	// If the shard is gone, they end when they are idle.
+	if all, err := r.All(ctx, was); err == nil {
+		for _, repo := range all {
+			repo.Evict()
+		}
+	}
 }
 
 // Await returns the current state of a project as soon as its repository can be used. It waits only for a new project whose controller is

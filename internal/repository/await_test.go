@@ -85,7 +85,7 @@ func inABubble(t *testing.T, test func(t *testing.T, f *followed)) {
 	synctest.Test(t, func(t *testing.T) { test(t, f) })
 }
 
-func TestAwait_returnsTheProjectWhenItsRepositoryIsMade(t *testing.T) {
+func TestAwait_returnsProjectWithItsRepository(t *testing.T) {
 	inABubble(t, func(t *testing.T, f *followed) {
 		g := NewWithT(t)
 		p := young()
@@ -109,7 +109,7 @@ func TestAwait_returnsTheProjectWhenItsRepositoryIsMade(t *testing.T) {
 	})
 }
 
-func TestAwait_endsAfterFifteenSeconds(t *testing.T) {
+func TestAwait_timesOutAfterFifteenSeconds(t *testing.T) {
 	inABubble(t, func(t *testing.T, f *followed) {
 		g := NewWithT(t)
 		p := young()
@@ -121,7 +121,7 @@ func TestAwait_endsAfterFifteenSeconds(t *testing.T) {
 	})
 }
 
-func TestAwait_endsWithItsProjectAndItsClient(t *testing.T) {
+func TestAwait_endsWithProjectOrClient(t *testing.T) {
 	inABubble(t, func(t *testing.T, f *followed) {
 		g := NewWithT(t)
 		p := young()
@@ -140,18 +140,18 @@ func TestAwait_endsWithItsProjectAndItsClient(t *testing.T) {
 	})
 }
 
-func TestAwait_doesNotWaitInVain(t *testing.T) {
+func TestAwait_returnsAtOnceIfWaitingIsPointless(t *testing.T) {
 	old := aged(2 * time.Minute)
 	for name, tt := range map[string]struct {
 		is   []func(*v1alpha1.Project)
 		want error
 	}{
-		"it is there":           {is: []func(*v1alpha1.Project){observed}},
-		"it is imported":        {is: []func(*v1alpha1.Project){func(p *v1alpha1.Project) { p.Spec.ImportURL = "https://example.com/a.git" }}},
-		"it is being deleted":   {is: []func(*v1alpha1.Project){func(p *v1alpha1.Project) { p.DeletionTimestamp = &p.CreationTimestamp }}},
-		"it is stalled":         {is: []func(*v1alpha1.Project){condition("Ready", "False"), condition("Stalled", "True")}},
-		"it waits for somebody": {is: []func(*v1alpha1.Project){old, condition("Ready", "False")}},
-		"nobody looks at it":    {is: []func(*v1alpha1.Project){old}, want: repository.ErrPending},
+		"it exists":                 {is: []func(*v1alpha1.Project){observed}},
+		"it is imported":            {is: []func(*v1alpha1.Project){func(p *v1alpha1.Project) { p.Spec.ImportURL = "https://example.com/a.git" }}},
+		"it is being deleted":       {is: []func(*v1alpha1.Project){func(p *v1alpha1.Project) { p.DeletionTimestamp = &p.CreationTimestamp }}},
+		"it is stalled":             {is: []func(*v1alpha1.Project){condition("Ready", "False"), condition("Stalled", "True")}},
+		"it is old and not ready":   {is: []func(*v1alpha1.Project){old, condition("Ready", "False")}},
+		"no controller looks at it": {is: []func(*v1alpha1.Project){old}, want: repository.ErrPending},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inABubble(t, func(t *testing.T, f *followed) {
@@ -172,7 +172,7 @@ func TestAwait_doesNotWaitInVain(t *testing.T) {
 	}
 }
 
-func TestAwait_letsALimitedNumberWait(t *testing.T) {
+func TestAwait_limitsWaitingCallers(t *testing.T) {
 	inABubble(t, func(t *testing.T, f *followed) {
 		g := NewWithT(t)
 		ended := make(chan error, 1000)
@@ -223,7 +223,7 @@ func TestAwait_letsALimitedNumberWait(t *testing.T) {
 	})
 }
 
-func TestAwait_noCallerTakesThePlacesOfOthers(t *testing.T) {
+func TestAwait_limitsPlacesOfEachCaller(t *testing.T) {
 	inABubble(t, func(t *testing.T, f *followed) {
 		g := NewWithT(t)
 		ended := make(chan error, 1000)

@@ -15,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/upkeep"
 )
 
 // Limits are the limits of repository maintenance in one process.
@@ -65,6 +66,15 @@ func (k *Keeper) Pushed(project types.NamespacedName) {
 	}
 }
 
+// Ask schedules maintenance for the repository of a project now. It does not wait. It reports false if maintenance is turned off.
+func (k *Keeper) Ask(project types.NamespacedName) bool {
+	if k.limits.Concurrency == 0 {
+		return false
+	}
+	k.queue.Add(project)
+	return true
+}
+
 // NeedLeaderElection returns false: each replica maintains the repositories that were pushed to it.
 func (k *Keeper) NeedLeaderElection() bool { return false }
 
@@ -102,9 +112,9 @@ func (k *Keeper) keep(ctx context.Context, project types.NamespacedName) error {
 	limited, cancel := context.WithTimeoutCause(yielding, k.limits.Timeout, fmt.Errorf("it took longer than %s", k.limits.Timeout))
 	defer cancel()
 	begun, result := time.Now(), "done"
-	switch err = repo.Maintain(limited); {
+	switch err = upkeep.Maintain(limited, repo); {
 	case err == nil:
-	case errors.Is(err, git.ErrMaintained): // perhaps the other process began before this push
+	case errors.Is(err, upkeep.ErrMaintained): // perhaps the other process began before this push
 		k.Pushed(project)
 		return nil
 	case errors.Is(repo.Check(), git.ErrNotFound): // it was deleted, perhaps during the maintenance

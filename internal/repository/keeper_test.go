@@ -77,7 +77,7 @@ func (k *kept) runs(t *testing.T) func() map[string]int {
 	}
 }
 
-func TestPushesThatComeFastAreOneOccasionForMaintenance(t *testing.T) {
+func TestKeeper_combinesFrequentPushes(t *testing.T) {
 	g := NewWithT(t)
 	k := keep(t, repository.Limits{Concurrency: 2, Timeout: time.Minute, Delay: time.Second})
 	for range 3 {
@@ -94,7 +94,7 @@ func TestPushesThatComeFastAreOneOccasionForMaintenance(t *testing.T) {
 	g.Expect(before).To(BeNumerically("<=", 2))
 }
 
-func TestARepositoryThatIsClosedIsNotMaintained(t *testing.T) {
+func TestKeeper_skipsClosedRepositories(t *testing.T) {
 	g := NewWithT(t)
 	k := keep(t, repository.Limits{Concurrency: 1, Timeout: time.Minute})
 	open, err := k.git.Close(t.Context())
@@ -106,7 +106,7 @@ func TestARepositoryThatIsClosedIsNotMaintained(t *testing.T) {
 	g.Eventually(k.runs(t)).WithTimeout(20 * time.Second).Should(HaveKey("done"))
 }
 
-func TestKeeper_worksForTheTenant(t *testing.T) {
+func TestKeeper_worksForTenant(t *testing.T) {
 	g := NewWithT(t)
 	s, who := newShop(t, "sha1"), make(chan fair.Key, 10)
 	scheme := runtime.NewScheme()
@@ -128,20 +128,28 @@ func TestKeeper_worksForTheTenant(t *testing.T) {
 	g.Eventually(who).WithTimeout(10 * time.Second).Should(Receive(Equal(fair.Namespace("acme"))))
 }
 
-func TestMaintenanceCanBeSwitchedOff(t *testing.T) {
+func TestKeeper_maintainsAtOnceOnRequest(t *testing.T) {
+	g := NewWithT(t)
+	k := keep(t, repository.Limits{Concurrency: 1, Timeout: time.Minute, Delay: time.Hour})
+	k.pushed(t)
+	g.Expect(k.keeper.Ask(client.ObjectKeyFromObject(k.project))).To(BeTrue())
+	g.Eventually(k.runs(t)).WithTimeout(20 * time.Second).Should(Equal(map[string]int{"done": 1}))
+}
+
+func TestKeeper_canBeDisabled(t *testing.T) {
 	k := keep(t, repository.Limits{Timeout: time.Minute})
 	k.pushed(t)
 	NewWithT(t).Expect(k.runs(t)()).To(BeEmpty())
 }
 
-func TestAFailureOfMaintenanceIsCounted(t *testing.T) {
+func TestKeeper_countsFailures(t *testing.T) {
 	g := NewWithT(t)
 	k := keep(t, repository.Limits{Concurrency: 1, Timeout: time.Nanosecond})
 	k.pushed(t)
 	g.Eventually(k.runs(t)).WithTimeout(20 * time.Second).Should(HaveKey("failed"))
 }
 
-func TestARepositoryThatWasDeletedIsNoFailure(t *testing.T) {
+func TestKeeper_ignoresDeletedRepositories(t *testing.T) {
 	g := NewWithT(t)
 	k := keep(t, repository.Limits{Concurrency: 1, Timeout: time.Minute})
 	g.Expect(k.git.Remove(t.Context())).To(Succeed())

@@ -31,7 +31,7 @@ type watched struct {
 	refused atomic.Int32
 	// looked receives the name of each project whose observation begins, if somebody reads from it.
 	looked chan string
-	// who receives the tenant for whom the observer works when it writes.
+	// The channel who receives the tenant for whom the observer works when it writes.
 	who chan fair.Key
 }
 
@@ -81,7 +81,7 @@ func (w *watched) status(t *testing.T) func() v1alpha1.ProjectStatus {
 
 func (w *watched) name() types.NamespacedName { return client.ObjectKeyFromObject(w.project) }
 
-func TestTheObserverWritesWhatAPushHasChanged(t *testing.T) {
+func TestObserver_writesChangesOfPush(t *testing.T) {
 	g := NewWithT(t)
 	w := watch(t)
 	commit := w.shop.client.Commit(t, "README", "hello")
@@ -96,7 +96,7 @@ func TestTheObserverWritesWhatAPushHasChanged(t *testing.T) {
 	g.Eventually(w.status(t)).WithTimeout(10 * time.Second).Should(WithTransform(head, Equal(second)))
 }
 
-func TestTheObserverWritesNothingWhereNothingHasChanged(t *testing.T) {
+func TestObserver_writesNothingWithoutChanges(t *testing.T) {
 	g := NewWithT(t)
 	w := watch(t)
 	w.observer.Pushed(w.name())
@@ -108,7 +108,7 @@ func TestTheObserverWritesNothingWhereNothingHasChanged(t *testing.T) {
 	g.Expect(w.patches.Load()).To(BeEquivalentTo(1))
 }
 
-func TestTheObserverTriesAgain(t *testing.T) {
+func TestObserver_retriesFailedWrites(t *testing.T) {
 	g := NewWithT(t)
 	w := watch(t)
 	commit := w.shop.client.Commit(t, "README", "hello")
@@ -120,7 +120,7 @@ func TestTheObserverTriesAgain(t *testing.T) {
 	g.Eventually(w.status(t)).WithTimeout(10 * time.Second).Should(HaveField("HeadCommit", commit))
 }
 
-func TestTheObserverWaitsForARepositoryThatIsAway(t *testing.T) {
+func TestObserver_waitsForMissingRepository(t *testing.T) {
 	g := NewWithT(t)
 	w := watch(t)
 	commit := w.shop.client.Commit(t, "README", "hello")
@@ -136,7 +136,7 @@ func TestTheObserverWaitsForARepositoryThatIsAway(t *testing.T) {
 	g.Eventually(w.status(t)).WithTimeout(10 * time.Second).Should(HaveField("HeadCommit", commit))
 }
 
-func TestTheObserverForgetsAProjectThatIsGone(t *testing.T) {
+func TestObserver_forgetsDeletedProjects(t *testing.T) {
 	g := NewWithT(t)
 	w := watch(t)
 	w.observer.Pushed(types.NamespacedName{Namespace: "acme", Name: "gone"})
@@ -146,7 +146,7 @@ func TestTheObserverForgetsAProjectThatIsGone(t *testing.T) {
 	g.Eventually(w.status(t)).WithTimeout(10 * time.Second).Should(HaveField("HeadCommit", commit))
 }
 
-func TestObserver_worksForTheTenant(t *testing.T) {
+func TestObserver_worksForTenant(t *testing.T) {
 	g := NewWithT(t)
 	w := watch(t)
 	w.shop.client.Commit(t, "a", "a")

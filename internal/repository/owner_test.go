@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-func TestOwn_saysOnTheShardWhoseARepositoryIs(t *testing.T) {
+func TestOwn_recordsOwnerOnShard(t *testing.T) {
 	g := NewWithT(t)
 	s := newShop(t, "sha1")
 	s.project.Status.FullPath, s.project.Status.SizeBytes = "acme/web", 77
@@ -72,7 +72,7 @@ func TestOwn_saysOnTheShardWhoseARepositoryIs(t *testing.T) {
 	g.Expect(names()).To(BeEmpty())
 }
 
-func TestOwn_replacesWhatCannotBeRead(t *testing.T) {
+func TestOwn_replacesUnreadableRecord(t *testing.T) {
 	g := NewWithT(t)
 	s := newShop(t, "sha1")
 	file := filepath.Join(strings.TrimSuffix(s.git.Dir(), repository.Path(s.project)), ".projects", repository.OwnerName(s.project))
@@ -92,7 +92,7 @@ func TestOwn_replacesWhatCannotBeRead(t *testing.T) {
 	g.Expect(file).NotTo(BeAnExistingFile())
 }
 
-func TestLeft_doesWithoutAShardThatCannotBeRead(t *testing.T) {
+func TestLeft_ignoresUnreadableShards(t *testing.T) {
 	g := NewWithT(t)
 	file := filepath.Join(t.TempDir(), "file")
 	g.Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())

@@ -14,7 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-func TestRecord_survivesOnTheShard(t *testing.T) {
+func TestRecord_isKeptOnShard(t *testing.T) {
 	g := NewWithT(t)
 	s := newShop(t, "sha1")
 	directory := strings.TrimSuffix(s.git.Dir(), repository.Path(s.project))
@@ -50,7 +50,7 @@ func TestRecord_survivesOnTheShard(t *testing.T) {
 	g.Expect(repository.ReadRecord(shard, names[0])).To(BeNil())
 }
 
-func TestReadRecord_refusesWhatIsNoRecord(t *testing.T) {
+func TestReadRecord_refusesInvalidRecords(t *testing.T) {
 	for name, text := range map[string]string{"broken": "{", "too long": strings.Repeat(" ", 1<<20)} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -9,11 +9,16 @@ import (
 	"fmt"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/lru"
+	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/history"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/upkeep"
 )
 
 // The number of projects whose branch names are held in memory: projects with few branches, and all others.
@@ -55,6 +60,16 @@ func pathOf(namespace, name string, id int64) string {
 	return digest[:2] + "/" + digest[2:4] + "/" + digest + ".git"
 }
 
+// Paths returns the paths of all repositories of a project on its shard: of the code, the wiki and the designs, in this order. The code is
+// at Path. The other repositories may not exist.
+func Paths(p *v1alpha1.Project) []string { return beside(Path(p)) }
+
+// beside returns the path of the code of a project, and the paths of the repositories that belong to it.
+func beside(code string) []string {
+	stem := strings.TrimSuffix(code, ".git")
+	return []string{code, stem + ".wiki.git", stem + ".design.git"}
+}
+
 // Of returns the repository of a project, whether or not it exists. The error is ErrNoStorage before a shard was chosen, and
 // catalog.ErrNotFound if the shard is no longer declared.
 func (r *Repositories) Of(ctx context.Context, p *v1alpha1.Project) (*git.Repository, error) {
@@ -66,6 +81,29 @@ func (r *Repositories) Of(ctx context.Context, p *v1alpha1.Project) (*git.Reposi
 		return nil, err
 	}
 	return r.engine.Repository(s.Spec.Path, Path(p))
+}
+
+// All is Of for all repositories of a project, in the order of Paths.
+func (r *Repositories) All(ctx context.Context, p *v1alpha1.Project) ([]*git.Repository, error) {
+	if p.Status.Storage == "" || p.RESTID() == 0 {
+		return nil, ErrNoStorage
+	}
+	return r.on(ctx, p.Status.Storage, Paths(p))
+}
+
+// on returns the repositories at some paths on a shard.
+func (r *Repositories) on(ctx context.Context, storage string, paths []string) ([]*git.Repository, error) {
+	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", storage)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*git.Repository, len(paths))
+	for i, path := range paths {
+		if all[i], err = r.engine.Repository(s.Spec.Path, path); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // noRefs is the checksum of a repository without branches and tags.
@@ -86,23 +124,28 @@ func (r *Repositories) Observe(ctx context.Context, p *v1alpha1.Project) error {
 	if err != nil {
 		return err
 	}
-	head, err := repo.Head(ctx)
+	head, err := refs.ReadHead(ctx, repo)
 	if err != nil {
 		return fmt.Errorf("reading HEAD: %w", err)
 	}
 	checksum := sha256.New()
-	for ref, err := range repo.Refs(ctx, "refs/heads/", "refs/tags/") {
+	for ref, err := range refs.List(ctx, repo, "refs/heads/", "refs/tags/") {
 		if err != nil {
 			return fmt.Errorf("listing refs: %w", err)
 		}
 		fmt.Fprintf(checksum, "%s %s\n", ref.Object, ref.Name)
 	}
-	size, err := repo.Size(ctx)
+	size, err := upkeep.Size(ctx, repo)
 	if err != nil {
 		return fmt.Errorf("measuring the repository: %w", err)
 	}
 	p.Status.DefaultBranch, p.Status.HeadCommit = head.Branch, head.Commit
-	p.Status.RefsChecksum = hex.EncodeToString(checksum.Sum(nil))
+	if sum := hex.EncodeToString(checksum.Sum(nil)); sum != p.Status.RefsChecksum {
+		if sum != noRefs || p.Status.RefsChecksum != "" {
+			p.Status.LastActivityTime = ptr.To(metav1.Now())
+		}
+		p.Status.RefsChecksum = sum
+	}
 	p.Status.SizeBytes = size
 	p.Status.RepositoryPath = Path(p)
 	return nil
@@ -112,9 +155,9 @@ func (r *Repositories) Observe(ctx context.Context, p *v1alpha1.Project) error {
 // there is no repository, Now returns the project unchanged.
 func (r *Repositories) Now(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.Project, error) {
 	repo, err := r.Of(ctx, p)
-	var head git.Head
+	var head refs.Head
 	if err == nil {
-		head, err = repo.Head(ctx)
+		head, err = refs.ReadHead(ctx, repo)
 	}
 	if missing(err) {
 		return p, nil
@@ -139,6 +182,22 @@ func (r *Repositories) Empty(ctx context.Context, p *v1alpha1.Project) (bool, er
 		return p.Status.HeadCommit == "", nil
 	}
 	return empty, err
+}
+
+// Commits returns the number of commits of a project's default branch, as of the status; 0 if there is no such branch or no repository.
+func (r *Repositories) Commits(ctx context.Context, p *v1alpha1.Project) (int, error) {
+	if p.Status.HeadCommit == "" {
+		return 0, nil
+	}
+	repo, err := r.Of(ctx, p)
+	number := 0
+	if err == nil {
+		number, err = history.Count(ctx, repo, p.Status.HeadCommit)
+	}
+	if missing(err) {
+		return 0, nil
+	}
+	return number, err
 }
 
 // missing reports whether an error says that a project has no repository, or that it cannot be reached.
@@ -173,7 +232,7 @@ func (r *Repositories) Branches(ctx context.Context, p *v1alpha1.Project) ([]str
 		return nil, err
 	}
 	var names []string
-	for ref, err := range repo.Refs(ctx, "refs/heads/") {
+	for ref, err := range refs.List(ctx, repo, "refs/heads/") {
 		if err != nil {
 			return nil, fmt.Errorf("listing branches: %w", err)
 		}

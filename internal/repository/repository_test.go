@@ -3,6 +3,7 @@ package repository_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -55,7 +57,7 @@ func (s *shop) observe(t *testing.T) v1alpha1.ProjectStatus {
 	return s.project.Status
 }
 
-func TestPathFollowsFromNamespaceNameAndID(t *testing.T) {
+func TestPath_dependsOnNamespaceNameAndID(t *testing.T) {
 	g := NewWithT(t)
 	of := func(namespace, name string, id int64) string {
 		return repository.Path(&v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: v1alpha1.ProjectSpec{ID: id}})
@@ -67,7 +69,22 @@ func TestPathFollowsFromNamespaceNameAndID(t *testing.T) {
 	g.Expect(of("bolt", "web", 7)).NotTo(Equal(of("acme", "web", 7)), "a pinned id does not reach another namespace")
 }
 
-func TestARepositoryIsFoundWhileAReplaceHasDroppedTheID(t *testing.T) {
+func TestPaths_areOfCodeWikiAndDesigns(t *testing.T) {
+	g := NewWithT(t)
+	s := newShop(t, "sha1")
+	stem := strings.TrimSuffix(repository.Path(s.project), ".git")
+	g.Expect(repository.Paths(s.project)).To(Equal([]string{stem + ".git", stem + ".wiki.git", stem + ".design.git"}))
+	all, err := s.repos.All(t.Context(), s.project)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(all).To(HaveExactElements(
+		HaveField("Dir()", HaveSuffix(stem+".git")), HaveField("Dir()", HaveSuffix(stem+".wiki.git")), HaveField("Dir()", HaveSuffix(stem+".design.git")),
+	))
+	s.project.Status.Storage = ""
+	_, err = s.repos.All(t.Context(), s.project)
+	g.Expect(err).To(MatchError(repository.ErrNoStorage))
+}
+
+func TestOf_findsRepositoryIfReplaceRemovedID(t *testing.T) {
 	g := NewWithT(t)
 	s := newShop(t, "sha1")
 	path := repository.Path(s.project)
@@ -80,7 +97,7 @@ func TestARepositoryIsFoundWhileAReplaceHasDroppedTheID(t *testing.T) {
 	g.Expect(repository.NewRetained(dropped, "u", "", time.Now()).Spec.Project.ID).To(Equal(s.project.Spec.ID))
 }
 
-func TestOfSaysWhatIsMissing(t *testing.T) {
+func TestOf_reportsMissingStorage(t *testing.T) {
 	g := NewWithT(t)
 	s := newShop(t, "sha1")
 	s.project.Status.Storage = ""
@@ -104,6 +121,7 @@ func TestObserve(t *testing.T) {
 			g.Expect(empty.HeadCommit).To(BeEmpty())
 			g.Expect(empty.RefsChecksum).To(HaveLen(64))
 			g.Expect(empty.SizeBytes).To(BeNumerically(">", 0))
+			g.Expect(empty.LastActivityTime).To(BeNil())
 			g.Expect(empty.RepositoryPath).To(Equal(repository.Path(s.project)))
 			g.Expect(s.observe(t)).To(Equal(empty), "looking changes nothing")
 
@@ -111,6 +129,8 @@ func TestObserve(t *testing.T) {
 			s.push(t, "main")
 			pushed := s.observe(t)
 			g.Expect(pushed.HeadCommit).To(Equal(commit))
+			g.Expect(pushed.LastActivityTime.Time).To(BeTemporally("~", time.Now(), time.Minute))
+			g.Expect(s.observe(t)).To(Equal(pushed), "only a change is an activity")
 			g.Expect(pushed.RefsChecksum).NotTo(Equal(empty.RefsChecksum))
 			g.Expect(pushed.SizeBytes).To(BeNumerically(">", empty.SizeBytes))
 
@@ -122,7 +142,7 @@ func TestObserve(t *testing.T) {
 			s.push(t, ":refs/tags/v1")
 			g.Expect(s.observe(t).RefsChecksum).To(Equal(pushed.RefsChecksum), "the same refs have the same checksum")
 
-			g.Expect(s.git.SetHead(t.Context(), "next")).To(Succeed())
+			g.Expect(refs.SetHead(t.Context(), s.git, "next")).To(Succeed())
 			moved := s.observe(t)
 			g.Expect(moved.DefaultBranch).To(Equal("next"))
 			g.Expect(moved.HeadCommit).To(BeEmpty())
@@ -130,7 +150,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-func TestFilled_isAboutWhatWasThere(t *testing.T) {
+func TestFilled_dependsOnObservedRefs(t *testing.T) {
 	g := NewWithT(t)
 	s := newShop(t, "sha1")
 	g.Expect(repository.Filled(s.project)).To(BeFalse(), "nobody has looked")
@@ -144,7 +164,7 @@ func TestFilled_isAboutWhatWasThere(t *testing.T) {
 	g.Expect(repository.Filled(s.project)).To(BeTrue())
 }
 
-func TestEmpty_isAboutNowAndNotAboutWhatWasObserved(t *testing.T) {
+func TestEmpty_readsCurrentRefs(t *testing.T) {
 	g := NewWithT(t)
 	s := newShop(t, "sha1")
 	s.observe(t)
@@ -153,7 +173,7 @@ func TestEmpty_isAboutNowAndNotAboutWhatWasObserved(t *testing.T) {
 	s.push(t, "main")
 	g.Expect(s.repos.Empty(t.Context(), s.project)).To(BeFalse(), "nobody has observed the push yet")
 	s.observe(t)
-	g.Expect(s.git.SetHead(t.Context(), "next")).To(Succeed())
+	g.Expect(refs.SetHead(t.Context(), s.git, "next")).To(Succeed())
 	s.push(t, ":main")
 	g.Expect(s.project.Status.HeadCommit).NotTo(BeEmpty())
 	g.Expect(s.repos.Empty(t.Context(), s.project)).To(BeTrue(), "nobody has observed the removal yet")
@@ -161,7 +181,7 @@ func TestEmpty_isAboutNowAndNotAboutWhatWasObserved(t *testing.T) {
 	g.Expect(s.repos.Empty(t.Context(), s.project)).To(BeFalse(), "nothing else is known than what was observed")
 }
 
-func TestObserveLeavesTheStatusAloneWhereItCannotLook(t *testing.T) {
+func TestObserve_keepsStatusOnError(t *testing.T) {
 	g := NewWithT(t)
 	s := newShop(t, "sha1")
 	before := s.observe(t)

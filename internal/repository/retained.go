@@ -11,7 +11,6 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
-	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
 
 // RetainedFinalizer keeps a RetainedRepository until its repository is purged or a project has taken it over.
@@ -34,7 +33,7 @@ func NewRetained(p *v1alpha1.Project, namespace types.UID, fullPath string, now 
 
 func retainedName(spec v1alpha1.RetainedRepositorySpec) string {
 	was := spec.Project
-	return naturalkey.Name(was.Namespace, was.Name, strconv.FormatInt(was.ID, 10))
+	return v1alpha1.NaturalName(was.Namespace, was.Name, strconv.FormatInt(was.ID, 10))
 }
 
 // PathOfRetained returns the path of a retained repository on its shard, which is the path that it had in its project.

@@ -17,7 +17,7 @@ func TestTenant(t *testing.T) {
 		want               fair.Key
 	}{
 		{"acme", "", fair.Namespace("acme")},
-		{"acme", "7", fair.Namespace("acme")}, // its tenant can set any creator
+		{"acme", "7", fair.Namespace("acme")}, // a tenant can set any creator
 		{"home", "7", fair.User(7)},
 		{"home", "", fair.Namespace("home")},
 		{"home", "x", fair.Namespace("home")},

@@ -28,7 +28,7 @@ type follower interface {
 	Pushed(project types.NamespacedName)
 }
 
-func TestWhatFollowsAPush_ofOneTenantDoesNotHoldUpAnother(t *testing.T) {
+func TestFollower_doesNotDelayOtherTenants(t *testing.T) {
 	engine, err := git.NewEngine(t.Context(), git.Options{})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(engine.Close)
@@ -84,7 +84,7 @@ func TestWhatFollowsAPush_ofOneTenantDoesNotHoldUpAnother(t *testing.T) {
 	}
 }
 
-func TestWhatFollowsAPush_takesTurnsByUsersInTheirHome(t *testing.T) {
+func TestFollower_servesUsersOfHomeInTurn(t *testing.T) {
 	g := NewWithT(t)
 	scheme := runtime.NewScheme()
 	g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())

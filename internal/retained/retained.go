@@ -4,6 +4,7 @@ package retained
 import (
 	"context"
 	"errors"
+	"strconv"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,6 +17,8 @@ const (
 	indexFormer = "former"
 	// indexNamespace holds the namespace of the deleted project of a retained repository.
 	indexNamespace = "namespace"
+	// indexID holds the REST id of the deleted project of a retained repository.
+	indexID = "formerID"
 	// indexAdopter holds the key of the project that an administrator gives a retained repository to, and the UID of the one that is
 	// taking it over.
 	indexAdopter = "adopter"
@@ -33,6 +36,9 @@ func Indexes() []catalog.Index {
 				return keys
 			}
 			return append(keys, at(was.FullPath))
+		}),
+		of(indexID, func(r *v1alpha1.RetainedRepository) []string {
+			return []string{strconv.FormatInt(r.Spec.Project.ID, 10)}
 		}),
 		of(indexAdopter, func(r *v1alpha1.RetainedRepository) (keys []string) {
 			if by := r.Spec.AdoptBy; by != nil {
@@ -111,6 +117,11 @@ func For(ctx context.Context, c *catalog.Catalog, p *v1alpha1.Project, fullPath 
 // TakenBy returns the retained repositories that a project is taking over.
 func TakenBy(ctx context.Context, c *catalog.Catalog, p *v1alpha1.Project) ([]*v1alpha1.RetainedRepository, error) {
 	return catalog.List[*v1alpha1.RetainedRepository](ctx, c, indexAdopter, string(p.UID))
+}
+
+// WithID returns the retained repositories of deleted projects that had an id in the REST API.
+func WithID(ctx context.Context, c *catalog.Catalog, id int64) ([]*v1alpha1.RetainedRepository, error) {
+	return catalog.List[*v1alpha1.RetainedRepository](ctx, c, indexID, strconv.FormatInt(id, 10))
 }
 
 // OnStorage returns the retained repositories on a shard.

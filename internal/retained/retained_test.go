@@ -33,7 +33,7 @@ func names(all []*v1alpha1.RetainedRepository) (names []string) {
 	return names
 }
 
-func TestAProjectIsShownTheRetainedRepositoriesThatItMayHaveToDoWith(t *testing.T) {
+func TestFor_findsRepositoriesRelatedToProject(t *testing.T) {
 	g := NewWithT(t)
 	world := catalogtest.New(t,
 		left("name", former("a", "web", "")), left("both", former("a", "web", "acme/web")), left("path", former("a", "site", "Acme/Web")),
@@ -73,7 +73,20 @@ func TestAProjectIsShownTheRetainedRepositoriesThatItMayHaveToDoWith(t *testing.
 	g.Expect(names(on)).To(ConsistOf("other"))
 }
 
-// BenchmarkRetainedFor is what the controller asks for each project that has no repository yet.
+func TestWithID_findsRepositoriesOfDeletedProjectsWithID(t *testing.T) {
+	g := NewWithT(t)
+	withID := func(name string, id int64) *v1alpha1.RetainedRepository {
+		r := left(name, former("a", name, ""))
+		r.Spec.Project.ID = id
+		return r
+	}
+	c := catalogtest.New(t, withID("one", 7), withID("two", 7), withID("three", 77)).Catalog()
+	found, err := retained.WithID(t.Context(), c, 7)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(names(found)).To(ConsistOf("one", "two"))
+}
+
+// BenchmarkRetainedFor measures the lookup that the controller makes for each project that has no repository yet.
 func BenchmarkRetainedFor(b *testing.B) {
 	for _, number := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(number), func(b *testing.B) {

@@ -4,7 +4,7 @@ package role
 import "fmt"
 
 // Role is a level of access. A higher role includes the permissions of all lower ones, so roles are compared with < and >=. The numbers are
-// those of the REST API.
+// the access levels of the REST API.
 type Role int
 
 // The roles. None is the role of somebody who is not a member. Admin is nobody's role in a project: it occurs only as a

@@ -6,7 +6,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-func TestRolesAreOrderedAndNamed(t *testing.T) {
+func TestRole_hasLevelAndName(t *testing.T) {
 	all := []struct {
 		role  role.Role
 		level int

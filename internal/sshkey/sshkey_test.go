@@ -33,7 +33,7 @@ func TestParse(t *testing.T) {
 		"with a comment": {line + " ci@build", true},
 		"with spaces":    {"  " + line + "\n", true},
 		"with options":   {"no-pty " + line, false},
-		"two of them":    {line + "\n" + line, false},
+		"two keys":       {line + "\n" + line, false},
 		"a certificate":  {string(ssh.MarshalAuthorizedKey(certificate)), false},
 		"half a key":     {line[:len(line)/2], false},
 		"nothing":        {"", false},

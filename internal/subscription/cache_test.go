@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/subscription"
 )
 
-func TestWhatOneStoreWritesAnotherReadsSoon(t *testing.T) {
+func TestStore_readsWritesOfOtherStoresSoon(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		t.Parallel() // it waits for seconds to pass
 		g, one, other := NewWithT(t), open(t, name), open(t, name)
@@ -38,7 +38,7 @@ func TestWhatOneStoreWritesAnotherReadsSoon(t *testing.T) {
 	})
 }
 
-func TestAnAnswerCountsForASecond(t *testing.T) {
+func TestStore_remembersAnswersForOneSecond(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		now := clocktesting.NewFakePassiveClock(noon)
 		g, one, other := NewWithT(t), openAt(t, name, now), openAt(t, name, now)
@@ -51,8 +51,8 @@ func TestAnAnswerCountsForASecond(t *testing.T) {
 	})
 }
 
-// Time stands still, so what is remembered wrongly is wrong for ever.
-func TestWhoeverWritesReadsIt(t *testing.T) {
+// Time stands still, so a wrong answer would never expire.
+func TestStore_readsItsOwnWritesAtOnce(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, store := NewWithT(t), openAt(t, name, clocktesting.NewFakePassiveClock(noon))
 		done := make(chan struct{})
@@ -83,7 +83,7 @@ func TestWhoeverWritesReadsIt(t *testing.T) {
 	})
 }
 
-func TestAnySequenceOfChangesDoesWhatItDoesToASet(t *testing.T) {
+func TestStore_behavesLikeSets(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, now := NewWithT(t), clocktesting.NewFakePassiveClock(noon)
 		stores := []*subscription.Store{openAt(t, name, now), openAt(t, name, now)}

@@ -19,13 +19,13 @@ const userMax, userDana = 7, 8
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// open opens a store for the time of a test.
+// open opens a store until the test ends.
 func open(tb testing.TB, name string) *subscription.Store {
 	tb.Helper()
 	return openAt(tb, name, clock.RealClock{})
 }
 
-// openAt opens a store with a clock of the test's.
+// openAt opens a store with a clock of the test.
 func openAt(tb testing.TB, name string, c clock.PassiveClock) *subscription.Store {
 	tb.Helper()
 	return subscription.New(databasetest.Open(tb, name, subscription.Migrations()), c)
@@ -35,7 +35,7 @@ func label(id int64) database.Subject {
 	return database.Subject{Kind: subscription.KindLabel, ID: id, UID: uid(id)}
 }
 
-// uid is that of the object that has an id, and who the user.
+// uid returns the UID of the object with an id, and who the user with an id.
 func uid(id int64) types.UID { return types.UID(fmt.Sprint("uid-", id)) }
 
 func who(id int64) database.User { return database.User{ID: id, UID: uid(id)} }

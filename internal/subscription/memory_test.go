@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-func TestAnAnswerIsReadOnceASecondByOneReader(t *testing.T) {
+func TestMemory_readsOncePerSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		var reads, readers atomic.Int32
@@ -38,7 +38,7 @@ func TestAnAnswerIsReadOnceASecondByOneReader(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsForAReaderThatGivesUpReadsInItsPlace(t *testing.T) {
+func TestMemory_readsForWaiterIfReaderGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		m := newMemory(clock.RealClock{}, func(ctx context.Context, _ string) (string, error) {
@@ -67,7 +67,7 @@ func TestWhoWaitsForAReaderThatGivesUpReadsInItsPlace(t *testing.T) {
 	})
 }
 
-func TestAFailureIsNotRemembered(t *testing.T) {
+func TestMemory_doesNotRememberFailures(t *testing.T) {
 	g := NewWithT(t)
 	failure := errors.New("failure")
 	m := newMemory(clock.RealClock{}, func(context.Context, string) (string, error) { return "answer", failure })
@@ -77,7 +77,7 @@ func TestAFailureIsNotRemembered(t *testing.T) {
 	g.Expect(m.get(t.Context(), "key")).To(Equal("answer"))
 }
 
-func TestWhatWasReadBeforeAChangeIsNotRememberedAfterIt(t *testing.T) {
+func TestMemory_doesNotRememberOutdatedAnswers(t *testing.T) {
 	for name, change := range map[string]func(*memory[string, int]){
 		"forget": func(m *memory[string, int]) { m.forget("key") },
 		"clear":  func(m *memory[string, int]) { m.clear() },
@@ -103,7 +103,7 @@ func TestWhatWasReadBeforeAChangeIsNotRememberedAfterIt(t *testing.T) {
 	}
 }
 
-func TestMemoryIsBounded(t *testing.T) {
+func TestMemory_isBounded(t *testing.T) {
 	g := NewWithT(t)
 	m := newMemory(clock.RealClock{}, func(_ context.Context, key int) (int, error) { return key, nil })
 	for key := range maxRemembered + 10 {

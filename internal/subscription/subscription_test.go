@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/subscription"
 )
 
-func TestASubscriptionIsMadeAndEndedOnce(t *testing.T) {
+func TestSubscription_beginsAndEndsOnce(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, store := NewWithT(t), open(t, name)
 		expectSubscribed(t, store, userMax)
@@ -31,7 +31,7 @@ func TestASubscriptionIsMadeAndEndedOnce(t *testing.T) {
 	})
 }
 
-func TestKindsAreApart(t *testing.T) {
+func TestKinds_areIndependent(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, store := NewWithT(t), open(t, name)
 		g.Expect(store.Subscribe(t.Context(), who(userMax), database.Subject{Kind: "issue", ID: 1, UID: uid(1)})).To(BeTrue())
@@ -41,7 +41,7 @@ func TestKindsAreApart(t *testing.T) {
 	})
 }
 
-func TestMovedSubscriptionsLeaveEachSubscriberOnce(t *testing.T) {
+func TestMove_keepsEachSubscriberOnce(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, store := NewWithT(t), open(t, name)
 		const many = 1234
@@ -61,7 +61,7 @@ func TestMovedSubscriptionsLeaveEachSubscriberOnce(t *testing.T) {
 	})
 }
 
-func TestRemovedSubscriptionsAreThoseOfTheSubject(t *testing.T) {
+func TestRemove_endsAllSubscriptionsToSubject(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, store := NewWithT(t), open(t, name)
 		for _, user := range []int64{userMax, userDana} {
@@ -77,7 +77,7 @@ func TestRemovedSubscriptionsAreThoseOfTheSubject(t *testing.T) {
 	})
 }
 
-func TestOfManyWhoSubscribeTheSameAtOnceOneChangesIt(t *testing.T) {
+func TestSubscribe_reportsOneChangeForConcurrentCalls(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g := NewWithT(t)
 		stores := []*subscription.Store{open(t, name), open(t, name)}

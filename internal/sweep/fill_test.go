@@ -14,8 +14,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
 
-// withoutUIDs makes a database as it was before there were UIDs, with rows of noon: of the users 7, 8 and 9, who are subscribed to the
-// label 1, the first to the label 2 as well, and of the trigger tokens 1 and 2. It returns what counts the rows of a table.
+// withoutUIDs creates a database of a version that did not know UIDs. Its rows are from noon: subscriptions of the users 7, 8 and 9 to the
+// label 1 and of the user 7 to the label 2, and uses of the trigger tokens 1 and 2. It returns a function that counts the rows of a table.
 func withoutUIDs(t *testing.T, name string) func(table string) int {
 	t.Helper()
 	g := NewWithT(t)
@@ -37,7 +37,7 @@ func withoutUIDs(t *testing.T, name string) func(table string) int {
 	}
 }
 
-func TestFillIn_givesRowsToWhoeverWasThereWhenTheyWereWritten(t *testing.T) {
+func TestFillIn_assignsRowsToObjectsOfTheirTime(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g := NewWithT(t)
 		rows := withoutUIDs(t, name)
@@ -49,9 +49,9 @@ func TestFillIn_givesRowsToWhoeverWasThereWhenTheyWereWritten(t *testing.T) {
 			return all
 		}
 		before, after := noon.Add(-time.Hour), noon.Add(time.Hour)
-		w.users.anew = map[int64][]sweep.Known{7: madeAt(before, uid(7)), 8: madeAt(after, uid(8)), 9: madeAt(before, uid(9), "rival")}
-		w.labels.anew = map[int64][]sweep.Known{1: madeAt(before, uid(1)), 2: madeAt(after, uid(2))}
-		w.tokens.anew = map[int64][]sweep.Known{1: madeAt(noon, uid(1)), 2: madeAt(after, uid(2))}
+		w.users.recreated = map[int64][]sweep.Known{7: madeAt(before, uid(7)), 8: madeAt(after, uid(8)), 9: madeAt(before, uid(9), "rival")}
+		w.labels.recreated = map[int64][]sweep.Known{1: madeAt(before, uid(1)), 2: madeAt(after, uid(2))}
+		w.tokens.recreated = map[int64][]sweep.Known{1: madeAt(noon, uid(1)), 2: madeAt(after, uid(2))}
 
 		expectSubscribed(t, w, 7)
 		expectLastUsed(t, w, map[int64]time.Time{})
@@ -70,13 +70,13 @@ func TestFillIn_givesRowsToWhoeverWasThereWhenTheyWereWritten(t *testing.T) {
 	})
 }
 
-func TestSweeper_removesTheRowsOfAnObjectThatWasMadeAnewUnderItsID(t *testing.T) {
+func TestSweeper_removesRowsOfRecreatedObjects(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, w := NewWithT(t), newWorld(t, name)
 		g.Expect(w.subscriptions.Subscribe(t.Context(), who(7), label(1))).To(BeTrue())
 		g.Expect(w.uses.Use(t.Context(), trigger(1), noon)).To(Succeed())
-		w.labels.anew = map[int64][]sweep.Known{1: {{UID: "another"}}}
-		w.tokens.anew = w.labels.anew
+		w.labels.recreated = map[int64][]sweep.Known{1: {{UID: "another"}}}
+		w.tokens.recreated = w.labels.recreated
 		another := label(1)
 		another.UID = "another"
 		g.Expect(w.subscriptions.Subscribe(t.Context(), who(7), another)).To(BeTrue(), "it has nothing of the former one")

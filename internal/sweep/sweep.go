@@ -55,7 +55,7 @@ type Objects struct {
 }
 
 // Sweeper removes the rows of objects that have been gone for a day. When a label is deleted over REST, its subscriptions are removed at
-// once. The Sweeper removes those of labels that are deleted in other ways, and all uses of deleted trigger tokens: nobody sees such rows,
+// once. The Sweeper removes those of labels that are deleted in other ways, and all uses of deleted tokens: nobody sees such rows,
 // so they only take up space.
 //
 // It also adds UIDs to rows that were written before UIDs were recorded. Such a row belongs to the object that had the id at that time. If

@@ -21,15 +21,15 @@ import (
 	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
 
-// objects are those that are gone, and those that were made anew; all others exist, and have from the beginning.
+// objects exist from the beginning, except the objects that are gone and the objects that were recreated.
 type objects struct {
-	gone []int64
-	anew map[int64][]sweep.Known
-	err  error
+	gone      []int64
+	recreated map[int64][]sweep.Known
+	err       error
 }
 
 func (o *objects) having(_ context.Context, id int64) ([]sweep.Known, error) {
-	switch known, ok := o.anew[id]; {
+	switch known, ok := o.recreated[id]; {
 	case o.err != nil || slices.Contains(o.gone, id):
 		return nil, o.err
 	case ok:
@@ -53,7 +53,7 @@ func newWorld(t *testing.T, name string) *world {
 	t.Helper()
 	db := databasetest.Open(t, name, subscription.Migrations(), tokenuse.Migrations())
 	w := &world{clock: clocktesting.NewFakeClock(time.Now()), uses: tokenuse.New(db)}
-	// What is remembered for a second is too old as soon as an hour passes.
+	// An answer is remembered for a second, so it expires when an hour passes.
 	w.subscriptions = subscription.New(db, w.clock)
 	w.Sweeper = sweep.New([]sweep.Objects{
 		{Kind: subscription.KindUser, Having: w.users.having, Rows: w.subscriptions.Users()},
@@ -63,7 +63,7 @@ func newWorld(t *testing.T, name string) *world {
 	return w
 }
 
-// pass lets hours pass, each with a look.
+// pass lets hours pass, and calls Look after each hour.
 func (w *world) pass(t *testing.T, hours int) {
 	t.Helper()
 	for range hours {
@@ -72,7 +72,7 @@ func (w *world) pass(t *testing.T, hours int) {
 	}
 }
 
-func TestWhatIsGoneForADayLeavesNoRows(t *testing.T) {
+func TestSweeper_removesRowsAfterOneDay(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, w := NewWithT(t), newWorld(t, name)
 		const many = 1234
@@ -110,7 +110,7 @@ func TestWhatIsGoneForADayLeavesNoRows(t *testing.T) {
 	})
 }
 
-func TestWhatComesBackWithinADayKeepsItsRows(t *testing.T) {
+func TestSweeper_keepsRowsOfObjectsThatReturn(t *testing.T) {
 	g, w := NewWithT(t), newWorld(t, databasetest.SQLite(t))
 	g.Expect(w.subscriptions.Subscribe(t.Context(), who(userMax), label(1))).To(BeTrue())
 	w.labels.gone = []int64{1}
@@ -124,7 +124,7 @@ func TestWhatComesBackWithinADayKeepsItsRows(t *testing.T) {
 	expectSubscribed(t, w, userMax)
 }
 
-func TestWhileNobodyKnowsWhatExistsNothingIsRemoved(t *testing.T) {
+func TestSweeper_removesNothingOnError(t *testing.T) {
 	g, w := NewWithT(t), newWorld(t, databasetest.SQLite(t))
 	g.Expect(w.subscriptions.Subscribe(t.Context(), who(userMax), label(1))).To(BeTrue())
 	w.labels = objects{gone: []int64{1}, err: errors.New("no cache")}
@@ -135,7 +135,7 @@ func TestWhileNobodyKnowsWhatExistsNothingIsRemoved(t *testing.T) {
 	expectSubscribed(t, w, userMax, 1)
 }
 
-func TestASweeperLooksEveryHourUntilItIsStopped(t *testing.T) {
+func TestSweeper_looksEveryHourUntilStopped(t *testing.T) {
 	g, w := NewWithT(t), newWorld(t, databasetest.SQLite(t))
 	g.Expect(w.subscriptions.Subscribe(t.Context(), who(userMax), label(1))).To(BeTrue())
 	w.labels.gone = []int64{1}
@@ -155,7 +155,7 @@ const userMax = 7
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// uid is that of the object that has an id, and who the user.
+// uid returns the UID of the object with an id, and who the user with an id.
 func uid(id int64) types.UID { return types.UID(fmt.Sprint("uid-", id)) }
 
 func who(id int64) database.User { return database.User{ID: id, UID: uid(id)} }

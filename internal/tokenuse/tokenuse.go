@@ -1,4 +1,4 @@
-// Package tokenuse keeps when tokens were last used, such as trigger tokens: a table of the activity database, which nothing else reads
+// Package tokenuse keeps when tokens were last used: a table of the activity database, which nothing else reads
 // or writes.
 package tokenuse
 
@@ -7,19 +7,55 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/uptrace/bun"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/sweep"
 )
 
-// KindTriggerToken is the kind of trigger tokens.
-const KindTriggerToken = "trigger_token"
+// Kinds of tokens.
+const (
+	KindAccessToken  = "access_token"
+	KindBotToken     = "bot_token"
+	KindTriggerToken = "trigger_token"
+)
+
+// Reader knows when tokens were last used; a Store does.
+type Reader interface {
+	// LastUsed returns when each of the tokens of a kind was last used, by their UIDs. It has no entry for what was never used.
+	LastUsed(ctx context.Context, kind string, uids ...types.UID) (map[types.UID]time.Time, error)
+}
+
+// LastUsed returns when each of the tokens of a kind was last used, by their UIDs.
+func LastUsed[T metav1.Object](ctx context.Context, r Reader, kind string, tokens ...T) (map[types.UID]time.Time, error) {
+	uids := make([]types.UID, len(tokens))
+	for i, t := range tokens {
+		uids[i] = t.GetUID()
+	}
+	return r.LastUsed(ctx, kind, uids...)
+}
+
+// patience is how long Known waits.
+const patience = 2 * time.Second
+
+// Known is LastUsed for those who show a token: they can do without. It waits two seconds at most for the database, and returns nil if that
+// cannot be read.
+func Known[T metav1.Object](ctx context.Context, r Reader, kind string, tokens ...T) map[types.UID]time.Time {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	used, err := LastUsed(ctx, r, kind, tokens...)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Tokens are shown without their last use", "kind", kind)
+		return nil
+	}
+	return used
+}
 
 //go:embed migrations
 var migrations embed.FS
@@ -37,38 +73,21 @@ type use struct {
 	LastUsed    time.Time `bun:"last_used"`
 }
 
-const (
-	// interval is how much later a use has to be than the last one that this process wrote.
-	interval = time.Minute
-	// maxMarks is of how many tokens this process knows what it wrote.
-	maxMarks = 16384
-)
+// atOnce is for how many tokens one query reads.
+const atOnce = 1000
 
 // Store is the uses of a database, for use by several goroutines.
-type Store struct {
-	db    *database.DB
-	marks marks
-}
+type Store struct{ db *database.DB }
 
 // New returns the uses of a database that was opened with Migrations.
-func New(db *database.DB) *Store { return &Store{db: db, marks: newMarks()} }
+func New(db *database.DB) *Store { return &Store{db: db} }
 
 // Use notes that a token was used at a time. An earlier time never replaces a later one.
-//
-// It may be called on every use: one that follows another within a minute is not written, so what is read may be up to a
-// minute behind.
 func (s *Store) Use(ctx context.Context, token database.Subject, at time.Time) error {
-	if !s.marks.mark(token, at) {
-		return nil
-	}
 	row := &use{SubjectKind: token.Kind, SubjectID: token.ID, SubjectUID: token.UID, LastUsed: at}
-	err := s.db.Write(ctx, fmt.Sprintf("noting the use of %s", token), func(ctx context.Context, db bun.IDB) error {
+	return s.db.Write(ctx, fmt.Sprintf("noting the use of %s", token), func(ctx context.Context, db bun.IDB) error {
 		return note(ctx, db, row)
 	})
-	if err != nil {
-		s.marks.forget(token)
-	}
-	return err
 }
 
 // note writes a use, unless a later one is written.
@@ -79,29 +98,29 @@ func note(ctx context.Context, db bun.IDB, row *use) error {
 	return err
 }
 
-// LastUsed returns when each of the tokens of a kind was last used, by their UIDs; what was never used is not in it.
+var _ Reader = (*Store)(nil)
+
+// LastUsed implements Reader.
 func (s *Store) LastUsed(ctx context.Context, kind string, uids ...types.UID) (map[types.UID]time.Time, error) {
 	last := make(map[types.UID]time.Time, len(uids))
-	if len(uids) == 0 {
-		return last, nil
-	}
-	var rows []use
-	err := s.db.Read(ctx, fmt.Sprintf("reading when each %s was last used", kind), func(ctx context.Context, db bun.IDB) error {
-		return db.NewSelect().Model(&rows).Where("subject_kind = ?", kind).Where("subject_uid IN ?", bun.Tuple(uids)).
-			Where("subject_uid <> ''").Scan(ctx)
-	})
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		last[row.SubjectUID] = row.LastUsed.UTC()
+	for some := range slices.Chunk(uids, atOnce) {
+		var rows []use
+		err := s.db.Read(ctx, fmt.Sprintf("reading when each %s was last used", kind), func(ctx context.Context, db bun.IDB) error {
+			return db.NewSelect().Model(&rows).Where("subject_kind = ?", kind).Where("subject_uid IN ?", bun.Tuple(some)).
+				Where("subject_uid <> ''").Scan(ctx)
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			last[row.SubjectUID] = row.LastUsed.UTC()
+		}
 	}
 	return last, nil
 }
 
 // Remove forgets that a token was ever used, as when it is deleted.
 func (s *Store) Remove(ctx context.Context, token database.Subject) error {
-	defer s.db.Afterwards(ctx, func() { s.marks.forget(token) })
 	return s.db.Write(ctx, fmt.Sprintf("removing the uses of %s", token), func(ctx context.Context, db bun.IDB) error {
 		_, err := db.NewDelete().Model(&use{SubjectKind: token.Kind, SubjectID: token.ID, SubjectUID: token.UID}).WherePK().Exec(ctx)
 		return err
@@ -132,29 +151,4 @@ func (s subjects) FillIn(ctx context.Context, token database.Subject, o sweep.Kn
 		}
 		return err
 	})
-}
-
-// marks remembers which uses this process wrote.
-type marks struct {
-	mu      *sync.Mutex
-	written *lru.Cache
-}
-
-func newMarks() marks { return marks{mu: &sync.Mutex{}, written: lru.New(maxMarks)} }
-
-// mark reports whether a use must be written, and from now on treats it as written.
-func (m marks) mark(token database.Subject, at time.Time) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if last, ok := m.written.Get(token); ok && at.Sub(last.(time.Time)) < interval {
-		return false
-	}
-	m.written.Add(token, at)
-	return true
-}
-
-func (m marks) forget(token database.Subject) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.written.Remove(token)
 }

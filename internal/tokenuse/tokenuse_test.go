@@ -27,10 +27,10 @@ func expectLastUsed(t *testing.T, store *tokenuse.Store, want map[int64]time.Tim
 	g.Expect(got).To(Equal(expected))
 }
 
-// uid is that of the token that has an id.
+// uid returns the UID of the token with an id.
 func uid(id int64) types.UID { return types.UID(fmt.Sprint("uid-", id)) }
 
-// open opens a store for the time of a test.
+// open opens a store until the test ends.
 func open(t *testing.T, name string) *tokenuse.Store {
 	t.Helper()
 	return tokenuse.New(databasetest.Open(t, name, tokenuse.Migrations()))
@@ -40,7 +40,7 @@ func trigger(id int64) database.Subject {
 	return database.Subject{Kind: tokenuse.KindTriggerToken, ID: id, UID: uid(id)}
 }
 
-func TestTheLastUseIsTheLatest(t *testing.T) {
+func TestLastUsed_returnsLatestUse(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, store, other := NewWithT(t), open(t, name), open(t, name)
 		expectLastUsed(t, store, map[int64]time.Time{})
@@ -55,7 +55,7 @@ func TestTheLastUseIsTheLatest(t *testing.T) {
 	})
 }
 
-func TestTimesThatDifferByFractionsOfASecondAreInOrder(t *testing.T) {
+func TestLastUsed_distinguishesFractionsOfSeconds(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, earlier, later := NewWithT(t), open(t, name), open(t, name)
 		for id, fractions := range map[int64][2]time.Duration{
@@ -72,17 +72,7 @@ func TestTimesThatDifferByFractionsOfASecondAreInOrder(t *testing.T) {
 	})
 }
 
-func TestUsesInQuickSuccessionAreWrittenOnceAMinute(t *testing.T) {
-	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
-		g, store := NewWithT(t), open(t, name)
-		for second := range 150 {
-			g.Expect(store.Use(t.Context(), trigger(1), noon.Add(time.Duration(second)*time.Second))).To(Succeed())
-		}
-		expectLastUsed(t, store, map[int64]time.Time{1: noon.Add(2 * time.Minute)})
-	})
-}
-
-func TestRemovedUsesAreForgotten(t *testing.T) {
+func TestRemove_forgetsUses(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, store := NewWithT(t), open(t, name)
 		g.Expect(store.Use(t.Context(), trigger(1), noon)).To(Succeed())

@@ -100,18 +100,18 @@ func ByValue(
 
 // triggers reports whether a token is one of the project, and not of an owner who is blocked, gone, or may not own it.
 func triggers(ctx context.Context, c *catalog.Catalog, t *v1alpha1.TriggerToken, p *v1alpha1.Project, now time.Time) (bool, error) {
-	of, err := c.Project(ctx, t.Namespace, t.Spec.ProjectRef)
+	of, err := c.Target(ctx, t)
 	if err != nil {
 		return false, catalog.IgnoreNotFound(err)
 	}
-	if is := of.UID == p.UID && catalog.Belongs(t, p); !is || t.Spec.OwnerRef == nil {
+	if is := of.GetUID() == p.UID && catalog.Belongs(t, p); !is || t.Spec.OwnerRef == nil {
 		return is, nil
 	}
 	owner, err := c.User(ctx, *t.Spec.OwnerRef)
 	if err != nil {
 		return false, catalog.IgnoreNotFound(err)
 	}
-	if owner.Spec.State == v1alpha1.UserBlocked || !owner.DeletionTimestamp.IsZero() {
+	if !owner.Active() || !owner.DeletionTimestamp.IsZero() {
 		return false, nil
 	}
 	return MayOwn(ctx, c, owner, t, p, now)

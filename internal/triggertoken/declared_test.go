@@ -27,7 +27,7 @@ func ownedBy(t *v1alpha1.TriggerToken, u v1alpha1.Reference) *v1alpha1.TriggerTo
 	return t
 }
 
-func TestATriggerTokenIsFoundByItsValueInItsOwnProjectAlone(t *testing.T) {
+func TestByValue_findsTokenOnlyInItsProject(t *testing.T) {
 	g := NewWithT(t)
 	web, other := Project("a", "web", ByName("acme"), Known(100)), Project("a", "other", ByName("acme"), Known(101))
 	app := Project("b", "app", ByName("bolt"), Known(200))
@@ -47,7 +47,7 @@ func TestATriggerTokenIsFoundByItsValueInItsOwnProjectAlone(t *testing.T) {
 		InProject("a", "dora-in-web", ByName("web"), ByPath("dora"), v1alpha1.RoleDeveloper),
 		InProject("b", "otto-in-web", ByID(100), ByPath("otto"), v1alpha1.RoleOwner),
 		Until(InProject("a", "late-in-web", ByName("web"), ByPath("late"), v1alpha1.RoleOwner), now),
-		// Nobody has asked these whether they want to own anything.
+		// Some of these tokens name an owner who did not create them, or who does not have the required role.
 		ownedBy(TriggerToken("a", "of-root", ByName("web"), "value-of-root"), ByPath("root")),
 		issued(ownedBy(TriggerToken("a", "of-dora", ByName("web"), "value-of-dora"), ByPath("dora")), User("dora", 4)),
 		ownedBy(TriggerToken("a", "of-otto", ByName("web"), "value-of-otto"), ByPath("otto")),
@@ -60,7 +60,7 @@ func TestATriggerTokenIsFoundByItsValueInItsOwnProjectAlone(t *testing.T) {
 		ownedBy(TriggerToken("a", "blocked", ByName("web"), "value-of-blocked"), ByID(2)),
 		ownedBy(TriggerToken("a", "lost", ByName("web"), "value-of-lost"), ByName("nobody")),
 		TriggerToken("a", "new", ByName("web"), ""), going,
-		// Whoever has another namespace copies a value, a digest and a reference.
+		// The owner of another namespace can copy a value, a digest and a reference.
 		TriggerToken("b", "copy", ByName("app"), "value-1"), TriggerToken("b", "reaching", ByID(100), "value-of-b"),
 		TriggerToken("b", "path", ByPath("acme/web"), "value-of-b-2"))
 	c := w.Catalog()
@@ -98,7 +98,7 @@ func TestTriggerTokensOf(t *testing.T) {
 	g.Expect(tokens).To(ConsistOf(HaveField("Name", "t1"), HaveField("Name", "t2"), HaveField("Name", "t3")))
 }
 
-func TestSecretsOfDigest_areThoseLabelledForTriggerTokens(t *testing.T) {
+func TestSecretsOfDigest_findsLabelledSecrets(t *testing.T) {
 	g := NewWithT(t)
 	w := catalogtest.New(t, secretWith("a", "accepted", "value"), secretWith("a", "other", "another value"), secretWith("b", "elsewhere", "value"))
 	c := w.Catalog()
@@ -107,7 +107,7 @@ func TestSecretsOfDigest_areThoseLabelledForTriggerTokens(t *testing.T) {
 	g.Expect(triggertoken.SecretsOfDigest(t.Context(), c, "")).To(BeEmpty())
 }
 
-func TestHoldersOfSecret_areThoseWhoseStatusNamesIt(t *testing.T) {
+func TestHolders_findsObjectsWhoseStatusNamesSecret(t *testing.T) {
 	g := NewWithT(t)
 	token, declared := TriggerToken("a", "token", ByName("web"), "value"), TriggerToken("a", "declared", ByName("web"), "")
 	token.Status.SecretRef.Name = "platform"

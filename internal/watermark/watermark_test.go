@@ -18,10 +18,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
-// projects is what the kind of a project is called.
+// projects is the name of the kind of projects.
 var projects = watermark.KindOf(&v1alpha1.Project{})
 
-// shared is what two servers share, and how far the cache of the second one is.
+// shared is the store that two servers share, and the cache of the second server.
 type shared struct {
 	mu      sync.Mutex
 	written map[string]map[string]int64
@@ -29,7 +29,7 @@ type shared struct {
 	asked   int
 	noted   int
 	fails   error
-	// takes is how long a call takes.
+	// takes is the duration of a call.
 	takes time.Duration
 }
 
@@ -75,17 +75,17 @@ func project(revision int64) *v1alpha1.Project {
 	return &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.FormatInt(revision, 10)}}
 }
 
-// bubble runs a test with two servers, in which time passes when everybody waits.
+// bubble runs a test with two servers and a fake clock, which advances when every goroutine waits.
 func bubble(t *testing.T, test func(ctx context.Context, g Gomega, s *shared, one, two *watermark.Watermark)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &shared{written: map[string]map[string]int64{}, reached: 10}
 		test(t.Context(), NewWithT(t), s, watermark.New(s, s, logr.Discard()), watermark.New(s, s, logr.Discard()))
-		<-time.After(time.Second) // until everybody has ended
+		<-time.After(time.Second) // until every goroutine has ended
 	})
 }
 
-func TestOutdated_waitsUntilTheCacheHasWhatAnotherServerWrote(t *testing.T) {
+func TestOutdated_waitsForWritesOfOtherServers(t *testing.T) {
 	bubble(t, func(ctx context.Context, g Gomega, s *shared, one, two *watermark.Watermark) {
 		g.Expect(two.Outdated(ctx)).To(BeFalse(), "nobody has written anything")
 		one.Wrote(ctx, project(12), false)
@@ -102,7 +102,7 @@ func TestOutdated_waitsUntilTheCacheHasWhatAnotherServerWrote(t *testing.T) {
 	})
 }
 
-func TestOutdated_doesNotWaitForEver(t *testing.T) {
+func TestOutdated_givesUpAfterTwoSeconds(t *testing.T) {
 	bubble(t, func(ctx context.Context, g Gomega, s *shared, one, two *watermark.Watermark) {
 		one.Wrote(ctx, project(1<<40), false)
 		begun := time.Now()
@@ -117,14 +117,14 @@ func TestOutdated_doesNotWaitForEver(t *testing.T) {
 		synctest.Wait()
 		s.fails = errors.New("the database is away")
 		g.Expect(two.Outdated(ctx)).To(BeFalse())
-		one.Wrote(ctx, project(13), false) // and returns
+		one.Wrote(ctx, project(13), false) // must return
 		var none *watermark.Watermark
 		none.Wrote(ctx, project(13), false)
 		g.Expect(none.Outdated(ctx)).To(BeFalse())
 	})
 }
 
-func TestOutdated_asksOnceForManyAtOnce(t *testing.T) {
+func TestOutdated_combinesConcurrentCalls(t *testing.T) {
 	bubble(t, func(ctx context.Context, g Gomega, s *shared, one, two *watermark.Watermark) {
 		s.takes = time.Millisecond
 		var all sync.WaitGroup

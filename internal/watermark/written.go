@@ -37,7 +37,7 @@ type Written struct {
 	clock clock.PassiveClock
 }
 
-// NewWritten returns what servers note in a database that was opened with Migrations.
+// NewWritten returns a Store in a database that was opened with Migrations.
 func NewWritten(db *database.DB, c clock.PassiveClock) *Written { return &Written{db: db, clock: c} }
 
 // Wrote implements Store.

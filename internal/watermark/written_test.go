@@ -13,7 +13,7 @@ import (
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-func TestWritten_isTheNewestOfTheOthers(t *testing.T) {
+func TestWrittenByOthers_returnsNewestRevisions(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g := NewWithT(t)
 		now := clocktesting.NewFakePassiveClock(noon)
@@ -32,7 +32,7 @@ func TestWritten_isTheNewestOfTheOthers(t *testing.T) {
 		g.Expect(others("c")).To(Equal(map[string]int64{"Project": 1 << 40, "User": 7}))
 
 		now.SetTime(noon.Add(59 * time.Second))
-		// After a restore of the cluster, revisions begin again.
+		// Revisions begin again after a restore of the cluster.
 		g.Expect(store.Wrote(t.Context(), "a", map[string]int64{"Project": 3})).To(Succeed())
 		g.Expect(others("b")).To(Equal(map[string]int64{"Project": 3, "User": 7}))
 		now.SetTime(noon.Add(time.Minute))

@@ -20,20 +20,20 @@ import (
 
 const applyRounds = 3
 
-// applied is what one kubectl apply declares, in a namespace of its own.
+// applied is the content of one kubectl apply, in its own namespace.
 type applied struct {
-	// what names the objects, and controller the controller that makes them ready.
+	// controller is the name of the controller that makes the objects ready, and what is a name for the objects.
 	what, controller string
-	// kind is an object of the kind, and list a list of the kind.
+	// kind is an object of the kind, and list is a list of the kind.
 	kind client.Object
 	list client.ObjectList
-	// before are the objects that are ready when it begins.
+	// before are the objects that are ready before the command begins.
 	before func(namespace string) []testbed.Object
-	// objects are those that it declares.
+	// objects are the objects that the command declares.
 	objects func(namespace string) []testbed.Object
 }
 
-// measureApply applies files like a user whose objects are in Git, and returns the time in seconds. In the reference without Forgeplane,
+// measureApply applies files in the way of a user whose objects are in Git, and returns the time in seconds. In the reference without Forgeplane,
 // nothing reacts to the objects.
 func (r *rest) measureApply(ctx context.Context, a applied) (ours, reference []float64, err error) {
 	until := func(round int) (float64, error) {
@@ -68,7 +68,7 @@ func (r *rest) measureApply(ctx context.Context, a applied) (ours, reference []f
 		if err != nil {
 			return 0, err
 		}
-		// Forgeplane must not find them when it starts again.
+		// Forgeplane must not find these objects when it starts again.
 		return took.Seconds(), r.Client().DeleteAllOf(ctx, a.kind, client.InNamespace(namespace))
 	}
 	return alternate(exactly(applyRounds), until, bare)
@@ -78,8 +78,7 @@ func (r *rest) newNamespace(ctx context.Context, name string) error {
 	return r.Client().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
-// applyUntilReady applies the objects of a namespace, and returns how many seconds it took until the last one was seen to be
-// ready.
+// applyUntilReady applies the objects of a namespace, and returns the seconds until the last one was seen to be ready.
 func (r *rest) applyUntilReady(ctx context.Context, a applied, namespace string) (float64, error) {
 	if err := r.AwaitQuiet(ctx, a.controller, 0); err != nil {
 		return 0, err
@@ -111,7 +110,7 @@ func (r *rest) applyUntilReady(ctx context.Context, a applied, namespace string)
 	return took, nil
 }
 
-// apply applies a file with objects of a namespace: of JSON, which is YAML as well.
+// apply applies a file with objects of a namespace, in JSON, which is also YAML.
 func (r *rest) apply(ctx context.Context, namespace string, objects []testbed.Object) error {
 	var text bytes.Buffer
 	for _, o := range objects {
@@ -131,7 +130,7 @@ func (r *rest) apply(ctx context.Context, namespace string, objects []testbed.Ob
 	return r.Kubectl(ctx, "apply", "--filename="+file)
 }
 
-// objectsOf are all of these.
+// objectsOf converts a slice of objects.
 func objectsOf[T testbed.Object](all []T) []testbed.Object {
 	objects := make([]testbed.Object, len(all))
 	for n, one := range all {
@@ -140,7 +139,7 @@ func objectsOf[T testbed.Object](all []T) []testbed.Object {
 	return objects
 }
 
-// perSecond are the rates of a number of things by how many seconds they took.
+// perSecond returns the rates of a number of things from the seconds that they took.
 func perSecond(number int, seconds []float64) []float64 {
 	rates := make([]float64, len(seconds))
 	for n, took := range seconds {

@@ -24,7 +24,7 @@ type bench struct {
 	report   figures.Report
 	messages io.Writer
 	begun    time.Time
-	// directory is for everything that is made, and goes with the run.
+	// directory contains everything that the run creates, and is removed with the run.
 	directory string
 }
 
@@ -38,7 +38,7 @@ func newBench(s settings, messages io.Writer) *bench {
 	return b
 }
 
-// say tells how far the run is.
+// say reports the progress of the run.
 func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(b.messages, "%6.1f s  %s\n", time.Since(b.begun).Seconds(), fmt.Sprintf(format, args...))
 }
@@ -70,7 +70,7 @@ func (b *bench) record(id string, ours, reference []float64) {
 	}
 }
 
-// describe adds to what a row measures something that only this run knows, such as a size.
+// describe adds something that only this run knows, such as a size, to the name of a row.
 func (b *bench) describe(id, what string) {
 	if row := b.row(id); row != nil {
 		row.Name += ", " + what
@@ -95,20 +95,7 @@ func (b *bench) measure(ctx context.Context) (err error) {
 	if m := b.report.Machine; m.Busy() {
 		b.say("this machine has other things to do (load %.1f on %d cores): ratios hold, other figures say little", m.Load, m.Cores)
 	}
-	for _, group := range []struct {
-		ids []string
-		run func(ctx context.Context) error
-	}{
-		{protectionRows, b.measureProtections},
-		{gitRows, b.measureGit},
-		{mirrorRows, b.measureMirrors},
-		{restRows, b.measureREST},
-		{projectRows, b.measureProjects},
-		{labelRows, b.measureLabels},
-		{contentRows, b.measureContent},
-		{hostileRows, b.measureHostile},
-		{startRows, b.measureStarts},
-	} {
+	for _, group := range b.groups() {
 		if !b.wants(group.ids...) || ctx.Err() != nil {
 			continue
 		}
@@ -120,6 +107,30 @@ func (b *bench) measure(ctx context.Context) (err error) {
 	return nil
 }
 
+// group is rows that are measured together.
+type group struct {
+	ids []string
+	run func(ctx context.Context) error
+}
+
+// groups returns all rows in the order in which they are measured.
+func (b *bench) groups() []group {
+	return []group{
+		{protectionRows, b.measureProtections},
+		{gitRows, b.measureGit},
+		{shardRows, b.measureShards},
+		{mirrorRows, b.measureMirrors},
+		{restRows, b.measureREST},
+		{projectRows, b.measureProjects},
+		{labelRows, b.measureLabels},
+		{contentRows, b.measureContent},
+		{hostileRows, b.measureHostile},
+		{registryRows, b.measureRegistry},
+		{cleanupRows, b.measureCleanups},
+		{startRows, b.measureStarts},
+	}
+}
+
 // fail marks the rows that were not measured.
 func (b *bench) fail(err error, ids ...string) {
 	for _, id := range ids {
@@ -129,7 +140,7 @@ func (b *bench) fail(err error, ids ...string) {
 	}
 }
 
-// with runs something on a testbed of its own, which is gone afterwards.
+// with runs a function on its own testbed, which is removed afterwards.
 func (b *bench) with(ctx context.Context, name string, use func(ctx context.Context, t *testbed.Testbed) error) (err error) {
 	ctx, failed := context.WithCancelCause(ctx)
 	defer failed(nil)
@@ -146,7 +157,7 @@ func (b *bench) with(ctx context.Context, name string, use func(ctx context.Cont
 	}
 	if err := use(ctx, t); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
-			return cause // the errors that follow from it are less helpful
+			return cause // the errors that follow from the cause are less helpful
 		}
 		return err
 	}
@@ -158,7 +169,7 @@ func (b *bench) client(t *testbed.Testbed) (*gitclient.Client, error) {
 	return gitclient.New(filepath.Join(b.directory, "home"), testbed.Administrator, t.Token())
 }
 
-// commit is what the checkout has checked out.
+// commit returns the commit of the checkout.
 func (b *bench) commit(ctx context.Context) (string, error) {
 	client, err := gitclient.New(filepath.Join(b.directory, "home"), "nobody", "none")
 	if err != nil {
@@ -179,17 +190,17 @@ func machine(ctx context.Context) figures.Machine {
 	return m
 }
 
-// rounds say how often something is measured.
+// rounds describe how often something is measured.
 type rounds struct {
 	least, most int
-	// enough says after at least so many rounds whether the samples are; nil for yes.
+	// enough reports after at least the minimum number of rounds whether the samples are sufficient. If it is nil, they are.
 	enough func(ours, reference []float64) bool
 }
 
-// exactly is a fixed number of rounds.
+// exactly returns a fixed number of rounds.
 func exactly(number int) rounds { return rounds{least: number, most: number} }
 
-// until continues, up to three times as long, until a ratio is known to about two hundredths: a busy machine needs more rounds for that
+// until continues, up to three times as long, until a ratio is known to about two hundredths, because a busy machine needs more rounds for that
 // than an idle one. The value of the ratio does not influence the number of measurements.
 func until(least int) rounds {
 	return rounds{least: least, most: 3 * least, enough: func(ours, reference []float64) bool {
@@ -197,8 +208,8 @@ func until(least int) rounds {
 	}}
 }
 
-// alternate calls ours and reference in turn, so that what else happens on the machine meets both: first one, then the
-// other way round. It gives the samples that they return.
+// alternate calls ours and reference in turn and swaps their order in each round, so that other work on the machine affects both. It returns their
+// samples.
 func alternate(often rounds, ours, reference func(round int) (float64, error)) (o, r []float64, err error) {
 	for round := range often.most {
 		if round >= often.least && (often.enough == nil || often.enough(o, r)) {

@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-func TestEveryRowHasANameOfItsOwnAndBelongsToAGroup(t *testing.T) {
+func TestRows_haveUniqueNamesAndAGroup(t *testing.T) {
 	g := NewWithT(t)
 	seen := map[string]bool{}
 	var all []string
@@ -25,13 +25,13 @@ func TestEveryRowHasANameOfItsOwnAndBelongsToAGroup(t *testing.T) {
 		all = append(all, row.ID)
 	}
 	var grouped []string
-	for _, ids := range [][]string{protectionRows, gitRows, mirrorRows, restRows, projectRows, labelRows, contentRows, hostileRows, startRows} {
-		grouped = append(grouped, ids...)
+	for _, group := range (&bench{}).groups() {
+		grouped = append(grouped, group.ids...)
 	}
 	g.Expect(all).To(ConsistOf(grouped))
 }
 
-func TestRowsAreChosenByFlagOrVariable(t *testing.T) {
+func TestRows_areChosenByFlagOrVariable(t *testing.T) {
 	g := NewWithT(t)
 	chosen := func(args ...string) []string {
 		s, err := parseSettings(args, io.Discard)
@@ -53,12 +53,12 @@ func TestRowsAreChosenByFlagOrVariable(t *testing.T) {
 	}
 }
 
-func TestNoRowOfThatNameIsAMistake(t *testing.T) {
+func TestRun_refusesAnUnknownRow(t *testing.T) {
 	_, err := run(t.Context(), settings{rows: regexp.MustCompile("nonsense")})
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("--list")))
 }
 
-func TestOursAndTheReferenceTakeTurnsInBothOrders(t *testing.T) {
+func TestAlternate_swapsTheOrderInEachRound(t *testing.T) {
 	g := NewWithT(t)
 	var order []string
 	call := func(name string, value float64) func(int) (float64, error) {
@@ -77,7 +77,7 @@ func TestOursAndTheReferenceTakeTurnsInBothOrders(t *testing.T) {
 	g.Expect(err).To(MatchError(broken))
 }
 
-func TestARatioIsMeasuredUntilItIsKnownWellEnough(t *testing.T) {
+func TestAlternate_stopsWhenTheRatioIsPrecise(t *testing.T) {
 	g := NewWithT(t)
 	one := func(int) (float64, error) { return 1, nil }
 	steady := func(int) (float64, error) { return 2, nil }
@@ -91,7 +91,7 @@ func TestARatioIsMeasuredUntilItIsKnownWellEnough(t *testing.T) {
 	g.Expect(r).To(HaveLen(30))
 }
 
-func TestEachProtectionOfABatchProtectsABranchOfItsOwn(t *testing.T) {
+func TestProtections_protectDifferentBranches(t *testing.T) {
 	g := NewWithT(t)
 	seen := map[string]bool{}
 	for _, p := range protections("one", batch) {
@@ -100,7 +100,7 @@ func TestEachProtectionOfABatchProtectsABranchOfItsOwn(t *testing.T) {
 	g.Expect(seen).To(HaveLen(batch))
 }
 
-func TestAProtectionCountsOnceWhenItIsReadyAsItIsDeclared(t *testing.T) {
+func TestAwaitReady_countsEachReadyProtectionOnce(t *testing.T) {
 	g := NewWithT(t)
 	events := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 10})
 	send := func(name string, generation, observed int64, ready metav1.ConditionStatus) {

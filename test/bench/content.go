@@ -22,31 +22,31 @@ import (
 const (
 	largeTopics   = 500
 	largeReleases = 200
-	// largeFile is how long a large file is, in bytes.
+	// largeFile is the size of a large file in bytes.
 	largeFile = 10 << 20
-	// compared is how many commits are compared.
+	// compared is the number of commits between two compared commits.
 	compared = 200
 
 	contentRounds = 15
 	archiveRounds = 9
 
-	// settleTime is how long nobody asks for anything: Go, when it has nothing to do, collects garbage every two minutes, and gives
-	// back what was free twice in a row.
+	// settleTime is the time without requests. When Go has nothing to do, it collects garbage every two minutes, and returns memory that was free
+	// twice in a row.
 	settleTime     = 6 * time.Minute
 	settleInterval = 5 * time.Second
-	// kept is how many megabytes more than before may be in memory then.
+	// kept is the number of megabytes by which the memory can then exceed the memory before.
 	kept = 50
 )
 
-// content is a project with a large history, and the repository that Forgeplane has made of it.
+// content is a project with a large history, and the repository that Forgeplane has created for it.
 type content struct {
 	*rest
 	client *gitclient.Client
-	// directory is the repository, and path that of the project in the API.
+	// directory is the directory of the repository, and path is the path of the repository in the API.
 	directory, path string
-	// line is main without what was merged, the newest commit first.
+	// line is the history of main without merged commits, the newest commit first.
 	line []string
-	// file is a path on main, and large the id of a large file.
+	// file is a path on main, and large is the id of a large file.
 	file, large string
 }
 
@@ -79,7 +79,7 @@ func (b *bench) measureContent(ctx context.Context) error {
 	})
 }
 
-// populate makes the project.
+// populate creates the project.
 func (c *content) populate(ctx context.Context) error {
 	if err := c.introduce(ctx); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (c *content) populate(ctx context.Context) error {
 	if err := c.client.History(ctx, made, history.Options{Commits: largeCommits, Topics: largeTopics}); err != nil {
 		return err
 	}
-	words := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // it is to be the same each time
+	words := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // it must be the same each time
 	var text strings.Builder
 	for text.Len() < largeFile {
 		text.WriteString(history.Text(words, 10) + "\n")
@@ -113,7 +113,7 @@ func (c *content) populate(ctx context.Context) error {
 	return c.look(ctx)
 }
 
-// releases are annotated tags of the branches, for "git fast-import".
+// releases returns annotated tags of the branches, for "git fast-import".
 func releases() *bytes.Buffer {
 	var stream bytes.Buffer
 	for n := range largeReleases {
@@ -124,7 +124,7 @@ func releases() *bytes.Buffer {
 	return &stream
 }
 
-// look finds out what can be asked for.
+// look finds the values that the requests need.
 func (c *content) look(ctx context.Context) error {
 	line, err := c.git(ctx, "rev-list", "--first-parent", "main")
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *content) git(ctx context.Context, args ...string) (string, error) {
 	return c.client.Run(ctx, c.directory, nil, args...)
 }
 
-// measureAnswers counts small answers beside a handler that writes the same.
+// measureAnswers counts small answers, and those of a handler that writes the same bytes.
 func (c *content) measureAnswers(ctx context.Context) error {
 	blob, err := c.git(ctx, "rev-parse", "main:"+c.file)
 	if err != nil {
@@ -160,7 +160,7 @@ func (c *content) measureAnswers(ctx context.Context) error {
 	}), question{row: rowContentBlob, half: rowContentBlobHalf, path: c.path + "/blobs/" + blob}))
 }
 
-// measureLarge counts downloads of a large file beside those from a server of files.
+// measureLarge counts downloads of a large file, and those from a server of files.
 func (c *content) measureLarge(ctx context.Context) (err error) {
 	if !c.bench.wants(rowContentRaw) {
 		return nil
@@ -186,7 +186,7 @@ func (c *content) measureLarge(ctx context.Context) (err error) {
 	return c.compare(ctx, q, traffic.Plain(request), traffic.Plain(same))
 }
 
-// measureCommits counts lists of commits beside what git lists when as many call it at once.
+// measureCommits counts lists of commits, and the output of git for the same number of simultaneous calls.
 func (c *content) measureCommits(ctx context.Context) error {
 	if !c.bench.wants(rowContentCommits) {
 		return nil
@@ -208,7 +208,7 @@ func (c *content) measureCommits(ctx context.Context) error {
 	return c.rest.compare(ctx, q, traffic.Plain(request), log)
 }
 
-// byHand answers what a command does.
+// byHand is a connection whose answers come from a command.
 type byHand func(ctx context.Context) error
 
 // Exchange implements traffic.Connection.
@@ -217,7 +217,7 @@ func (h byHand) Exchange(ctx context.Context) (int, error) { return http.StatusO
 // Close implements traffic.Connection.
 func (byHand) Close() error { return nil }
 
-// measureCompare compares commits, each time others, and then the same again.
+// measureCompare compares different commits in each round, and then the last ones again.
 func (c *content) measureCompare(ctx context.Context) error {
 	between := func(round int) (from, to string) { return c.line[round+compared], c.line[round] }
 	ask := func(round int) string {
@@ -259,7 +259,7 @@ func (c *content) measureContributors(ctx context.Context) error {
 		})
 }
 
-// measureTwice asks for something different in each round, next to what a person would call, and then for the last of it again.
+// measureTwice requests something different in each round, together with the same by hand, and then repeats the last request.
 func (c *content) measureTwice(ctx context.Context, first, again string, path func(round int) string, hand func(ctx context.Context, round int) error) error {
 	if !c.bench.wants(first, again) {
 		return nil
@@ -293,7 +293,7 @@ func (c *content) measureTwice(ctx context.Context, first, again string, path fu
 	return nil
 }
 
-// measureArchive packs the files of a commit, each time of another.
+// measureArchive packs the files of a different commit in each round.
 func (c *content) measureArchive(ctx context.Context) error {
 	if !c.bench.wants(rowContentArchive) {
 		return nil
@@ -313,7 +313,7 @@ func (c *content) measureArchive(ctx context.Context) error {
 	return err
 }
 
-// get reads an answer to its end.
+// get reads an answer completely.
 func (c *content) get(ctx context.Context, path string) error {
 	request, err := c.request(ctx, c.URL()+"/api/v4"+c.path+path)
 	if err != nil {
@@ -330,7 +330,7 @@ func (c *content) get(ctx context.Context, path string) error {
 	return errors.Join(err, answer.Body.Close())
 }
 
-// settle waits until nothing is left of what was asked, or for as long as that may take.
+// settle waits until all processes and memory of the requests are gone, at most for settleTime.
 func (c *content) settle(ctx context.Context, before usage.Memory) error {
 	if !c.bench.wants(rowContentProcesses, rowContentMemory) {
 		return nil

@@ -16,7 +16,7 @@ import (
 
 const createRounds = 101
 
-// measureCreate compares the creation of a protection over REST with that of the same object over the API of Kubernetes.
+// measureCreate compares the creation of a protection over REST with the creation of the same object over the Kubernetes API.
 func (r *rest) measureCreate(ctx context.Context) error {
 	rule := func(branch string) *v1alpha1.ProtectedBranch {
 		return &v1alpha1.ProtectedBranch{
@@ -35,7 +35,7 @@ func (r *rest) measureCreate(ctx context.Context) error {
 		func(n int) error { return r.Client().Create(ctx, rule(fmt.Sprintf("over-kubernetes-%d", n))) })
 }
 
-// compareCreates fills in a row with two ways to create the nth object, which a controller reconciles. No other work is left when either
+// compareCreates fills in a row with two ways to create the nth object, which a controller reconciles. No other work is left when either of them
 // begins.
 func (r *rest) compareCreates(ctx context.Context, row, controller string, overREST, overKubernetes func(n int) error) error {
 	timed := func(create func(n int) error) func(int) (float64, error) {
@@ -58,7 +58,7 @@ func (r *rest) compareCreates(ctx context.Context, row, controller string, overR
 	return err
 }
 
-// post creates something by a form.
+// post creates something with a form.
 func (r *rest) post(ctx context.Context, path, form string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL()+"/api/v4"+path, strings.NewReader(form))
 	if err != nil {

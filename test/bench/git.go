@@ -19,7 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/history"
 )
 
-// How often each is measured at least: more where one takes less.
+// These are the minimum numbers of rounds, which are higher for faster operations.
 const (
 	cloneRounds      = 25
 	cloneLargeRounds = 11
@@ -33,7 +33,7 @@ const (
 	gitNamespace = "bench"
 )
 
-// servers are Forgeplane and the one that it is compared with, with the same repositories.
+// servers are Forgeplane and the server of the reference, with the same repositories.
 type servers struct {
 	*testbed.Testbed
 	bench   *bench
@@ -41,7 +41,7 @@ type servers struct {
 	backend *reference.GitBackend
 	// copies is the directory that the backend serves.
 	copies string
-	// checkout and history are directories with this repository and a large one.
+	// checkout and history are directories with this repository and with a large one.
 	checkout, history string
 }
 
@@ -57,7 +57,7 @@ func (b *bench) measureGit(ctx context.Context) error {
 			run func(ctx context.Context) error
 		}{
 			{[]string{rowClone, rowCloneMany, rowList, rowPush}, s.measureCheckout},
-			{[]string{rowCloneLarge}, s.measureLarge},
+			{[]string{rowCloneLarge, rowFork, rowMove, rowMovePause, rowMoveBlobs}, s.measureLarge},
 			{[]string{rowPushRules}, s.measureRules},
 			{[]string{rowCloneBeside, rowCloneBesideSame}, s.measureSlow},
 		} {
@@ -79,12 +79,12 @@ func (b *bench) newServers(ctx context.Context, t *testbed.Testbed) (*servers, e
 		return nil, err
 	}
 	for name, path := range map[string]*string{"copies": &s.copies, "checkout": &s.checkout, "history": &s.history} {
-		// There are servers for the rows of git, and others for those of mirrors.
+		// There are servers for the rows of git, and others for the rows of mirrors.
 		if *path, err = os.MkdirTemp(b.directory, "git-"+name+"-"); err != nil {
 			return nil, err
 		}
 	}
-	// Only what is checked out and what led to it: other branches of the checkout are nobody's business.
+	// The copy has only the current commit and its ancestors, because other branches of the checkout are private.
 	if _, err := s.client.Run(ctx, s.checkout, nil, "init", "--quiet", "--bare", "--initial-branch=main"); err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ type site struct {
 	ours, reference string
 }
 
-// serve imports a repository into Forgeplane, and gives the backend a copy of what Forgeplane has made of it.
+// serve imports a repository into Forgeplane, and gives the backend a copy of the repository that Forgeplane has created.
 func (s *servers) serve(ctx context.Context, name, from string) (*site, error) {
 	project := newProject(gitNamespace, name, fileURL(from))
 	if err := s.Create(ctx, project); err != nil {
@@ -196,11 +196,26 @@ func (s *servers) measureLarge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.bench.describe(rowCloneLarge, one.size())
-	return s.compare(ctx, rowCloneLarge, until(cloneLargeRounds), one, s.client.Clone)
+	for _, id := range []string{rowCloneLarge, rowFork, rowMove} {
+		s.bench.describe(id, one.size())
+	}
+	if s.bench.wants(rowCloneLarge) {
+		if err := s.compare(ctx, rowCloneLarge, until(cloneLargeRounds), one, s.client.Clone); err != nil {
+			return err
+		}
+	}
+	if s.bench.wants(rowFork) {
+		if err := s.measureFork(ctx, one); err != nil {
+			return err
+		}
+	}
+	if !s.bench.wants(rowMove, rowMovePause, rowMoveBlobs) {
+		return nil
+	}
+	return s.measureMoves(ctx, one)
 }
 
-// cloneAtOnce has several clients clone, and returns how long it takes until the last one is done.
+// cloneAtOnce starts several clones at the same time, and returns how long it takes until the last one is done.
 func (s *servers) cloneAtOnce(ctx context.Context, url string) (time.Duration, error) {
 	clients, ctx := errgroup.WithContext(ctx)
 	begun := time.Now()
@@ -214,7 +229,7 @@ func (s *servers) cloneAtOnce(ctx context.Context, url string) (time.Duration, e
 	return time.Since(begun), err
 }
 
-// newDirectory makes a directory in another one.
+// newDirectory creates a directory in another one.
 func newDirectory(in, name string) (string, error) {
 	path := filepath.Join(in, name)
 	if err := os.Mkdir(path, 0o700); err != nil {

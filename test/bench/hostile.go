@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/bench/hostile"
 )
 
-// hostileRow names the row of a repository.
+// hostileRow returns the name of the row of a repository.
 func hostileRow(repository string) string { return "hostile/" + repository }
 
 func hostileRowsUnmeasured() (all []*figures.Row) {
@@ -24,7 +24,7 @@ func hostileRowsUnmeasured() (all []*figures.Row) {
 	return all
 }
 
-// hostilePeak is how many megabytes a process of git may have in memory, mapped files included, whatever it does with a repository.
+// hostilePeak is the number of megabytes that a process of git can have in memory, including mapped files, whatever it does with a repository.
 var hostilePeak = map[string]float64{"zeros": 100, "wide": 500, "nest": 1200, "deltas": 300, "attributes": 400, "refs": 500}
 
 var hostileRows = func() (ids []string) {
@@ -34,7 +34,7 @@ var hostileRows = func() (ids []string) {
 	return ids
 }()
 
-// measureHostile does with each repository all that a server does with one. No figure depends on Kubernetes, so there is none.
+// measureHostile performs every operation of a server with each repository. The figures do not depend on Kubernetes, so it does not run.
 func (b *bench) measureHostile(ctx context.Context) error {
 	client, err := gitclient.New(filepath.Join(b.directory, "hostile-home"), "nobody", "none")
 	if err != nil {

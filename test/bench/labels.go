@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -22,7 +23,7 @@ func (b *bench) measureLabels(ctx context.Context) error {
 			return err
 		}
 		r := &rest{load: l, bench: b}
-		if b.wants(rowLabelList, rowLabelCreate) {
+		if b.wants(rowLabelList, rowGroupLabelList, rowLabelCreate) {
 			if err := r.measureLabelRequests(ctx); err != nil {
 				return err
 			}
@@ -44,25 +45,33 @@ func (b *bench) measureLabels(ctx context.Context) error {
 	})
 }
 
-// measureLabelRequests makes projects, one of which has many labels, and asks for them.
+// measureLabelRequests creates projects and a group, of which one project and the group have many labels, and requests these.
 func (r *rest) measureLabelRequests(ctx context.Context) error {
 	if err := r.introduce(ctx); err != nil {
 		return err
 	}
 	listed, filled := newProject(restNamespace, projectName(0), ""), newProject(restNamespace, projectName(1), "")
-	if err := r.Create(ctx, listed, filled); err != nil {
+	below := newGroup(restNamespace)
+	below.Name, below.Spec.Path, below.Spec.ParentRef = "labelled", "labelled", &v1alpha1.Reference{Name: restNamespace}
+	if err := r.Create(ctx, listed, filled, below); err != nil {
 		return err
 	}
-	if err := each(ctx, r.load, labelsOf(restNamespace, projectName(0), listedLabels), create); err != nil {
+	labels := slices.Concat(labelsOf(restNamespace, projectName(0), listedLabels), labelsBelow(below, listedLabels))
+	if err := each(ctx, r.load, labels, create); err != nil {
 		return err
 	}
-	if err := r.AwaitQuiet(ctx, "label", listedLabels); err != nil {
+	if err := r.AwaitQuiet(ctx, "label", len(labels)); err != nil {
 		return err
 	}
-	if r.bench.wants(rowLabelList) {
-		path := fmt.Sprintf("/projects/%d/labels?per_page=20", listed.Spec.ID)
-		if err := r.measureRate(ctx, question{row: rowLabelList, path: path}); err != nil {
-			return fmt.Errorf("%s: %w", rowLabelList, err)
+	for row, path := range map[string]string{
+		rowLabelList:      fmt.Sprintf("/projects/%d/labels?per_page=20", listed.Spec.ID),
+		rowGroupLabelList: fmt.Sprintf("/groups/%d/labels?per_page=20", below.Spec.ID),
+	} {
+		if !r.bench.wants(row) {
+			continue
+		}
+		if err := r.measureRate(ctx, question{row: row, path: path}); err != nil {
+			return fmt.Errorf("%s: %w", row, err)
 		}
 	}
 	if !r.bench.wants(rowLabelCreate) {
@@ -80,7 +89,17 @@ func (r *rest) measureLabelRequests(ctx context.Context) error {
 		func(n int) error { return r.Client().Create(ctx, bare(n)) })
 }
 
-// labelsOf are labels of a project.
+// labelsBelow returns labels of a group.
+func labelsBelow(g *v1alpha1.Group, number int) []*v1alpha1.Label {
+	all := labelsOf(g.Namespace, "", number)
+	for _, l := range all {
+		l.Name = g.Name + "-" + l.Name
+		l.Spec.ProjectRef, l.Spec.GroupRef = nil, &v1alpha1.Reference{Name: g.Name}
+	}
+	return all
+}
+
+// labelsOf returns labels of a project.
 func labelsOf(namespace, project string, number int) []*v1alpha1.Label {
 	all := make([]*v1alpha1.Label, number)
 	for n := range all {

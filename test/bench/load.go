@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// batch is how many protections are made at once, in a namespace of their own, for a number of projects.
+	// batch is the number of protections that are created at once, in their own namespace, for a number of projects.
 	batch         = 1000
 	batchProjects = 10
-	// creators is how many clients make them.
+	// creators is the number of clients that create them.
 	creators = 10
-	// readyTimeout bounds how long what was made takes to be ready.
+	// readyTimeout limits the time until created objects are ready.
 	readyTimeout = 3 * time.Minute
 )
 
-// made marks the protections that are made here, beside those that projects make for their default branches.
+// made selects the protections that are created here, and not those that projects create for their default branches.
 var made = client.MatchingLabels{"bench.example.com/made": "true"}
 
 // load puts protections into a testbed.
@@ -53,7 +53,7 @@ func newCreators(t *testbed.Testbed) (*load, error) {
 	return l, nil
 }
 
-// newLoad makes the seed, whose branches are those that are protected.
+// newLoad creates the seed with the branches that will be protected.
 func (b *bench) newLoad(ctx context.Context, t *testbed.Testbed) (*load, error) {
 	l, err := newCreators(t)
 	if err != nil {
@@ -77,7 +77,7 @@ func (b *bench) newLoad(ctx context.Context, t *testbed.Testbed) (*load, error) 
 
 func topic(n int) string { return fmt.Sprintf("topic/%03d", n) }
 
-// prepare makes what the protections of a namespace refer to.
+// prepare creates the objects that the protections of a namespace refer to.
 func (l *load) prepare(ctx context.Context, namespace string) error {
 	if err := l.Client().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		return fmt.Errorf("making namespace %s: %w", namespace, err)
@@ -94,14 +94,14 @@ func (l *load) prepare(ctx context.Context, namespace string) error {
 
 func projectName(n int) string { return fmt.Sprintf("project-%d", n) }
 
-// newGroup is a root group of the name of its namespace.
+// newGroup returns a root group that has the name of its namespace.
 func newGroup(namespace string) *v1alpha1.Group {
 	return &v1alpha1.Group{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace}, Spec: v1alpha1.GroupSpec{Path: namespace},
 	}
 }
 
-// newProject is a project, in the group of the name of its namespace, that begins with what is in another repository.
+// newProject returns a project in the group that has the name of its namespace. The project begins with the content of another repository.
 func newProject(namespace, name, importURL string) *v1alpha1.Project {
 	return &v1alpha1.Project{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -111,7 +111,7 @@ func newProject(namespace, name, importURL string) *v1alpha1.Project {
 	}
 }
 
-// protections are what is made in a namespace.
+// protections returns the protections for a namespace.
 func protections(namespace string, number int) []*v1alpha1.ProtectedBranch {
 	all := make([]*v1alpha1.ProtectedBranch, number)
 	for n := range all {
@@ -127,8 +127,7 @@ func protections(namespace string, number int) []*v1alpha1.ProtectedBranch {
 	return all
 }
 
-// ready makes protections in a namespace that was prepared, and returns how long it took from the first request until the
-// last one was seen to be ready.
+// ready creates protections in a prepared namespace, and returns the time from the first request until the last one was seen to be ready.
 func (l *load) ready(ctx context.Context, namespace string, number int) (time.Duration, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("%d protections were not ready within %s", number, readyTimeout))
 	defer cancel()
@@ -148,8 +147,8 @@ func (l *load) ready(ctx context.Context, namespace string, number int) (time.Du
 	return time.Since(begun), err
 }
 
-// follow reports the objects of a kind until ctx ends. When the API server ends a watch, for example because it has a new schema, another
-// one begins, which reports all objects.
+// follow reports the objects of a kind until ctx ends. When the API server ends a watch, for example because of a new schema, follow begins another
+// one, which reports all objects.
 func follow(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) (<-chan watch.Event, error) {
 	w, err := c.Watch(ctx, list, o...)
 	if err != nil {
@@ -165,7 +164,7 @@ func follow(ctx context.Context, c client.WithWatch, list client.ObjectList, o .
 	return events, nil
 }
 
-// relay passes events on until their watch ends; it reports whether that was before ctx did.
+// relay passes events on until their watch ends. It reports whether the watch ended before ctx.
 func relay(ctx context.Context, w watch.Interface, to chan<- watch.Event) bool {
 	defer w.Stop()
 	for event := range w.ResultChan() {
@@ -177,7 +176,7 @@ func relay(ctx context.Context, w watch.Interface, to chan<- watch.Event) bool {
 	return ctx.Err() == nil
 }
 
-// awaitReady returns when a number of different objects of a kind that are of interest were ready.
+// awaitReady returns when a number of different objects of interest were ready.
 func awaitReady[T testbed.Object](ctx context.Context, events <-chan watch.Event, number int, interest func(T) bool) error {
 	seen := map[string]bool{}
 	for {
@@ -201,8 +200,7 @@ func awaitReady[T testbed.Object](ctx context.Context, events <-chan watch.Event
 	}
 }
 
-// bare makes the same objects while Forgeplane is stopped, each followed by one write of a status, and returns how long
-// that took.
+// bare creates the same objects while Forgeplane is stopped, each followed by one write of a status, and returns the time that this takes.
 func (l *load) bare(ctx context.Context, namespace string, number int) (time.Duration, error) {
 	all := protections(namespace, number)
 	begun := time.Now()
@@ -217,7 +215,7 @@ func (l *load) bare(ctx context.Context, namespace string, number int) (time.Dur
 	return time.Since(begun), err
 }
 
-// exampleStatus is one like those that the controller writes.
+// exampleStatus returns a status like those that the controller writes.
 func exampleStatus(p *v1alpha1.ProtectedBranch) v1alpha1.ProtectedBranchStatus {
 	maintainers := []v1alpha1.ResolvedAccessLevel{{Role: v1alpha1.AccessMaintainer, Description: "Maintainers"}}
 	return v1alpha1.ProtectedBranchStatus{
@@ -228,14 +226,15 @@ func exampleStatus(p *v1alpha1.ProtectedBranch) v1alpha1.ProtectedBranchStatus {
 				ObservedGeneration: p.Generation, LastTransitionTime: metav1.Now(),
 			}},
 		},
-		ID: 1, TargetPath: p.Namespace + "/" + p.Spec.ProjectRef.Name,
+		TargetStatus: v1alpha1.TargetStatus{TargetPath: p.Namespace + "/" + p.Spec.ProjectRef.Name},
+		ID:           1, PushDescription: "Developers + Maintainers",
 		Push:  []v1alpha1.ResolvedAccessLevel{{Role: v1alpha1.AccessDeveloper, Description: "Developers + Maintainers"}},
 		Merge: maintainers, Unprotect: maintainers,
 		MatchedBranches: []string{p.Spec.Branch}, MatchedBranchCount: 1,
 	}
 }
 
-// each does something with every object, as many at once as there are clients.
+// each calls a function with every object, with as many simultaneous calls as there are clients.
 func each[T client.Object](ctx context.Context, l *load, all []T, do func(ctx context.Context, c client.Client, object T) error) error {
 	var next atomic.Int64
 	workers, ctx := errgroup.WithContext(ctx)
@@ -268,5 +267,5 @@ func (l *load) up(ctx context.Context) error {
 	return l.AwaitQuiet(ctx, "protectedbranch", 0)
 }
 
-// fileURL names a directory of this machine.
+// fileURL returns the URL of a directory of this machine.
 func fileURL(directory string) string { return "file://" + filepath.ToSlash(directory) }

@@ -1,4 +1,4 @@
-// Command bench measures what Forgeplane promises, beside what it is compared with: see docs/benchmarks.md.
+// Command bench measures the performance that Forgeplane promises, and compares it with references: see docs/benchmarks.md.
 package main
 
 import (
@@ -30,7 +30,7 @@ func main() {
 	os.Exit(command())
 }
 
-// command is main with an exit status: 1 when a row does not keep its bound or was not measured.
+// command is main with an exit status, which is 1 if a row is not within its bound or was not measured.
 func command() int {
 	s, err := parseSettings(os.Args[1:], os.Stderr)
 	if errors.Is(err, flag.ErrHelp) {
@@ -42,7 +42,7 @@ func command() int {
 	}
 	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second interrupt is not waited for.
+	// A second interrupt ends the process at once.
 	context.AfterFunc(ctx, stop)
 	defer stop()
 	passed, err := run(ctx, s)
@@ -55,7 +55,7 @@ func command() int {
 	return 0
 }
 
-// settings are what the caller chose.
+// settings are the choices of the caller.
 type settings struct {
 	checkout string // absolute
 	json     string
@@ -90,7 +90,7 @@ func parseSettings(args []string, messages io.Writer) (settings, error) {
 	return s, err
 }
 
-// run measures the rows that were chosen, and shows them even when something went wrong in between.
+// run measures the chosen rows, and shows them even if an error occurred in between.
 func run(ctx context.Context, s settings) (passed bool, err error) {
 	b := newBench(s, os.Stderr)
 	if len(b.report.Rows) == 0 {

@@ -18,10 +18,10 @@ import (
 
 const (
 	idleMirrors = 500
-	// arrivalTimeout bounds how long a mirror takes to have what was pushed, and arrivalInterval is how often that is looked at.
+	// arrivalTimeout limits the time until a mirror has received a push, and arrivalInterval is the time between two checks.
 	arrivalTimeout  = time.Minute
 	arrivalInterval = time.Millisecond
-	// allowedPushes is how many bare pushes the way to a mirror may take, next to the difference of the bound.
+	// allowedPushes is the number of bare pushes that a push to a mirror can take, in addition to the difference of the bound.
 	allowedPushes = 1.3
 )
 
@@ -48,7 +48,7 @@ func (b *bench) measureMirrors(ctx context.Context) error {
 	})
 }
 
-// target makes a repository that mirrors are pushed to, which has what the project has by now, and returns its directory.
+// target creates a repository to which mirrors are pushed, with the current content of the project, and returns its directory.
 func (s *servers) target(ctx context.Context, name string, of *site) (string, error) {
 	directory := filepath.Join(s.copies, name+".git")
 	if err := os.CopyFS(directory, os.DirFS(s.RepositoryDir(of.project))); err != nil {
@@ -67,7 +67,7 @@ func (s *servers) mirror(name string, of *site, target string) *v1alpha1.RemoteM
 	}
 }
 
-// measureMirrorPush compares the time from the answer to a push until a mirror has it with that of a bare push of the same to a
+// measureMirrorPush compares the time from the answer to a push until a mirror has received it with the time of a bare push of the same commit to a
 // repository of the same kind.
 func (s *servers) measureMirrorPush(ctx context.Context, one *site) error {
 	const warmUp = 2
@@ -111,7 +111,7 @@ func (s *servers) measureMirrorPush(ctx context.Context, one *site) error {
 	return s.Client().Delete(ctx, m)
 }
 
-// awaitArrival waits until the branch of a repository is at a commit, and returns how many milliseconds that took.
+// awaitArrival waits until the branch of a repository is at a commit, and returns the time in milliseconds.
 func awaitArrival(ctx context.Context, directory, commit string) (float64, error) {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, arrivalTimeout, fmt.Errorf("a mirror did not have a push within %s", arrivalTimeout))
@@ -130,7 +130,7 @@ func awaitArrival(ctx context.Context, directory, commit string) (float64, error
 	}
 }
 
-// measureIdleMirrors compares what Forgeplane does when nothing happens, with many mirrors that have everything and without.
+// measureIdleMirrors compares the work of Forgeplane when nothing happens, with many mirrors that are up to date and without mirrors.
 func (s *servers) measureIdleMirrors(ctx context.Context, one *site) error {
 	if _, err := s.target(ctx, "idle", one); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (s *servers) measureIdleMirrors(ctx context.Context, one *site) error {
 	return nil
 }
 
-// idle returns the share of a core that Forgeplane takes while nothing happens, and how often it writes.
+// idle returns the share of a core that Forgeplane uses while nothing happens, and how often it writes.
 func (s *servers) idle(ctx context.Context) (percent float64, writes int, err error) {
 	written, err := s.Writes(ctx)
 	if err != nil {

@@ -41,7 +41,7 @@ func (b *bench) measureProjects(ctx context.Context) error {
 	})
 }
 
-// newProjects are projects that begin with nothing, in the group of the name of their namespace.
+// newProjects returns empty projects in the group that has the name of their namespace.
 func newProjects(namespace string, number int) []*v1alpha1.Project {
 	all := make([]*v1alpha1.Project, number)
 	for n := range all {
@@ -50,7 +50,7 @@ func newProjects(namespace string, number int) []*v1alpha1.Project {
 	return all
 }
 
-// measureProjectRequests compares what a client does who makes a project, and uses it at once, with the same over the API of Kubernetes.
+// measureProjectRequests compares the requests of a client that creates a project and uses it at once with the same over the Kubernetes API.
 func (r *rest) measureProjectRequests(ctx context.Context) (err error) {
 	if err := r.introduce(ctx); err != nil {
 		return err
@@ -84,13 +84,13 @@ func (r *rest) postProject(ctx context.Context, group int64, path string) error 
 	return r.post(ctx, "/projects", fmt.Sprintf("namespace_id=%d&path=%s", group, path))
 }
 
-// postFile makes the first commit of a project.
+// postFile creates the first commit of a project.
 func (r *rest) postFile(ctx context.Context, path string) error {
 	return r.post(ctx, fmt.Sprintf("/projects/%s%%2F%s/repository/files/README.md", restNamespace, path),
 		"branch=main&content=Hello.&commit_message=Begin")
 }
 
-// awaitProject makes a project and returns when a watch shows that it is ready.
+// awaitProject creates a project and returns when a watch shows that it is ready.
 func (r *rest) awaitProject(ctx context.Context, p *v1alpha1.Project) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -40,7 +40,7 @@ func (b *bench) measureProtections(ctx context.Context) error {
 
 func batchName(n int) string { return fmt.Sprintf("batch-%d", n) }
 
-// measureReady makes a batch in each round, and as many bare objects.
+// measureReady creates a batch in each round, and as many bare objects.
 func (b *bench) measureReady(ctx context.Context, l *load) error {
 	b.say("warming up")
 	if err := l.prepare(ctx, "warm-up"); err != nil {
@@ -86,7 +86,7 @@ func (b *bench) measureReady(ctx context.Context, l *load) error {
 	return err
 }
 
-// fill makes the batches that are still missing.
+// fill creates the missing batches.
 func (b *bench) fill(ctx context.Context, l *load) error {
 	if err := l.up(ctx); err != nil {
 		return err

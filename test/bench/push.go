@@ -17,23 +17,23 @@ const (
 	rules = 500
 
 	pushedBranch = "feature"
-	// observeTimeout bounds how long the status of a project takes to show a push.
+	// observeTimeout limits the time until the status of a project shows a push.
 	observeTimeout = time.Minute
 )
 
-// toTheMillisecond measures until a difference in milliseconds is known to about one.
+// toTheMillisecond measures until a difference in milliseconds is known to about one millisecond.
 var toTheMillisecond = rounds{least: 41, most: 301, enough: func(ours, reference []float64) bool {
 	return figures.Differences(ours, reference).StandardError() <= 1
 }}
 
-// pusher pushes one commit after the other.
+// pusher pushes one commit after another.
 type pusher struct {
 	*servers
 	directory string
 	commits   []string
 }
 
-// newPusher makes a repository to push from.
+// newPusher creates a repository to push from.
 func (s *servers) newPusher(ctx context.Context, name, from string) (*pusher, error) {
 	directory, err := newDirectory(s.bench.directory, name)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *servers) newPusher(ctx context.Context, name, from string) (*pusher, er
 	return p, err
 }
 
-// push pushes the commit of a number and returns how many milliseconds that took. Numbers go up one by one.
+// push pushes the commit with a number and returns the time in milliseconds. The numbers must be consecutive.
 func (p *pusher) push(ctx context.Context, url string, number int) (float64, error) {
 	if number == len(p.commits) {
 		commit, err := p.client.Commit(ctx, p.directory, pushedBranch, number)
@@ -57,8 +57,8 @@ func (p *pusher) push(ctx context.Context, url string, number int) (float64, err
 	return milliseconds(took), err
 }
 
-// pushObserved pushes to Forgeplane, and then waits until all work that follows from the push is done, so that it does not disturb the next
-// push, which may go to the other server.
+// pushObserved pushes to Forgeplane, and then waits until all work that follows from the push is done, so that it does not disturb the next push,
+// which may go to the other server.
 func (p *pusher) pushObserved(ctx context.Context, one *site, number int) (float64, error) {
 	took, err := p.push(ctx, one.ours, number)
 	if err != nil {
@@ -67,7 +67,7 @@ func (p *pusher) pushObserved(ctx context.Context, one *site, number int) (float
 	return took, p.awaitObserved(ctx, one)
 }
 
-// awaitObserved waits until the status of a project shows a push, and everything else that this leads to is done.
+// awaitObserved waits until the status of a project shows a push, and all work that follows from it is done.
 func (s *servers) awaitObserved(ctx context.Context, one *site) error {
 	waiting, cancel := context.WithTimeoutCause(ctx, observeTimeout, fmt.Errorf("a push was not observed within %s", observeTimeout))
 	defer cancel()
@@ -87,7 +87,7 @@ func (s *servers) awaitObserved(ctx context.Context, one *site) error {
 	return s.AwaitQuiet(ctx, "protectedbranch", 0)
 }
 
-// measurePush compares pushes of the same commits, to a branch that nothing protects.
+// measurePush compares pushes of the same commits to an unprotected branch.
 func (s *servers) measurePush(ctx context.Context, one *site) error {
 	const warmUp = 2
 	p, err := s.newPusher(ctx, "push", one.ours)
@@ -111,7 +111,7 @@ func (s *servers) measurePush(ctx context.Context, one *site) error {
 	return nil
 }
 
-// measureRules compares pushes to two projects of the same content, to a branch that one rule of each protects.
+// measureRules compares pushes to two projects of the same content, to a branch that one rule of each project protects.
 func (s *servers) measureRules(ctx context.Context) error {
 	s.bench.say("making a project with 1 rule and one with %d", rules)
 	few, err := s.protected(ctx, "few-rules", 1)
@@ -141,14 +141,14 @@ func (s *servers) measureRules(ctx context.Context) error {
 	return nil
 }
 
-// protected is a project of this repository's content with exactly so many rules, the first of which protects the branch
-// that is pushed to.
+// protected returns a project with the content of this repository and a given number of rules, the first of which protects the branch of the
+// pushes.
 func (s *servers) protected(ctx context.Context, name string, number int) (*site, error) {
 	one, err := s.serve(ctx, name, s.checkout)
 	if err != nil {
 		return nil, err
 	}
-	// The one that the project has made for its default branch.
+	// This is the rule that the project has created for its default branch.
 	err = s.Client().DeleteAllOf(ctx, &v1alpha1.ProtectedBranch{}, client.InNamespace(gitNamespace),
 		client.HasLabels{v1alpha1.LabelDefaultProtection})
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *servers) protected(ctx context.Context, name string, number int) (*site
 	return one, s.AwaitQuiet(ctx, "protectedbranch", 0)
 }
 
-// rule is one of many: half of them are wildcards, and each names a role, a user and a group.
+// rule returns one of many rules. Half of them are wildcards, and each names a role, a user and a group.
 func rule(project string, number int) *v1alpha1.ProtectedBranch {
 	branch := pushedBranch
 	if number > 0 {

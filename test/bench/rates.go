@@ -23,10 +23,10 @@ import (
 
 const (
 	restConnections = 16
-	// calmConnections are for the time that half of the requests take.
+	// calmConnections is the number of connections for measuring the time of half of the requests.
 	calmConnections = 8
 	rateRounds      = 7
-	// rateTime is how long one sample takes, and warmTime how long what comes before the first one.
+	// rateTime is the duration of one sample, and warmTime is the duration of the requests before the first one.
 	rateTime = 2 * time.Second
 	warmTime = time.Second
 )
@@ -34,9 +34,9 @@ const (
 // question is a request whose answers are counted.
 type question struct {
 	row, path string
-	// slow is the row for the time that one of a hundred requests exceeds; empty if there is none.
+	// slow is the row for the time that one of a hundred requests exceeds, or empty if there is none.
 	slow string
-	// half is the row for the time within which half of the requests finish; empty if there is none.
+	// half is the row for the time within which half of the requests finish, or empty if there is none.
 	half string
 	door string
 }
@@ -60,7 +60,7 @@ func atBothDoors(all []question) []question {
 	return all
 }
 
-// kubernetesDoor is the path of the REST API in kube-apiserver, referenceDoor that of what it is compared with.
+// kubernetesDoor is the path of the REST API in kube-apiserver, and referenceDoor is the path of the reference.
 const (
 	kubernetesDoor = "/apis/rest.forgeplane.dev/v4"
 	referenceGroup = "reference.example.com"
@@ -151,25 +151,34 @@ func (r *rest) request(ctx context.Context, url string) (*http.Request, error) {
 	return request, err
 }
 
-// answer returns a file with the answer to a request.
-func (r *rest) answer(c *http.Client, request *http.Request, q question) (file string, err error) {
+// answerTo sends a request, and returns the answer, whose status must be 200.
+func answerTo(c *http.Client, request *http.Request) ([]byte, error) {
 	answer, err := c.Do(request)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	text, err := io.ReadAll(answer.Body)
 	if err := errors.Join(err, answer.Body.Close()); err != nil {
-		return "", err
+		return nil, err
 	}
 	if answer.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("%s was answered with %s: %s", q.path, answer.Status, text)
+		return nil, fmt.Errorf("%s was answered with %s: %s", request.URL.Path, answer.Status, text)
+	}
+	return text, nil
+}
+
+// answer returns a file with the answer to a request.
+func (r *rest) answer(c *http.Client, request *http.Request, q question) (file string, err error) {
+	text, err := answerTo(c, request)
+	if err != nil {
+		return "", err
 	}
 	r.bench.describe(q.row, fmt.Sprintf("%d bytes", len(text)))
 	file = filepath.Join(r.bench.directory, "answer.json")
 	return file, os.WriteFile(file, text, 0o600)
 }
 
-// compare counts answers in turn, after some that do not count.
+// compare counts answers in turn, after some answers that do not count.
 func (r *rest) compare(ctx context.Context, q question, ours, same traffic.Dial) error {
 	times := func(dial traffic.Dial, connections int, lasts time.Duration, share float64, slow *[]float64) func(int) (float64, error) {
 		return func(int) (float64, error) {
@@ -202,7 +211,7 @@ func (r *rest) compare(ctx context.Context, q question, ours, same traffic.Dial)
 	return err
 }
 
-// aggregate has kube-apiserver lead to a server, until withdraw is called.
+// aggregate makes kube-apiserver forward requests to a server until withdraw is called.
 func (r *rest) aggregate(ctx context.Context, address string) (withdraw func() error, err error) {
 	_, text, err := net.SplitHostPort(address)
 	if err != nil {

@@ -19,22 +19,23 @@ import (
 
 const (
 	restNamespace = "rest"
-	// restProjects are in one group; the first has some rules from the beginning.
+	// restProjects is the number of projects in one group. The first project has some rules from the beginning.
 	restProjects = 2500
 	listedRules  = 45
 	rulesEach    = 20
+	allRules     = listedRules + (restProjects-1)*rulesEach
 
 	restUser = "mary"
-	// identity is who the user is in Kubernetes.
+	// identity is the Kubernetes identity of the user.
 	identity = "mary@example.com"
 )
 
-// rest is a testbed with projects, and somebody who has a role in them.
+// rest is a testbed with projects, and a user with a role in them.
 type rest struct {
 	*load
 	bench *bench
 	token string
-	// project is the id of the one with the rules.
+	// project is the id of the project with the rules.
 	project int64
 }
 
@@ -66,7 +67,7 @@ func (b *bench) measureREST(ctx context.Context) error {
 	})
 }
 
-// introduce makes the group, and a user who is Maintainer in it and whom RBAC admits.
+// introduce creates the group, and a user who is Maintainer in it and whom RBAC admits.
 func (r *rest) introduce(ctx context.Context) error {
 	meta := metav1.ObjectMeta{Name: restUser}
 	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
@@ -103,7 +104,7 @@ func (r *rest) introduce(ctx context.Context) error {
 	return nil
 }
 
-// populate makes the group, its projects and rules.
+// populate creates the group, its projects and rules.
 func (r *rest) populate(ctx context.Context) error {
 	if err := r.introduce(ctx); err != nil {
 		return err
@@ -116,7 +117,7 @@ func (r *rest) populate(ctx context.Context) error {
 	if err := each(ctx, r.load, projects, create); err != nil {
 		return err
 	}
-	if err := each(ctx, r.load, rulesOf(0, listedRules-1), create); err != nil { // the default branch is protected, too
+	if err := each(ctx, r.load, rulesOf(0, listedRules), create); err != nil {
 		return err
 	}
 	if err := r.AwaitQuiet(ctx, "project", restProjects); err != nil {
@@ -136,7 +137,7 @@ func create[T client.Object](ctx context.Context, c client.Client, object T) err
 	return c.Create(ctx, object)
 }
 
-// rulesOf are protections of a project, none of them of its default branch.
+// rulesOf returns protections of a project, none of which is for its default branch.
 func rulesOf(project, number int) []*v1alpha1.ProtectedBranch {
 	all := make([]*v1alpha1.ProtectedBranch, number)
 	for n := range all {
@@ -151,18 +152,18 @@ func rulesOf(project, number int) []*v1alpha1.ProtectedBranch {
 	return all
 }
 
-// measureMemory gives every project its rules, restarts Forgeplane when all of them are ready, and measures its memory.
+// measureMemory creates the rules of every project, restarts Forgeplane when all of them are ready, and measures its memory.
 func (r *rest) measureMemory(ctx context.Context) error {
 	if err := r.StopForgeplane(); err != nil {
 		return err
 	}
 	begun := time.Now()
 	for n := 1; n < restProjects; n++ {
-		if err := each(ctx, r.load, rulesOf(n, rulesEach-1), create); err != nil {
+		if err := each(ctx, r.load, rulesOf(n, rulesEach), create); err != nil {
 			return err
 		}
 	}
-	r.bench.say("%d rules were written after %.0f s", (restProjects-1)*(rulesEach-1), time.Since(begun).Seconds())
+	r.bench.say("%d rules were written after %.0f s", allRules-listedRules, time.Since(begun).Seconds())
 	if err := r.restartQuiet(ctx); err != nil {
 		return err
 	}
@@ -172,6 +173,14 @@ func (r *rest) measureMemory(ctx context.Context) error {
 	}
 	if err := r.restartQuiet(ctx); err != nil {
 		return err
+	}
+	// Forgeplane returns the memory of the start a moment later.
+	timer := time.NewTimer(idleTime)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 	memory, err := usage.MemoryOf(r.PID())
 	if err != nil {
@@ -190,5 +199,5 @@ func (r *rest) restartQuiet(ctx context.Context) error {
 	if err := r.AwaitServing(ctx); err != nil {
 		return err
 	}
-	return r.AwaitQuiet(ctx, "protectedbranch", restProjects*rulesEach)
+	return r.AwaitQuiet(ctx, "protectedbranch", allRules)
 }

@@ -20,7 +20,7 @@ const (
 	idleTime      = 10 * time.Second
 )
 
-// restarted is what was measured of one start, of Forgeplane or of informers alone.
+// restarted are the measurements of one start, of Forgeplane or of informers alone.
 type restarted struct {
 	took      time.Duration
 	cpu       time.Duration
@@ -91,7 +91,7 @@ func (b *bench) restartUnchanged(ctx context.Context, l *load) error {
 	return nil
 }
 
-// restart restarts Forgeplane, waits until it has reconciled every protection, and makes sure that all are as they were.
+// restart restarts Forgeplane, waits until it has reconciled every protection, and checks that none has changed.
 func (l *load) restart(ctx context.Context) (restarted, error) {
 	if err := l.StopForgeplane(); err != nil {
 		return restarted{}, err
@@ -180,7 +180,7 @@ func (l *load) informersAlone(ctx context.Context) (r restarted, err error) {
 	return r, errors.Join(r.use(p.PID()), p.Stop())
 }
 
-// use reads what a process has taken since it started.
+// use returns the resources that a process has used since it started.
 func (r *restarted) use(pid int) (err error) {
 	if r.cpu, err = usage.CPUTime(pid); err != nil {
 		return err
@@ -189,13 +189,13 @@ func (r *restarted) use(pid int) (err error) {
 	return err
 }
 
-// changeAtStart changes one protection when Forgeplane was just started, and returns how long it took from the request
-// until it was seen to be ready again.
+// changeAtStart changes one protection directly after Forgeplane was started, and returns the time from the request until the protection was seen
+// to be ready again.
 func (l *load) changeAtStart(ctx context.Context, round int) (time.Duration, error) {
 	if err := l.StopForgeplane(); err != nil {
 		return 0, err
 	}
-	// Somewhere in the middle of what the new process finds.
+	// This object is in the middle of the objects that the new process finds.
 	p := protections(batchName(batches/2), batch)[batch/2+round]
 	if err := l.Client().Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
 		return 0, err
@@ -225,7 +225,7 @@ func (l *load) changeAtStart(ctx context.Context, round int) (time.Duration, err
 	return took, l.AwaitQuiet(ctx, "protectedbranch", batches*batch)
 }
 
-// measureIdle measures what Forgeplane computes when nobody wants anything.
+// measureIdle measures the work of Forgeplane without any requests.
 func (b *bench) measureIdle(ctx context.Context, l *load) error {
 	if err := l.up(ctx); err != nil {
 		return err

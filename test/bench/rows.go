@@ -6,7 +6,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/bench/figures"
 )
 
-// The rows, by the names that choose them.
+// These are the rows, by the names that select them.
 const (
 	rowReady    = "protections/ready"
 	rowReadyCPU = "protections/ready-cpu"
@@ -23,7 +23,17 @@ const (
 	rowClone      = "git/clone"
 	rowCloneLarge = "git/clone-large"
 	rowCloneMany  = "git/clone-16"
-	rowList       = "git/ls-remote"
+	rowFork       = "git/fork"
+	rowMove       = "git/move"
+	rowMovePause  = "git/move-pause"
+	rowMoveBlobs  = "git/move-blobs"
+
+	rowEmpty       = "shard/empty"
+	rowEmptyCPU    = "shard/empty-cpu"
+	rowEmptyCores  = "shard/empty-cores"
+	rowEmptyMemory = "shard/empty-memory"
+
+	rowList = "git/ls-remote"
 
 	rowCloneBeside     = "git/clone-beside-64"
 	rowCloneBesideSame = "git/clone-beside-64-same"
@@ -49,9 +59,10 @@ const (
 	rowProjectUse    = "projects/use"
 	rowProjectReady  = "projects/ready"
 
-	rowLabelList   = "labels/list"
-	rowLabelCreate = "labels/create"
-	rowLabelApply  = "labels/apply"
+	rowLabelList      = "labels/list"
+	rowGroupLabelList = "labels/group-list"
+	rowLabelCreate    = "labels/create"
+	rowLabelApply     = "labels/apply"
 
 	rowContentTree              = "content/tree"
 	rowContentTreeHalf          = "content/tree-p50"
@@ -70,6 +81,12 @@ const (
 	rowContentProcesses         = "content/processes"
 	rowContentMemory            = "content/memory"
 
+	rowRegistryPush  = "registry/push"
+	rowRegistryPull  = "registry/pull"
+	rowRegistryToken = "registry/token"
+	rowRegistryTags  = "registry/tags"
+	rowCleanup       = "registry/cleanup"
+
 	rowFirstStart  = "start/first"
 	rowSecondStart = "start/second"
 )
@@ -77,12 +94,14 @@ const (
 var (
 	restartRows    = []string{rowRestart, rowRestartCPU, rowWrites, rowMemory, rowPeak, rowFreshChange, rowReconcile, rowIdle}
 	protectionRows = append([]string{rowReady, rowReadyCPU}, restartRows...)
-	gitRows        = []string{rowClone, rowCloneLarge, rowCloneMany, rowCloneBeside, rowCloneBesideSame, rowList, rowPush, rowPushRules}
+	gitRows        = []string{rowClone, rowCloneLarge, rowFork, rowMove, rowMovePause, rowMoveBlobs, rowCloneMany, rowCloneBeside, rowCloneBesideSame, rowList, rowPush, rowPushRules}
+	shardRows      = []string{rowEmpty, rowEmptyCPU, rowEmptyCores, rowEmptyMemory}
+	cleanupRows    = []string{rowCleanup}
 	mirrorRows     = []string{rowMirrorPush, rowMirrorIdle, rowMirrorIdleWrites}
 	rateRows       = append([]string{rowRESTRuleSlow}, rates()...)
 	restRows       = append([]string{rowRESTCreate, rowRESTMemory, rowRESTMemoryPeak}, rateRows...)
 	projectRows    = []string{rowProjectCreate, rowProjectUse, rowProjectReady}
-	labelRows      = []string{rowLabelList, rowLabelCreate, rowLabelApply}
+	labelRows      = []string{rowLabelList, rowGroupLabelList, rowLabelCreate, rowLabelApply}
 	contentRows    = []string{
 		rowContentTree, rowContentTreeHalf, rowContentBranches, rowContentTags,
 		throughKubernetes(rowContentTree), throughKubernetes(rowContentBranches), throughKubernetes(rowContentTags),
@@ -90,7 +109,8 @@ var (
 		rowContentCompareAgain, rowContentMergeBase, rowContentContributors, rowContentContributorsAgain, rowContentArchive,
 		rowContentProcesses, rowContentMemory,
 	}
-	startRows = []string{rowFirstStart, rowSecondStart}
+	registryRows = []string{rowRegistryPush, rowRegistryPull, rowRegistryToken, rowRegistryTags}
+	startRows    = []string{rowFirstStart, rowSecondStart}
 )
 
 // rates are the rows of requests to the REST API, at both doors.
@@ -102,14 +122,14 @@ func rates() []string {
 	return all
 }
 
-// throughKubernetes names the row of the same request through kube-apiserver.
+// throughKubernetes returns the name of the row of the same request through kube-apiserver.
 func throughKubernetes(row string) string {
 	return strings.Replace(row, "/", "-kubernetes/", 1)
 }
 
 // rows returns every row, not measured yet.
 func rows() []*figures.Row {
-	const backend, cache = "git http-backend", "informers alone"
+	const backend, cache, byHand = "git http-backend", "informers alone", "git clone --mirror, git fsck"
 	all := []*figures.Row{
 		{ID: rowReady, Name: "1,000 new protections Ready", Unit: figures.Seconds, Against: "bare writes", Bound: atMost(10)},
 		{ID: rowReadyCPU, Name: "1,000 new protections Ready, CPU of all servers", Unit: figures.Seconds, Against: "bare writes"},
@@ -125,6 +145,10 @@ func rows() []*figures.Row {
 
 		{ID: rowClone, Name: "clone of this repository", Unit: figures.Milliseconds, Against: backend, Bound: ratio(1.1)},
 		{ID: rowCloneLarge, Name: "clone of 5,000 commits", Unit: figures.Milliseconds, Against: backend, Bound: ratio(1.1)},
+		{ID: rowFork, Name: "fork of 5,000 commits, the repository", Unit: figures.Milliseconds, Against: "git clone --bare --shared", Bound: ratio(1.2)},
+		{ID: rowMove, Name: "move of 5,000 commits to another storage", Unit: figures.Milliseconds, Against: byHand, Bound: ratio(1.2)},
+		{ID: rowMovePause, Name: "the longest write during moves of 5,000 commits", Unit: figures.Milliseconds, Bound: atMost(1000)},
+		{ID: rowMoveBlobs, Name: "move of 1 GB of large blobs to another storage", Unit: figures.Milliseconds, Against: byHand, Bound: ratio(1.2)},
 		{ID: rowCloneMany, Name: "16 clients clone this repository at once", Unit: figures.Milliseconds, Against: backend, Bound: ratio(1.1)},
 		{ID: rowCloneBeside, Name: "clone of this repository, beside 64 slow ones by another client", Unit: figures.Milliseconds, Against: "without them", Bound: ratio(1.5)},
 		{ID: rowCloneBesideSame, Name: "clone of 20,000 commits, beside 64 slow ones of them by another client", Unit: figures.Milliseconds, Against: "without them", Bound: ratio(1.5)},
@@ -132,6 +156,11 @@ func rows() []*figures.Row {
 		{ID: rowPush, Name: "push of one commit to this repository", Unit: figures.Milliseconds, Against: backend, Bound: ratio(1.5)},
 		{ID: rowPushRules, Name: "push of one commit, 500 protection rules", Unit: figures.Milliseconds, Against: "1 rule",
 			Bound: &figures.Bound{Of: figures.Difference, AtMost: 5}},
+
+		{ID: rowEmpty, Name: "500 small projects moved off a storage that then is deleted, each", Unit: figures.Milliseconds, Against: byHand},
+		{ID: rowEmptyCPU, Name: "the same, CPU for each", Unit: figures.Milliseconds, Against: byHand},
+		{ID: rowEmptyCores, Name: "the same, CPU", Unit: figures.PercentCPU, Against: byHand},
+		{ID: rowEmptyMemory, Name: "the same, resident memory at its peak", Unit: figures.Megabytes, Against: "before it"},
 
 		{ID: rowMirrorPush, Name: "one commit from the answer to its push to a mirror", Unit: figures.Milliseconds, Against: "1.3 bare pushes of it",
 			Bound: &figures.Bound{Of: figures.Difference, AtMost: 50}},
@@ -147,8 +176,17 @@ func rows() []*figures.Row {
 			Bound: &figures.Bound{Of: figures.Ours, AtLeast: 60}},
 		&figures.Row{ID: rowLabelList, Name: "list 20 of 200 labels", Unit: figures.PerSecond, Against: "a bare handler",
 			Bound: &figures.Bound{Of: figures.Ratio, AtLeast: 0.25}},
+		&figures.Row{ID: rowGroupLabelList, Name: "list 20 of 200 labels of a group", Unit: figures.PerSecond, Against: "a bare handler",
+			Bound: &figures.Bound{Of: figures.Ratio, AtLeast: 0.25}},
 		&figures.Row{ID: rowLabelCreate, Name: "POST a label", Unit: figures.Milliseconds, Against: "a create in Kubernetes", Bound: ratio(3)},
 		&figures.Row{ID: rowLabelApply, Name: "1,000 labels from one kubectl apply, all Ready", Unit: figures.Seconds, Against: "without Forgeplane", Bound: atMost(15)},
+		&figures.Row{ID: rowRegistryPush, Name: "push of an image of 1 GB", Unit: figures.Milliseconds, Against: upstream, Bound: ratio(1.05)},
+		&figures.Row{ID: rowRegistryPull, Name: "pull of an image of 1 GB", Unit: figures.Milliseconds, Against: upstream, Bound: ratio(1.05)},
+		&figures.Row{ID: rowRegistryToken, Name: "token for a pull", Unit: figures.PerSecond, Against: "a bare handler that signs", Bound: least(0.7)},
+		&figures.Row{ID: rowRegistryTags, Name: "list 20 of 10,000 tags", Unit: figures.PerSecond, Against: bareHandler,
+			Bound: &figures.Bound{Of: figures.Ours, AtLeast: 1500}},
+		&figures.Row{ID: rowCleanup, Name: "cleanup of 10,000 tags of images with different times", Unit: figures.PerSecond, Against: "removing their directories by hand",
+			Bound: &figures.Bound{Of: figures.Ours, AtLeast: 300}},
 		&figures.Row{ID: rowSecondStart, Name: "make run again, to Ready", Unit: figures.Seconds, Against: "control plane alone", Bound: atMost(15)},
 		&figures.Row{ID: rowFirstStart, Name: "fresh clone and empty caches, to Ready", Unit: figures.Seconds, Bound: atMost(540)},
 	)
@@ -172,15 +210,18 @@ func restRowsUnmeasured() []*figures.Row {
 	)
 }
 
-const bareHandler = "a bare handler"
+const (
+	bareHandler = "a bare handler"
+	upstream    = "the distribution registry alone"
+)
 
-// rate is a request whose answers are counted, with the minimum ratio to the answers of a bare handler, for each server.
+// rate is a request whose answers are counted, with the minimum ratios to the answers of a bare handler, for each server.
 type rate struct {
 	id, name               string
 	least, leastAggregated float64
 }
 
-// ratesUnmeasured are the rows of requests to Forgeplane's own listener, and of the same through kube-apiserver.
+// ratesUnmeasured returns the rows of requests to Forgeplane's own listener, and of the same requests through kube-apiserver.
 func ratesUnmeasured(rates []rate) (direct, aggregated []*figures.Row) {
 	for _, r := range rates {
 		direct = append(direct, &figures.Row{ID: r.id, Name: r.name, Unit: figures.PerSecond, Against: bareHandler, Bound: least(r.least)})

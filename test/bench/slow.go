@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// slowClones is the number of clones that one client begins at once, slowCommits the number of their commits, and slowRounds how often
-	// another client's clone is measured beside them.
+	// slowClones is the number of clones that one client begins at once, slowCommits is the number of their commits, and slowRounds is the number
+	// of clones of another client that are measured at the same time.
 	slowClones  = 64
 	slowCommits = 20_000
 	slowRounds  = 7
-	// slowRate is how many bytes a second each takes: just enough not to be cut off.
+	// slowRate is the rate of each clone in bytes per second: just enough not to be cut off.
 	slowRate = 72 << 10
-	// settled is how many of them have their slots, at least, before anything is measured; each has got more than the first messages of
-	// git by then, so that all of them wait for their client alone.
+	// settled is the minimum number of clones that must have a slot before the measurement. Each of them has by then received more than the first
+	// messages of git, so that they all wait only for their client.
 	settled      = 16
 	settledBytes = 128 << 10
 	slowTimeout  = 2 * time.Minute
@@ -38,15 +38,15 @@ const (
 	slowUser = "slow"
 )
 
-// slowClient is a client that begins many clones and takes little of each.
+// slowClient is a client that begins many clones and reads little of each.
 type slowClient struct {
 	url, token, commit string
 	http               *http.Client
-	// settled counts the clones that have got settledBytes.
+	// settled counts the clones that have received settledBytes.
 	settled atomic.Int64
 }
 
-// newSlowClient declares a user with a token, who may see everything.
+// newSlowClient declares a user with a token that can read everything.
 func (s *servers) newSlowClient(ctx context.Context, url, commit string) (*slowClient, error) {
 	token := &v1alpha1.AccessToken{
 		ObjectMeta: metav1.ObjectMeta{Name: slowUser},
@@ -113,7 +113,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// clone asks for all objects, and takes them slowly. That it is refused, or cut off, is what the server is free to do.
+// clone requests all objects, and reads them slowly. The server is free to refuse it or to cut it off.
 func (c *slowClient) clone(ctx context.Context) {
 	var body bytes.Buffer
 	for _, line := range []string{"command=fetch\n", "", "no-progress\n", "ofs-delta\n", "want " + c.commit + "\n", "done\n"} {
@@ -148,7 +148,7 @@ func (c *slowClient) clone(ctx context.Context) {
 	}
 }
 
-// measureSlow measures a clone with and without many slow clones of another client: of the same repository and of another one.
+// measureSlow measures a clone with and without many slow clones of another client, both of the same repository and of another one.
 func (s *servers) measureSlow(ctx context.Context) error {
 	s.bench.say("making a repository of %d commits for slow clients", slowCommits)
 	directory, err := newDirectory(s.bench.directory, "slow")
@@ -189,7 +189,7 @@ func (s *servers) measureSlow(ctx context.Context) error {
 	return nil
 }
 
-// compareBeside measures clones of one repository in turn, with the slow clones and without.
+// compareBeside measures clones of one repository in turn, with and without the slow clones.
 func (s *servers) compareBeside(ctx context.Context, id string, one *site, slow *slowClient) error {
 	clone := func(int) (float64, error) {
 		took, err := s.client.Clone(ctx, one.ours)

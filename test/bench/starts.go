@@ -17,11 +17,11 @@ import (
 
 const (
 	secondStartRounds = 3
-	// firstTimeout and laterTimeout bound one start.
+	// firstTimeout and laterTimeout limit one start.
 	firstTimeout = 40 * time.Minute
 	laterTimeout = 3 * time.Minute
-	// lineInterval is the time between two looks at what "make run" has written, and silence after how long without a line
-	// the bench itself says something.
+	// lineInterval is the time between two checks of the output of "make run", and silence is the time without output after which the bench reports
+	// that it is waiting.
 	lineInterval = 50 * time.Millisecond
 	silence      = 30 * time.Second
 )
@@ -35,7 +35,7 @@ type clone struct {
 	starts    int
 }
 
-// measureStarts measures "make run" in a clone. If the row of the first start was chosen, caches are empty then.
+// measureStarts measures "make run" in a clone. If the row of the first start is chosen, its caches are empty.
 func (b *bench) measureStarts(ctx context.Context) error {
 	cold := b.wants(rowFirstStart)
 	c, err := b.newClone(cold)
@@ -97,7 +97,7 @@ func (b *bench) newClone(cold bool) (*clone, error) {
 	return c, nil
 }
 
-// makeRun runs "make run" until it is ready, stops it, and returns how many seconds it took to be ready.
+// makeRun runs "make run" until it is ready, stops it, and returns the seconds until it was ready.
 func (c *clone) makeRun(ctx context.Context, patience time.Duration) (seconds float64, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("make run was not ready within %s", patience))
 	defer cancel()

@@ -22,11 +22,11 @@ import (
 
 const (
 	account = "system:serviceaccount:" + namespace + ":forgeplane"
-	// soon is for machines that do other things as well.
+	// soon is long enough for a machine that does other work at the same time.
 	soon = 90 * time.Second
 )
 
-// commands are those of a section of docs/helm.md, block by block.
+// commands returns the commands in a section of docs/helm.md, block by block.
 func commands(heading string) (all []string) {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(checkout.Dir, "docs", "helm.md"))
@@ -53,7 +53,7 @@ func run(script string) string {
 	return admin.Do("sh", "-euc", script)
 }
 
-var _ = Describe("An installation by the commands of docs/helm.md", Ordered, func() {
+var _ = Describe("An installation with the commands of docs/helm.md", Ordered, func() {
 	var cluster *controlplane.ControlPlane
 
 	BeforeAll(func(ctx context.Context) {
@@ -66,7 +66,7 @@ var _ = Describe("An installation by the commands of docs/helm.md", Ordered, fun
 		admin = admin.With("KUBECONFIG=" + cluster.Kubeconfig())
 	})
 
-	It("is accepted by the cluster, and says what is next", func() {
+	It("is accepted by the cluster, and shows the next steps", func() {
 		install := commands("Install")
 		notes := run(install[0])
 		admin.Kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
@@ -86,14 +86,14 @@ var _ = Describe("An installation by the commands of docs/helm.md", Ordered, fun
 		}
 	})
 
-	It("has pods that the strictest of the security standards admits", func() {
+	It("has pods that the restricted pod security standard admits", func() {
 		admin.Kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
 		template := admin.Get("deployment", "forgeplane-all", "--namespace="+namespace).Object["spec"].(map[string]any)["template"].(map[string]any)
 		pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "try", "namespace": namespace}, "spec": template["spec"]}
 		admin.DoWith(asJSON(pod), "kubectl", "create", "--dry-run=server", "--filename=-")
 	})
 
-	It("starts with the arguments of its Deployment, with no other permissions than the chart's", func() {
+	It("starts with the arguments of its Deployment and the permissions of the chart", func() {
 		identity, err := cluster.Identity(account, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
 		Expect(err).NotTo(HaveOccurred())
 		space := admin.Space()
@@ -102,11 +102,11 @@ var _ = Describe("An installation by the commands of docs/helm.md", Ordered, fun
 		Expect(admin.Field(".spec.template.spec.serviceAccountName", "deployment", "forgeplane-all", "--namespace="+namespace)).To(Equal("forgeplane"))
 		given := strings.Split(admin.Field(`range .spec.template.spec.containers[0].args[*]}{@}{"\n"}{end`, "deployment", "forgeplane-all", "--namespace="+namespace), "\n")
 		ports := installation.FreePorts()
-		// Of a flag that is given twice the last counts: what differs on this machine is where things are.
+		// If a flag is given twice, the last one counts. The paths and addresses differ on this machine.
 		program := process.Program{
 			Name: "forgeplane", Path: checkout.Program("forgeplane"), Dir: space, Log: filepath.Join(space, "log"),
 			Args: append(slices.DeleteFunc(given, func(arg string) bool { return arg == "" }),
-				"--kubeconfig="+kubeconfig, "--activity-database="+filepath.Join(space, "activity.db"), "--runtime-dir="+filepath.Join(space, "run"),
+				"--kubeconfig="+kubeconfig, "--activity-database="+filepath.Join(space, "activity.db"), "--blobs="+filepath.Join(space, "blobs"), "--registry-storage="+filepath.Join(space, "registry"), "--runtime-dir="+filepath.Join(space, "run"),
 				fmt.Sprintf("--http-address=127.0.0.1:%d", ports.HTTP), fmt.Sprintf("--tls-address=127.0.0.1:%d", ports.TLS),
 				fmt.Sprintf("--health-address=127.0.0.1:%d", ports.Health)),
 		}
@@ -115,7 +115,7 @@ var _ = Describe("An installation by the commands of docs/helm.md", Ordered, fun
 		DeferCleanup(func() { Expect(p.Stop()).To(Succeed()) })
 		Expect(forgeplane.Options{HealthPort: ports.Health}.AwaitReady(p, soon)).To(Succeed(), func() string { return p.Tail() })
 
-		By("doing what the permissions are for")
+		By("using the permissions")
 		admin.Kubectl("wait", "--for=create", "--timeout=60s", "apiservice/v4.rest.forgeplane.dev")
 		Expect(admin.Field(".spec.service.name", "apiservice", "v4.rest.forgeplane.dev")).To(Equal("forgeplane-apiserver"))
 		admin.Kubectl("wait", "--for=condition=Ready=False", "--timeout=60s", "repositorystorage/default")
@@ -126,7 +126,7 @@ var _ = Describe("An installation by the commands of docs/helm.md", Ordered, fun
 		Expect(string(log)).NotTo(ContainSubstring("forbidden"))
 	})
 
-	It("takes other values", func() {
+	It("accepts other values", func() {
 		for _, block := range commands("Values") {
 			run(block)
 		}
@@ -139,14 +139,14 @@ var _ = Describe("An installation by the commands of docs/helm.md", Ordered, fun
 			To(Equal("deployment.apps/forgeplane-apiserver\ndeployment.apps/forgeplane-manager"))
 	})
 
-	It("is removed but for what holds data, and comes back to it", func() {
+	It("is removed except for what holds data, and can be installed again", func() {
 		for _, block := range commands("Upgrade and removal") {
 			run(block)
 		}
 		Expect(admin.Kubectl("get", "deployments,services,serviceaccounts,roles", "--namespace="+namespace, "--output=name")).
 			NotTo(ContainSubstring("forgeplane"))
 		Expect(admin.Kubectl("get", "persistentvolumeclaims", "--namespace="+namespace, "--output=name")).
-			To(And(ContainSubstring("forgeplane-repositories"), ContainSubstring("forgeplane-activity")))
+			To(And(ContainSubstring("forgeplane-repositories"), ContainSubstring("forgeplane-activity"), ContainSubstring("forgeplane-blobs"), ContainSubstring("forgeplane-registry")))
 		admin.Kubectl("get", "namespace", "forgeplane-home")
 		admin.Kubectl("get", "repositorystorage", "default")
 		run(commands("Install")[0])

@@ -20,10 +20,10 @@ import (
 
 const namespace = "forgeplane-system"
 
-// image is all that has to be said.
+// image is the only value that must be set.
 const image = "--set=image.repository=forge.example/forgeplane"
 
-// everything are values of which none is the default.
+// everything are values that all differ from the defaults.
 const everything = `
 image: {repository: forge.example/forgeplane, tag: v1, pullPolicy: Always, pullSecrets: [registry]}
 all: {resources: {limits: {memory: 1Gi}}, extraArgs: ["--concurrency=3"]}
@@ -32,9 +32,11 @@ apiserver: {replicas: 4, extraArgs: ["--pprof-address=:6060"]}
 externalURL: https://forge.example
 kubernetesURL: https://kubernetes.example:6443
 homeNamespace: homes
+restWrites: RefuseDeclared
 rootGroups: [{namespace: team-a, path: team-a}, {namespace: platform, path: "*"}]
 egress: {allowPrivateTargets: [10.0.0.0/8, "fd00::/8", 127.0.0.1, git.internal], allowTargetPorts: [80, 443, 8443]}
 mirrors: {concurrency: 5, concurrencyPerHost: 2, timeout: 30m}
+storageMoves: {concurrency: 6, concurrencyPerShard: 3, drain: 20s, removal: 1h}
 limits: {gitMemory: 2Gi, gitMemoryTotal: 3Gi, requestMemoryTotal: 512Mi, uploadDiskTotal: 20Gi, connectionsPerAddress: 2000, gitCPU: 5m, archiveSize: 1Gi, pushSize: 500Mi, pushUnpackedSize: 5Gi, repositorySize: 0, refs: 2000000, importSize: "0", importUnpackedSize: 7Gi, importTimeout: 1h}
 rateLimit: {authenticated: 5000, unauthenticated: 0, gitAuthenticated: 600, gitUnauthenticated: 0, failedSignIns: 5}
 slots: {number: {git: 128, walks: 8}, perCaller: 10, reserved: 50}
@@ -43,6 +45,8 @@ features: {changelog_commits_limitation: false, ci_job_token_scope: true, mr_app
 trustedProxies: [10.0.0.0/8, "fd00::/8"]
 repositories: {size: 1Ti, className: fast, accessMode: ReadWriteMany}
 activityDatabase: {size: 2Gi, className: local}
+blobs: {size: 3Gi, className: wide, accessMode: ReadWriteMany}
+registry: {cleanupConcurrency: 5, url: "https://registry.example", size: 4Ti, className: wide, accessMode: ReadWriteMany, tokenLifetime: 10m, tagDelete: false, maxSize: 70Gi}
 service: {type: LoadBalancer, port: 8000, annotations: {a: b}}
 metrics: {enabled: true}
 verbose: true
@@ -55,7 +59,7 @@ affinity: {podAntiAffinity: {}}
 // separate are the values of processes that share a database.
 const separate = "mode: separate\nactivityDatabase: {secret: {name: forgeplane-activity, key: dsn}}\n"
 
-// valuesFile writes values into a file, and returns the argument that names it.
+// valuesFile writes values to a file, and returns the argument that names the file.
 func valuesFile(values string) string {
 	GinkgoHelper()
 	path := filepath.Join(GinkgoT().TempDir(), "values.yaml")
@@ -88,7 +92,7 @@ func decode(text string) (all []unstructured.Unstructured) {
 	}
 }
 
-// named returns the object of a kind and name.
+// named returns the object of a kind with a name.
 func named(all []unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
 	GinkgoHelper()
 	at := slices.IndexFunc(all, func(o unstructured.Unstructured) bool { return o.GetKind() == kind && o.GetName() == name })
@@ -96,7 +100,7 @@ func named(all []unstructured.Unstructured, kind, name string) *unstructured.Uns
 	return &all[at]
 }
 
-// find is named, as the object's own type, which has every field that is set.
+// find is named with the Go type of the object, which has every field that is set.
 func find[T any](all []unstructured.Unstructured, kind, name string) *T {
 	GinkgoHelper()
 	object := new(T)
@@ -104,39 +108,39 @@ func find[T any](all []unstructured.Unstructured, kind, name string) *T {
 	return object
 }
 
-// pod is that of the Deployment of a part.
+// pod returns the pod of the Deployment of a part.
 func pod(all []unstructured.Unstructured, part string) corev1.PodSpec {
 	GinkgoHelper()
 	return find[appsv1.Deployment](all, "Deployment", "forgeplane-"+part).Spec.Template.Spec
 }
 
-// args are those of the process of a part.
+// args returns the arguments of the process of a part.
 func args(all []unstructured.Unstructured, part string) []string {
 	GinkgoHelper()
 	return pod(all, part).Containers[0].Args
 }
 
 var _ = Describe("The chart", func() {
-	It("has nothing that Helm advises against", func() {
+	It("follows the recommendations of Helm", func() {
 		for _, values := range []string{image, valuesFile(everything)} {
 			admin.Do("helm", "lint", "charts/forgeplane", "--strict", values)
 		}
 	})
 
-	It("asks for the image, which no default can name", func() {
-		Expect(admin.Fail("helm", template()...)).To(ContainSubstring("image.repository is to be set"))
+	It("requires the image, which has no default", func() {
+		Expect(admin.Fail("helm", template()...)).To(ContainSubstring("image.repository must be set"))
 	})
 
-	It("installs what config/default does, in the namespace of the release", func() {
+	It("installs the same objects as config/default, in the namespace of the release", func() {
 		rendered := render(image)
 		want := decode(admin.Kubectl("kustomize", "config/default"))
 		Expect(len(want)).To(BeNumerically(">", 20))
 		for _, o := range want {
 			if o.GetKind() == "Namespace" && o.GetName() == namespace {
-				continue // Helm makes that of the release
+				continue // Helm creates the namespace of the release
 			}
 			if o.GetKind() == "ServiceAccount" && o.GetName() != "forgeplane" {
-				continue // that of a process which the mode does not have
+				continue // the account of a process that this mode does not have
 			}
 			got := named(rendered, o.GetKind(), o.GetName())
 			for _, part := range []string{"rules", "roleRef", "spec"} {
@@ -154,28 +158,31 @@ var _ = Describe("The chart", func() {
 		Expect(elsewhere).NotTo(ContainSubstring("forgeplane-home"))
 	})
 
-	It("gives its values to the processes that take them", func() {
+	It("passes its values to the processes that use them", func() {
 		of := args(render(valuesFile(everything)), "all")
 		Expect(of).To(Equal([]string{
 			"all", "--namespace=forgeplane-system", "--allow-private-targets=10.0.0.0/8,fd00::/8,127.0.0.1,git.internal",
 			"--allow-target-ports=80,443,8443",
-			"--root-groups=team-a=team-a", "--root-groups=platform=*", "--activity-database=/var/lib/forgeplane/activity/activity.db",
+			"--root-groups=team-a=team-a", "--root-groups=platform=*", "--activity-database=/var/lib/forgeplane/activity/activity.db", "--registry-storage=/var/lib/forgeplane/registry", "--blobs=/var/lib/forgeplane/blobs",
 			"--git-memory-limit=2Gi", "--git-memory-total=3Gi", "--git-cpu-limit=5m", "--max-archive-size=1Gi", "--max-push-size=500Mi", "--max-push-unpacked-size=5Gi", "--max-repository-size=0", "--max-refs=2000000",
 			"--max-import-size=0", "--max-import-unpacked-size=7Gi", "--import-timeout=1h",
 			"--mirror-concurrency=5", "--mirror-concurrency-per-host=2", "--mirror-timeout=30m",
+			"--storage-move-concurrency=6", "--storage-move-concurrency-per-shard=3", "--storage-move-drain=20s", "--storage-move-removal=1h", "--registry-cleanup-concurrency=5",
 			"--quota-retained=20", "--quota-retained-size=30Gi",
-			"--home-namespace=homes", "--external-url=https://forge.example", "--kubernetes-url=https://kubernetes.example:6443", "--runtime-dir=/tmp/forgeplane/run",
+			"--home-namespace=homes", "--external-url=https://forge.example", "--registry-tag-delete=false", "--registry-max-size=70Gi", "--registry-url=https://registry.example",
+			"--slots=git=128", "--slots=walks=8", "--max-connections-per-address=2000", "--slots-per-caller=10", "--slots-reserved=50", "--trusted-proxies=10.0.0.0/8,fd00::/8",
+			"--kubernetes-url=https://kubernetes.example:6443", "--registry-token-lifetime=10m", "--runtime-dir=/tmp/forgeplane/run",
 			"--rate-limit-authenticated=5000", "--rate-limit-unauthenticated=0", "--rate-limit-git-authenticated=600", "--rate-limit-git-unauthenticated=0",
-			"--rate-limit-failed-sign-ins=5", "--slots=git=128", "--slots=walks=8", "--request-memory-total=512Mi", "--upload-disk-total=20Gi", "--max-connections-per-address=2000", "--slots-per-caller=10", "--slots-reserved=50",
-			"--quota-projects=10", "--quota-groups=5", "--quota-tokens=0", "--quota-settings=100", "--feature=changelog_commits_limitation=false", "--feature=ci_job_token_scope=true", "--feature=mr_approved_filter=true",
-			"--feature=restrict_merge_status_recheck=true", "--feature=ssh_certificates_rest_endpoints=true", "--trusted-proxies=10.0.0.0/8,fd00::/8",
+			"--rate-limit-failed-sign-ins=5", "--request-memory-total=512Mi", "--upload-disk-total=20Gi",
+			"--quota-projects=10", "--quota-groups=5", "--quota-tokens=0", "--quota-settings=100", "--rest-writes=RefuseDeclared", "--feature=changelog_commits_limitation=false", "--feature=ci_job_token_scope=true", "--feature=mr_approved_filter=true",
+			"--feature=restrict_merge_status_recheck=true", "--feature=ssh_certificates_rest_endpoints=true",
 			"--metrics-address=:9090", "--verbose", "--concurrency=3",
 		}))
 		Expect(args(render(image), "all")).To(ContainElement("--external-url=http://forgeplane.forgeplane-system.svc"))
 		Expect(strings.Join(args(render(image), "all"), " ")).NotTo(ContainSubstring("--allow-private-targets"))
 	})
 
-	It("runs parts apart that share a database, whose URL is in no argument", func() {
+	It("runs parts that share a database in separate processes, with the URL in no argument", func() {
 		rendered := render(valuesFile(everything), valuesFile(separate))
 		for part, replicas := range map[string]int32{"manager": 3, "apiserver": 4} {
 			Expect(find[appsv1.Deployment](rendered, "Deployment", "forgeplane-"+part).Spec.Replicas).To(HaveValue(Equal(replicas)))
@@ -191,7 +198,79 @@ var _ = Describe("The chart", func() {
 		}
 	})
 
-	It("gives each process an account of its own, with the rights of its part", func() {
+	It("mounts a volume for avatars in every process, unless they are in an object store", func() {
+		for values, mounted := range map[string]bool{everything + separate: true, separate + "image: {repository: forge.example/forgeplane}\nblobs: {url: 's3://avatars?region=eu-central-1'}\n": false} {
+			rendered := render(valuesFile(values))
+			for _, part := range []string{"manager", "apiserver"} {
+				mounts := pod(rendered, part).Containers[0].VolumeMounts
+				if mounted {
+					Expect(mounts).To(ContainElement(HaveField("MountPath", "/var/lib/forgeplane/blobs")))
+					Expect(args(rendered, part)).To(ContainElement("--blobs=/var/lib/forgeplane/blobs"))
+					claim := find[corev1.PersistentVolumeClaim](rendered, "PersistentVolumeClaim", "forgeplane-blobs")
+					Expect(claim.Spec.AccessModes).To(HaveExactElements(corev1.ReadWriteMany))
+					Expect(claim.Spec.StorageClassName).To(HaveValue(Equal("wide")))
+				} else {
+					Expect(mounts).NotTo(ContainElement(HaveField("MountPath", "/var/lib/forgeplane/blobs")))
+					Expect(args(rendered, part)).To(ContainElement("--blobs=s3://avatars?region=eu-central-1"))
+				}
+			}
+		}
+	})
+
+	It("stores images in a volume, in the storage of a Secret, or not at all", func() {
+		const images, configured = "/var/lib/forgeplane/registry", "/etc/forgeplane/registry"
+		for values, want := range map[string][]string{
+			everything + separate: {"--registry-storage=" + images, images},
+			separate + "image: {repository: forge.example/forgeplane}\nregistry: {storageSecret: {name: images, key: s3}}\n": {"--registry-storage-file=" + configured + "/storage.yaml", configured},
+			separate + "image: {repository: forge.example/forgeplane}\nregistry: {enabled: false}\n":                         {"--registry=off", ""},
+		} {
+			rendered := render(valuesFile(values))
+			for _, part := range []string{"manager", "apiserver"} {
+				Expect(args(rendered, part)).To(ContainElement(want[0]))
+				var mounted string
+				for _, m := range pod(rendered, part).Containers[0].VolumeMounts {
+					if m.Name == "registry" {
+						mounted = m.MountPath
+					}
+				}
+				Expect(mounted).To(Equal(want[1]))
+			}
+			var claims []string
+			for _, o := range rendered {
+				if o.GetKind() == "PersistentVolumeClaim" && o.GetName() == "forgeplane-registry" {
+					claims = append(claims, o.GetName())
+				}
+			}
+			Expect(claims).To(HaveLen(map[bool]int{true: 1, false: 0}[want[1] == images]))
+		}
+	})
+
+	It("runs the container registry in processes of its own if asked to", func() {
+		rendered := render(valuesFile(everything), valuesFile(separate), "--set=registry.separate.enabled=true", "--set=registry.separate.replicas=5", "--set=registry.separate.extraArgs={--pprof-address=:6060}")
+		Expect(find[appsv1.Deployment](rendered, "Deployment", "forgeplane-registry").Spec.Replicas).To(HaveValue(Equal(int32(5))))
+		Expect(args(rendered, "registry")).To(Equal([]string{
+			"registry", "--namespace=forgeplane-system", "--root-groups=team-a=team-a", "--root-groups=platform=*", "--registry-storage=/var/lib/forgeplane/registry",
+			"--external-url=https://forge.example", "--registry-tag-delete=false", "--registry-max-size=70Gi", "--registry-url=https://registry.example",
+			"--slots=git=128", "--slots=walks=8", "--max-connections-per-address=2000", "--slots-per-caller=10", "--slots-reserved=50", "--trusted-proxies=10.0.0.0/8,fd00::/8",
+			"--metrics-address=:9090", "--verbose", "--pprof-address=:6060",
+		}))
+		process := pod(rendered, "registry")
+		Expect(process.ServiceAccountName).To(Equal("forgeplane-apiserver"))
+		var mounted []string
+		for _, m := range process.Containers[0].VolumeMounts {
+			mounted = append(mounted, m.Name)
+		}
+		Expect(mounted).To(ConsistOf("registry", "tmp"))
+		for _, part := range []string{"manager", "apiserver"} {
+			Expect(args(rendered, part)).To(ContainElement("--registry=separate"))
+		}
+		service := find[corev1.Service](rendered, "Service", "forgeplane-registry").Spec
+		Expect(service.Selector).To(HaveKeyWithValue("app.kubernetes.io/component", "registry"))
+		Expect(process.Containers[0].Ports).To(ContainElement(HaveField("Name", service.Ports[0].TargetPort.StrVal)))
+		Expect(admin.Fail("helm", template(image, "--set=registry.separate.enabled=true")...)).To(ContainSubstring("/mode"))
+	})
+
+	It("gives each process its own account with the rights of its part", func() {
 		for mode, parts := range map[string]map[string]string{
 			image: {"all": "forgeplane"},
 			valuesFile(separate + "image: {repository: forge.example/forgeplane}"): {"manager": "forgeplane-manager", "apiserver": "forgeplane-apiserver"},
@@ -237,7 +316,7 @@ var _ = Describe("The chart", func() {
 		}
 	})
 
-	It("refuses values that make no sense, before anything is installed", func() {
+	It("refuses invalid values before anything is installed", func() {
 		for value, where := range map[string]string{
 			"egress.allowPrivateTargets={http://git.internal}": "/egress/allowPrivateTargets/0",
 			"egress.allowPrivateTargets={10.0.0.0/8 a}":        "/egress/allowPrivateTargets/0",
@@ -258,6 +337,9 @@ var _ = Describe("The chart", func() {
 			"limits.importTimeout=soon":                        "/limits/importTimeout",
 			"mirrors.timeout=soon":                             "/mirrors/timeout",
 			"mirrors.concurrency=0":                            "/mirrors/concurrency",
+			"registry.cleanupConcurrency=0":                    "/registry/cleanupConcurrency",
+			"storageMoves.concurrency=0":                       "/storageMoves/concurrency",
+			"storageMoves.drain=soon":                          "/storageMoves/drain",
 			"rootGroups={team-a}":                              "/rootGroups/0",
 			"slots.number.tree=4":                              "/slots/number",
 			"slots.perCaller=0":                                "/slots/perCaller",
@@ -265,6 +347,7 @@ var _ = Describe("The chart", func() {
 			"repositories.size=much":                           "/repositories/size",
 			"repositories.accessMode=ReadOnlyMany":             "/repositories/accessMode",
 			"homeNamespace=Home":                               "/homeNamespace",
+			"restWrites=Deny":                                  "/restWrites",
 			"service.port=0":                                   "/service/port",
 			"all.extraArgs={verbose}":                          "/all/extraArgs/0",
 		} {
@@ -272,7 +355,7 @@ var _ = Describe("The chart", func() {
 		}
 	})
 
-	It("has arguments that the program takes, each of them", func() {
+	It("uses only arguments that the program accepts", func() {
 		for _, values := range []string{image, valuesFile(everything), valuesFile(everything + separate)} {
 			rendered := render(values)
 			for _, o := range rendered {
@@ -280,7 +363,7 @@ var _ = Describe("The chart", func() {
 					continue
 				}
 				part := strings.TrimPrefix(o.GetName(), "forgeplane-")
-				// What comes before --help is read, and the program then does nothing else.
+				// The program parses the arguments before --help, and then only prints its help.
 				admin.Do(checkout.Program("forgeplane"), append(args(rendered, part), "--help")...)
 			}
 		}

@@ -1,9 +1,8 @@
-// Package chart_test holds the Helm chart against what it is made from, the program that it runs, and a real cluster.
+// Package chart_test compares the Helm chart with its sources, with the program that it runs, and with a real cluster.
 package chart_test
 
 import (
 	"context"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -20,18 +19,14 @@ func TestChart(t *testing.T) {
 	RunSpecs(t, "Helm chart")
 }
 
-// The chart is that of a checkout; who installs it sits at a terminal there, with Helm.
+// The specs use the chart of a checkout, and a terminal with Helm in that checkout.
 var (
 	checkout *installation.Checkout
 	admin    terminal.Terminal
 )
 
 var _ = BeforeSuite(func(ctx context.Context) {
-	const root = "../.."
-	made, err := exec.CommandContext(ctx, "make", "--no-print-directory", "--directory="+root, "helm").CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), string(made))
-	helm, err := filepath.Abs(filepath.Join(root, "bin"))
-	Expect(err).NotTo(HaveOccurred())
+	helm := installation.Helm(ctx)
 	binaries, err := controlplane.FindBinaries()
 	Expect(err).NotTo(HaveOccurred())
 	checkout = installation.NewCheckout()

@@ -18,7 +18,7 @@ const (
 	expired = `401 {"error":"invalid_token","error_description":"Token is expired. You can either do re-authorization or token refresh."}`
 )
 
-// newToken makes an access token for a user.
+// newToken creates an access token for a user.
 func (d *door) newToken(user int64, scopes ...string) *gitlab.PersonalAccessToken {
 	GinkgoHelper()
 	t, _, err := d.as(root).Users.CreatePersonalAccessToken(user, &gitlab.CreatePersonalAccessTokenOptions{
@@ -28,13 +28,13 @@ func (d *door) newToken(user int64, scopes ...string) *gitlab.PersonalAccessToke
 	return t
 }
 
-// day is a day that is so many days away.
+// day is the date a number of days from now.
 func day(away int) gitlab.ISOTime {
 	return gitlab.ISOTime(time.Now().UTC().AddDate(0, 0, away).Truncate(24 * time.Hour))
 }
 
 var _ = throughEachDoor("Personal access tokens", func(d *door) {
-	It("are made for a user, and are accepted at once", func() {
+	It("are created for a user, and are accepted at once", func() {
 		expires := day(30)
 		made, _, err := d.as(root).Users.CreatePersonalAccessToken(developer.id, &gitlab.CreatePersonalAccessTokenOptions{
 			Name: gitlab.Ptr("CI + Früchte / 50%"), Scopes: &[]string{"read_api", "read_user"}, ExpiresAt: &expires,
@@ -56,11 +56,16 @@ var _ = throughEachDoor("Personal access tokens", func(d *door) {
 		got, _, err := d.as(developer).PersonalAccessTokens.GetSinglePersonalAccessTokenByID(made.ID)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(got.Token).To(BeEmpty())
-		got.Token = made.Token
+		got.Token, got.LastUsedAt = made.Token, nil
 		Expect(got).To(Equal(made))
+		Eventually(func() *time.Time {
+			got, _, err := d.as(developer).PersonalAccessTokens.GetSinglePersonalAccessTokenByID(made.ID)
+			Expect(err).NotTo(HaveOccurred())
+			return got.LastUsedAt
+		}).WithTimeout(soon).WithPolling(polling).Should(HaveValue(BeTemporally("~", time.Now(), time.Minute)))
 	})
 
-	It("have values that nothing in the cluster holds", func(ctx SpecContext) {
+	It("have values that no object of the cluster contains", func(ctx SpecContext) {
 		made := d.newToken(developer.id, "read_user")
 		rotated, _, err := d.as(root).PersonalAccessTokens.RotatePersonalAccessTokenByID(made.ID, nil)
 		Expect(err).NotTo(HaveOccurred())

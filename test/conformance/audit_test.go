@@ -18,9 +18,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/audit"
 )
 
-// account is what the audit log of a server must say of the requests of the whole run, and what it must not.
+// account collects what the audit log of a server must and must not contain about the requests of the whole run.
 type account struct {
-	// path is that of the log.
+	// path is the path of the log.
 	path string
 
 	lock    sync.Mutex
@@ -29,7 +29,7 @@ type account struct {
 	secrets map[string]bool
 	// shown are the ids in answers to writes, each after the last part of the path.
 	shown map[string]bool
-	// tokens are whose the values of access tokens are.
+	// tokens maps the value of each access token to its holder.
 	tokens map[string]bearer
 }
 
@@ -43,9 +43,9 @@ type written struct {
 	by      *person
 	value   string
 	status  int
-	// made is the id in the answer; 0 where there is none.
+	// made is the id in the answer, or 0 if there is none.
 	made int64
-	// again says that an earlier answer has shown the same thing, so that this write may have changed nothing.
+	// again reports that an earlier answer has shown the same object, so that this write may have changed nothing.
 	again bool
 }
 
@@ -55,14 +55,14 @@ func newAccount(log string) *account {
 	}
 }
 
-// introduce notes whose a token is.
+// introduce records the holder of a token.
 func (a *account) introduce(value string, b bearer) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	a.tokens[value] = b
 }
 
-// add notes a request, its answer, and the secrets in either.
+// add records a request, its answer, and the secrets in both.
 func (a *account) add(d *door, by *person, q *http.Request, sent []byte, answer *http.Response, text []byte) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
@@ -71,7 +71,7 @@ func (a *account) add(d *door, by *person, q *http.Request, sent []byte, answer 
 		UserID int64  `json:"user_id"`
 		Token  string `json:"token"`
 	}
-	_ = json.Unmarshal(text, &said) // a list, or no JSON, says nothing of the kind
+	_ = json.Unmarshal(text, &said) // a list, or text that is not JSON, has no such fields
 	if len(said.Token) >= shortest {
 		a.secrets[said.Token] = true
 		if said.UserID != 0 {
@@ -98,10 +98,10 @@ func (a *account) add(d *door, by *person, q *http.Request, sent []byte, answer 
 	}
 }
 
-// shortest is how long a text is at least that is looked for as a secret.
+// shortest is the minimum length of a text that is treated as a secret.
 const shortest = 6
 
-// hide remembers the secrets in the body of a request.
+// hide records the secrets in the body of a request.
 func (a *account) hide(body []byte) {
 	var said struct{ Password, Token, URL string }
 	_ = json.Unmarshal(body, &said)
@@ -130,7 +130,7 @@ func linesOf(file string) (text []byte, all []audit.Event) {
 	return text, all
 }
 
-// check holds the log, which is complete, against what was sent.
+// check compares the log, which is complete, with the requests that were sent.
 func (a *account) check() {
 	GinkgoHelper()
 	text, all := linesOf(a.path)
@@ -138,7 +138,7 @@ func (a *account) check() {
 	for _, e := range all {
 		if e.Part <= 1 {
 			lines[e.Request] = append(lines[e.Request], e)
-		} else { // more of the same
+		} else { // more objects and refs of the same request
 			last := &lines[e.Request][len(lines[e.Request])-1]
 			last.Objects, last.Refs = append(last.Objects, e.Objects...), append(last.Refs, e.Refs...)
 		}
@@ -166,7 +166,7 @@ func (a *account) check() {
 	AddReportEntry("audit", map[string]int{"writes": len(a.writes), "reads": len(a.reads), "secrets": len(a.secrets)})
 }
 
-// hides holds against a log that none of the secrets is in it.
+// hides checks that the log contains none of the secrets.
 func (a *account) hides(text []byte) {
 	GinkgoHelper()
 	for secret := range a.secrets {
@@ -174,13 +174,13 @@ func (a *account) hides(text []byte) {
 	}
 }
 
-// compare holds a line against the write that it is of.
+// compare compares a line with its write.
 func (a *account) compare(w written, e audit.Event) {
 	GinkgoHelper()
 	at, result := audit.REST, audit.Done
 	if w.at != own {
 		at = audit.Kubernetes
-		identity := nobody // but for the token
+		identity := nobody // unless the request has a token
 		if w.at == identities {
 			identity = w.by
 		}
@@ -193,25 +193,31 @@ func (a *account) compare(w written, e audit.Event) {
 		result = audit.Refused
 	}
 	Expect(e).To(And(HaveField("Door", at), HaveField("Status", w.status), HaveField("Result", result), HaveField("Address", "127.0.0.1")))
-	if !strings.HasSuffix(e.Action, noEndpoint) { // where there is none, nobody is asked who they are
+	if !strings.HasSuffix(e.Action, noEndpoint) { // without an endpoint, the server does not identify the caller
 		a.compareCaller(w, e)
 	}
 	if w.again {
 		return
 	}
 	if w.status == http.StatusCreated || w.status == http.StatusNoContent || w.status == http.StatusAccepted {
-		Expect(len(e.Objects)+len(e.Refs)).NotTo(BeZero(), "it was done to nothing")
+		Expect(len(e.Objects)+len(e.Refs) > 0 || idle[e.Action]).To(BeTrue(), "%s was done to nothing", e.Action)
 	}
 	if w.status == http.StatusCreated && w.made != 0 {
-		// A member is shown with the id of the user, and has none of its own.
+		// A member is shown with the id of the user, and has no id of its own.
 		Expect(slices.ContainsFunc(e.Objects, func(o audit.Object) bool { return (o.ID == w.made || o.ID == 0) && !o.Failed })).To(BeTrue(), "%+v", e.Objects)
 	}
 }
 
-// noEndpoint ends the action of a request whose path is no endpoint's.
+// idle are the actions that need not change an object or a ref: they compute something, maintain a repository, or find a user blocked already.
+var idle = map[string]bool{
+	"POST /project_repository_storage_moves": true, // the moves follow later
+	"POST /markdown":                         true, "POST /projects/{id}/housekeeping": true, "POST /users/{id}/block": true,
+}
+
+// noEndpoint ends the action of a request whose path belongs to no endpoint.
 const noEndpoint = "(no such endpoint)"
 
-// compareCaller holds the user and the token of a line against the write that it is of.
+// compareCaller compares the user and the token of a line with those of its write.
 func (a *account) compareCaller(w written, e audit.Event) {
 	GinkgoHelper()
 	who := e.User

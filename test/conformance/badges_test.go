@@ -28,7 +28,7 @@ func (d *door) newBadge(project any, name string) *gitlab.ProjectBadge {
 	return b
 }
 
-// newGroupBadge declares a badge of a group, which REST shows and does not make, and waits until it is there.
+// newGroupBadge declares a badge of a group and waits until it exists. REST shows such badges, but cannot create them.
 func (d *door) newGroupBadge(t team, name string) *v1alpha1.Badge {
 	GinkgoHelper()
 	g := group(t)
@@ -49,7 +49,7 @@ func (d *door) newGroupBadge(t team, name string) *v1alpha1.Badge {
 	return b
 }
 
-// group is the object of a team's group.
+// group returns the object of a team's group.
 func group(t team) *v1alpha1.Group {
 	GinkgoHelper()
 	var all v1alpha1.GroupList
@@ -104,7 +104,7 @@ var _ = throughEachDoor("Badges", func(d *door) {
 		}
 	})
 
-	It("need no name, and lose it", func() {
+	It("need no name, and can lose it", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		path := fmt.Sprintf("projects/%d/badges", team.project.ID)
 		r := send(d.as(maintainer), "POST "+path, `{"link_url":"https://a","image_url":"https://b"}`)
@@ -113,7 +113,7 @@ var _ = throughEachDoor("Badges", func(d *door) {
 		Expect(answered(send(d.as(maintainer), fmt.Sprintf("PUT %s/%d", path, made.ID), `{"name":null}`))).To(ContainSubstring(`"name":null`))
 	})
 
-	It("of groups are listed with those of the project, and changed nowhere here", func() {
+	It("of groups are listed with those of the project, and cannot be changed through it", func() {
 		team := d.newTeam(gitlab.PublicVisibility)
 		first := d.newBadge(team.project.ID, "Build")
 		above := d.newGroupBadge(team, "build")
@@ -162,7 +162,7 @@ var _ = throughEachDoor("Badges", func(d *door) {
 		Expect(answered(r)).To(Equal(missing))
 	})
 
-	It("are previewed, without an id and a kind", func() {
+	It("can be previewed, without an id and a kind", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		preview, r, err := d.as(maintainer).ProjectBadges.PreviewProjectBadge(team.project.PathWithNamespace, &gitlab.ProjectBadgePreviewOptions{
 			LinkURL: gitlab.Ptr("https://a/%{project_path}"), ImageURL: gitlab.Ptr("https://a/?%{default_branch}&%{commit_sha}"),
@@ -174,7 +174,7 @@ var _ = throughEachDoor("Badges", func(d *door) {
 			`"rendered_link_url":"https://a/` + team.project.PathWithNamespace + `","rendered_image_url":"https://a/?main&%{commit_sha}"}`))
 	})
 
-	It("are removed only as they were last seen, where the client says so", func() {
+	It("are removed only if they have not changed, when the client asks for that", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		made := d.newBadge(team.project.ID, "Build")
 		r, err := d.as(maintainer).ProjectBadges.DeleteProjectBadge(team.project.ID, made.ID, gitlab.WithHeader("If-Unmodified-Since", "Sat, 01 Jan 2000 00:00:00 GMT"))

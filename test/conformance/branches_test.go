@@ -11,7 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// remote is the address of a project's repository, with which root may do everything.
+// remote is the address of a project's repository, with the credentials of root, who can do everything.
 func remote(p *gitlab.Project) string {
 	GinkgoHelper()
 	address, err := url.Parse(own.url)
@@ -77,7 +77,7 @@ var _ = throughEachDoor("Branches", func(d *door) {
 		Expect(branchNames(paged)).To(Equal([]string{"left", "main", "right/side"}))
 	})
 
-	It("are created and deleted, and Git sees it", func() {
+	It("are created and deleted, and Git sees the changes", func() {
 		team, history := d.cloned()
 		c := d.as(developer).Branches
 		made, r, err := c.CreateBranch(team.project.ID, &gitlab.CreateBranchOptions{Branch: gitlab.Ptr("new/ümläut"), Ref: gitlab.Ptr("left")})
@@ -109,7 +109,7 @@ var _ = throughEachDoor("Branches", func(d *door) {
 		Expect(branchNames(all)).To(Equal([]string{"left", "main", "right/side"}))
 	})
 
-	It("obey protections", func() {
+	It("are subject to protections", func() {
 		team, _ := d.cloned()
 		_, _, err := d.as(maintainer).ProtectedBranches.ProtectRepositoryBranches(team.project.ID, &gitlab.ProtectRepositoryBranchesOptions{
 			Name: gitlab.Ptr("right/*"), PushAccessLevel: gitlab.Ptr(gitlab.MaintainerPermissions), MergeAccessLevel: gitlab.Ptr(gitlab.DeveloperPermissions),
@@ -135,7 +135,7 @@ var _ = throughEachDoor("Branches", func(d *door) {
 		Expect(answered(r)).To(Equal(`400 {"message":"The default branch of a project cannot be deleted."}`))
 	})
 
-	It("are refused in the words of the API", func() {
+	It("are refused with the messages of the API", func() {
 		team, _ := d.cloned()
 		at := "projects/" + gitlab.PathEscape(team.project.PathWithNamespace) + "/repository/branches"
 		for _, refused := range []struct {
@@ -209,7 +209,7 @@ var _ = throughEachDoor("Tags", func(d *door) {
 		Expect(answered(r)).To(Equal(`404 {"message":"404 Tag Not Found"}`))
 	})
 
-	It("are refused in the words of the API", func() {
+	It("are refused with the messages of the API", func() {
 		team, _ := d.cloned()
 		at := "projects/" + gitlab.PathEscape(team.project.PathWithNamespace) + "/repository/tags"
 		_, _, err := d.as(developer).Tags.CreateTag(team.project.ID, &gitlab.CreateTagOptions{TagName: gitlab.Ptr("v1"), Ref: gitlab.Ptr("main")})

@@ -11,11 +11,12 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// newRelease has a tag v1.0.0, after which a change of the outsider and one of the developer are to be told of.
+// newRelease has a tag v1.0.0, and later commits of the outsider and of the developer that belong in the changelog.
 func newRelease() *gittest.Client {
 	GinkgoHelper()
 	c := gittest.New(GinkgoTB(), "sha1")
-	c.Commit(GinkgoTB(), ".gitlab/changelog_config.yml", "categories:\n  fixed: Repairs\n  added: News\n")
+	c.Commit(GinkgoTB(), ".gitlab/changelog_config.yml", "categories:\n  fixed: Not looked at\n  added: Not looked at\n")
+	c.Commit(GinkgoTB(), ".service/changelog_config.yml", "categories:\n  fixed: Repairs\n  added: News\n")
 	c.Git(GinkgoTB(), "tag", "v1.0.0")
 	for _, change := range []struct{ author, message string }{
 		{"outsider", "Add a door\n\nChangelog: added"}, {"developer", "Close a window\n\nChangelog: fixed"}, {"guest", "Sweep"},
@@ -44,7 +45,7 @@ var _ = throughEachDoor("Changelogs", func(d *door) {
 			entry("Close a window", ""), entry("Add a door", " by @outsider"))
 	}
 
-	It("are made of the commits since the version before", func() {
+	It("list the commits since the previous version", func() {
 		for _, id := range []any{team.project.ID, team.project.PathWithNamespace} {
 			data, r, err := d.as(developer).Repositories.GenerateChangelogData(id, gitlab.GenerateChangelogDataOptions{
 				Version: gitlab.Ptr("1.1.0"), Date: gitlab.Ptr(gitlab.ISOTime(time.Date(2026, 6, 15, 0, 0, 0, 0, time.UTC))),
@@ -60,7 +61,7 @@ var _ = throughEachDoor("Changelogs", func(d *door) {
 		Expect(data.Notes).To(MatchRegexp(`^## 0\.1\.0 \(\d{4}-\d\d-\d\d\)\n\nNo changes\.\n$`))
 	})
 
-	It("are committed to a file of a branch", func() {
+	It("can be committed to a file of a branch", func() {
 		date := gitlab.Ptr(gitlab.ISOTime(time.Date(2026, 6, 15, 0, 0, 0, 0, time.UTC)))
 		file := func(branch, path string) string {
 			text, _, err := d.as(developer).RepositoryFiles.GetRawFile(team.project.ID, path, &gitlab.GetRawFileOptions{Ref: &branch})
@@ -72,11 +73,11 @@ var _ = throughEachDoor("Changelogs", func(d *door) {
 		Expect(answered(r)).To(Equal("200 200"))
 		Expect(file("main", "CHANGELOG.md")).To(Equal(section("1.1.0", "2026-06-15")))
 
-		for range 2 { // the second time it is there
+		for range 2 { // the second time, the file exists
 			_, err = d.as(developer).Repositories.AddChangelog(team.project.PathWithNamespace, &gitlab.AddChangelogOptions{
 				Version: gitlab.Ptr("v1.1.0"), Date: date, Branch: gitlab.Ptr("topic"), File: gitlab.Ptr("docs/news.md"), Message: gitlab.Ptr("Tell of it"),
 				From: gitlab.Ptr(history.Git(GinkgoTB(), "rev-parse", "v1.0.0")), To: gitlab.Ptr(history.Git(GinkgoTB(), "rev-parse", "topic")),
-				ConfigFile: gitlab.Ptr(".gitlab/changelog_config.yml"), Trailer: gitlab.Ptr("Changelog"),
+				ConfigFile: gitlab.Ptr(".service/changelog_config.yml"), Trailer: gitlab.Ptr("Changelog"),
 			})
 			Expect(err).NotTo(HaveOccurred())
 		}
@@ -88,7 +89,7 @@ var _ = throughEachDoor("Changelogs", func(d *door) {
 		Expect(commit.ParentIDs).To(Equal([]string{history.Git(GinkgoTB(), "rev-parse", "topic")}))
 	})
 
-	It("say why there is none, and who may not commit it", func() {
+	It("say why there is no changelog, and who may not commit it", func() {
 		at := fmt.Sprintf("projects/%d/repository/changelog", team.project.ID)
 		const noStart = `422 {"message":"Failed to generate the changelog: The commit start range is unspecified, and no previous tag could be found to use instead"}`
 		for query, want := range map[string]string{

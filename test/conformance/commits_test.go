@@ -72,7 +72,7 @@ var _ = throughEachDoor("Commits", func(d *door) {
 		}
 	})
 
-	It("are read, with what they have changed and where they are", func() {
+	It("are read with their changes and their refs", func() {
 		team, history := d.cloned()
 		history.Git(GinkgoTB(), "tag", "v1", "left")
 		history.Git(GinkgoTB(), "push", "--quiet", remote(team.project), "v1")
@@ -112,7 +112,7 @@ var _ = throughEachDoor("Commits", func(d *door) {
 		}
 	})
 
-	It("are made of actions, and obey protections", func() {
+	It("are created from actions, and are subject to protections", func() {
 		team, history := d.cloned()
 		c := d.as(developer).Commits
 		created, r, err := c.CreateCommit(team.project.PathWithNamespace, &gitlab.CreateCommitOptions{
@@ -156,7 +156,7 @@ var _ = throughEachDoor("Commits", func(d *door) {
 		Expect(created.Stats).To(BeNil())
 	})
 
-	It("are refused in the words of the API", func() {
+	It("are refused with the messages of the API", func() {
 		team, _ := d.cloned()
 		at := "projects/" + gitlab.PathEscape(team.project.PathWithNamespace) + "/repository/commits"
 		for body, want := range map[string]string{
@@ -260,7 +260,7 @@ var _ = throughEachDoor("Files", func(d *door) {
 		}
 	})
 
-	It("are refused in the words of the API", func() {
+	It("are refused with the messages of the API", func() {
 		team, _ := d.cloned()
 		at := "projects/" + gitlab.PathEscape(team.project.PathWithNamespace) + "/repository/files/"
 		write := `{"branch":"left","commit_message":"x","content":"x"}`
@@ -289,5 +289,20 @@ var _ = throughEachDoor("Files", func(d *door) {
 		} {
 			Expect(answered(send(d.as(refused.who), refused.request, ""))).To(Equal(refused.want), refused.request)
 		}
+	})
+
+	It("show their signatures, which are not verified", func() {
+		team, history := d.cloned()
+		t := GinkgoTB()
+		history.Git(t, "branch", "signed", history.Write(t, "commit", "tree "+history.Git(t, "rev-parse", "HEAD^{tree}")+
+			"\nauthor A <a@b> 0 +0000\ncommitter A <a@b> 0 +0000\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n\nSigned\n"))
+		history.Git(t, "push", "--quiet", remote(team.project), "signed")
+		c := d.as(developer).Commits
+		got, _, err := c.GetGPGSignature(team.project.ID, "signed")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(*got).To(Equal(gitlab.GPGSignature{VerificationStatus: "unknown_key"}))
+		_, r, err := c.GetGPGSignature(team.project.PathWithNamespace, "main")
+		Expect(err).To(MatchError(gitlab.ErrNotFound))
+		Expect(answered(r)).To(Equal(`404 {"message":"404 Signature Not Found"}`))
 	})
 })

@@ -21,7 +21,7 @@ func newKey() ssh.PublicKey {
 	return key
 }
 
-// line is a key as it stands in authorized_keys.
+// line is a key in the form of authorized_keys.
 func line(key ssh.PublicKey) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
@@ -82,7 +82,7 @@ var _ = throughEachDoor("Deploy keys", func(d *door) {
 		}
 	})
 
-	It("are enabled in another project of the same people", func() {
+	It("can be enabled in another project of the same members", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		other := d.newProject(team.group.ID, gitlab.PrivateVisibility)
 		key := d.newDeployKey(team.project.ID, "Shared", true)
@@ -97,7 +97,7 @@ var _ = throughEachDoor("Deploy keys", func(d *door) {
 		Expect(answered(r)).To(Equal(`404 {"message":"404 Deploy Key Not Found"}`))
 	})
 
-	It("are all listed for administrators, with their projects", func() {
+	It("are listed across all projects for administrators, with their projects", func() {
 		p := d.newTeam(gitlab.PrivateVisibility).project
 		reading, writing := d.newDeployKey(p.ID, "Reading", false), d.newDeployKey(p.ID, "Writing", true)
 		all, err := gitlab.ScanAndCollect(func(page gitlab.PaginationOptionFunc) ([]*gitlab.InstanceDeployKey, *gitlab.Response, error) {

@@ -16,14 +16,14 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/endpointtest"
 )
 
-// door is a way to the REST API.
+// door is a door together with a way to identify the caller.
 type door struct {
 	name string
-	// url is what clients are given as the base URL.
+	// url is the base URL for clients.
 	url string
 	// through is the transport of a person.
 	through func(p *person) http.RoundTripper
-	// tokens tells that people show their tokens; otherwise they are known by their Kubernetes identity alone.
+	// tokens reports that people send their tokens. Otherwise only their Kubernetes identity identifies them.
 	tokens bool
 
 	contract *endpointtest.Contract
@@ -41,7 +41,7 @@ func throughEachDoor(text string, specs func(d *door)) bool {
 	return throughDoors(text, specs, own, kubernetes, identities)
 }
 
-// withTokens declares specs for the doors at which people show tokens.
+// withTokens declares specs for the doors at which people send tokens.
 func withTokens(text string, specs func(d *door)) bool {
 	return throughDoors(text, specs, own, kubernetes)
 }
@@ -56,10 +56,10 @@ func describe(specs func(d *door), doors ...*door) {
 	}
 }
 
-// openDoors says where the doors are, and reads the document of the API at each.
+// openDoors sets the addresses of the doors, and reads the document of the API at each.
 func openDoors(url string) {
 	GinkgoHelper()
-	// A token says who calls, whichever identity kube-apiserver has admitted.
+	// A token identifies the caller, whichever identity kube-apiserver has admitted.
 	anybody := through(nobody)
 	own.url, own.through = url, func(*person) http.RoundTripper { return http.DefaultTransport }
 	kubernetes.url = controlPlane.URL() + "/apis/rest.forgeplane.dev/v4"
@@ -84,7 +84,7 @@ func through(p *person) http.RoundTripper {
 	return transport
 }
 
-// as returns a client of a person. It repeats nothing: what fails, fails.
+// as returns a client of a person. It does not retry failed requests.
 func (d *door) as(p *person) *gitlab.Client {
 	GinkgoHelper()
 	token := p.token
@@ -94,7 +94,7 @@ func (d *door) as(p *person) *gitlab.Client {
 	return d.client(p, token)
 }
 
-// with returns a client who shows a token.
+// with returns a client that sends a token.
 func (d *door) with(token string) *gitlab.Client {
 	GinkgoHelper()
 	return d.client(nobody, token)
@@ -108,13 +108,13 @@ func (d *door) client(p *person, token string) *gitlab.Client {
 	return c
 }
 
-// get reads a path as nobody does.
+// get reads a path without credentials.
 func (d *door) get(path string, options ...gitlab.RequestOptionFunc) *gitlab.Response {
 	GinkgoHelper()
 	return send(d.as(nobody), "GET "+path, "", options...)
 }
 
-// send sends a request as a client does, such as "GET projects/17?simple=true"; the body is JSON, or none where it is empty.
+// send sends a request such as "GET projects/17?simple=true" in the way of a client. The body is JSON, or absent if it is empty.
 func send(c *gitlab.Client, request, body string, options ...gitlab.RequestOptionFunc) *gitlab.Response {
 	GinkgoHelper()
 	method, path, _ := strings.Cut(request, " ")
@@ -133,14 +133,14 @@ func send(c *gitlab.Client, request, body string, options ...gitlab.RequestOptio
 	return answer
 }
 
-// answered is what was on the wire: the status and the body.
+// answered returns the status and the body of the response.
 func answered(r *gitlab.Response) string {
 	GinkgoHelper()
 	Expect(r).NotTo(BeNil())
 	return strings.TrimSpace(fmt.Sprintf("%d %s", r.StatusCode, r.Body.(*kept).text))
 }
 
-// kept is the body of an answer, which is there when the client has read it, too.
+// kept is the body of an answer, which remains available after the client has read it.
 type kept struct {
 	*bytes.Reader
 	text string
@@ -148,15 +148,15 @@ type kept struct {
 
 func (*kept) Close() error { return nil }
 
-// recorder keeps what is answered at a door, holds it against the document of the API, notes which endpoints have succeeded, and tells
-// what the audit log has to say.
+// recorder keeps the answers of a door, compares them with the document of the API, records which endpoints have succeeded, and collects what the
+// audit log must contain.
 type recorder struct {
 	door *door
 	by   *person
 	next http.RoundTripper
 }
 
-// prefix is what the client puts before the path of an endpoint, after the base URL.
+// prefix is the part of the path that the client puts between the base URL and the path of an endpoint.
 const prefix = "/api/v4"
 
 func (r recorder) RoundTrip(q *http.Request) (*http.Response, error) {
@@ -178,6 +178,10 @@ func (r recorder) RoundTrip(q *http.Request) (*http.Response, error) {
 	if r.door.contract == nil {
 		return answer, nil
 	}
+	// kube-apiserver refuses in its own words what RBAC does not allow.
+	if answer.StatusCode == http.StatusForbidden && r.door != own && strings.Contains(string(text), `"kind":"Status"`) {
+		return answer, nil
+	}
 	if err := r.door.contract.Check(q.Method, path, answer.StatusCode, answer.Header, text); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", q.Method, path, err)
 	}
@@ -187,7 +191,7 @@ func (r recorder) RoundTrip(q *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// sentBody is the body of a request that has still to be sent.
+// sentBody is the body of a request that has yet to be sent.
 func sentBody(q *http.Request) ([]byte, error) {
 	if q.GetBody == nil {
 		return nil, nil

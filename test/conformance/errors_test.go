@@ -16,15 +16,15 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// refusal is a request that is refused. In its path and body {project}, {path}, {secret}, {group}, {hidden}, {rule} and others
-// stand for what newVictims makes.
+// refusal is a request that is refused. Placeholders in its path and body, such as {project}, {path}, {secret}, {group}, {hidden} and {rule}, refer
+// to the objects that newVictims creates.
 type refusal struct {
 	who           *person
 	request, body string
 	want          string
 }
 
-// aboutParameters are what is wrong with how parameters are sent (API behaviour, section 1.1).
+// aboutParameters are errors in the form of parameters (API behaviour, section 1.1).
 var aboutParameters = []refusal{
 	{root, "POST users", `{}`, `400 {"error":"email is missing, name is missing, username is missing"}`},
 	{root, "POST users", `{"name":"x","username":"x"}`, `400 {"error":"email is missing"}`},
@@ -99,7 +99,7 @@ var aboutParameters = []refusal{
 	{developer, "GET projects/{project}/labels?with_counts=some", ``, `400 {"error":"with_counts is invalid"}`},
 }
 
-// aboutCallers are what callers may not see, and what they may see and not do (section 1.2).
+// aboutCallers are errors about what callers cannot see, or can see but not do (API behaviour, section 1.2).
 var aboutCallers = []refusal{
 	{nobody, "GET user", ``, `401 {"message":"401 Unauthorized"}`},
 	{nobody, "GET version", ``, `401 {"message":"401 Unauthorized"}`},
@@ -192,10 +192,10 @@ var aboutCallers = []refusal{
 	{root, "POST users/{root}/block", ``, `403 {"message":"403 Forbidden - The API initiating user cannot be blocked by the API"}`},
 }
 
-// aboutWhat are what is not there, what is there already, and what does not hold.
+// aboutWhat are errors about objects that do not exist, objects that already exist, and values that are not valid.
 var aboutWhat = []refusal{
-	{root, "GET nowhere", ``, `404 {"error":"404 Not Found"}`},
-	{root, "GET projects/{project}/nowhere", ``, `404 {"error":"404 Not Found"}`},
+	{root, "GET nowhere", ``, `404 {"error":"404 Not Found","error_description":"This server does not serve this path; {url}/-/docs lists the paths that it serves."}`},
+	{root, "GET projects/{project}/nowhere", ``, `404 {"error":"404 Not Found","error_description":"This server does not serve this path; {url}/-/docs lists the paths that it serves."}`},
 	{root, "GET projects/999999999", ``, `404 {"message":"404 Project Not Found"}`},
 	{root, "GET projects/no%2Fsuch%2Fproject", ``, `404 {"message":"404 Project Not Found"}`},
 	{root, "GET groups/no-such-group", ``, `404 {"message":"404 Group Not Found"}`},
@@ -270,7 +270,7 @@ var aboutWhat = []refusal{
 	{maintainer, "POST projects/{project}/deploy_keys", `{"title":"x","key":"no key"}`, `400 {"message":{"deploy_key.key":["is invalid"]}}`},
 	{maintainer, "POST projects/{project}/remote_mirrors", `{"url":""}`, `400 {"message":{"url":["can't be blank"]}}`},
 	{maintainer, "POST projects/{project}/remote_mirrors", `{"url":"ftp://example.com/x"}`, `400 {"message":{"url":["is blocked: Only allowed schemes are http, https, ssh, git"]}}`},
-	{maintainer, "POST projects/{project}/remote_mirrors", `{"url":"ssh://git@example.com/x"}`, `400 {"message":{"url":["is blocked: Only allowed schemes are http, https"]}}`},
+	{maintainer, "POST projects/{project}/remote_mirrors", `{"url":"sftp://git@example.com/x"}`, `400 {"message":{"url":["is blocked: Only allowed schemes are http, https, ssh, git"]}}`},
 	{maintainer, "POST projects/{project}/remote_mirrors", `{"url":"https://exa mple.com/x"}`, `400 {"message":{"url":["is blocked: URI is invalid"]}}`},
 	{maintainer, "POST projects/{project}/remote_mirrors", `{"url":"https://ann:1/secret@example.com/x"}`, `400 {"message":{"url":["is blocked: URI is invalid"]}}`},
 	{maintainer, "POST projects/{project}/remote_mirrors", `{"url":"https://-x:y@example.com/x"}`, `400 {"message":{"url":["is blocked: Username needs to start with an alphanumeric character"]}}`},
@@ -287,7 +287,7 @@ var aboutWhat = []refusal{
 	{maintainer, "PATCH projects/{project}/protected_branches/{rule}", `{"allowed_to_push":[{"access_level":40}]}`, `422 {"message":["Push access levels access level has already been taken"]}`},
 }
 
-// victims are what refusals are about: a public team, a private one, and something in each.
+// newVictims creates the objects of the refused requests: a public team, a private team, and objects in each.
 func (d *door) newVictims() *strings.Replacer {
 	GinkgoHelper()
 	open, secret := d.newTeam(gitlab.PublicVisibility), d.newTeam(gitlab.PrivateVisibility)
@@ -308,7 +308,7 @@ func (d *door) newVictims() *strings.Replacer {
 	number := func(n int64) string { return fmt.Sprint(n) }
 	return strings.NewReplacer(
 		"{trigger}", number(d.newTrigger(owner, open.project.ID, "Nightly").ID),
-		"{project}", number(open.project.ID), "{path}", gitlab.PathEscape(open.project.PathWithNamespace), "{name}", open.project.Name,
+		"{url}", own.url, "{project}", number(open.project.ID), "{path}", gitlab.PathEscape(open.project.PathWithNamespace), "{name}", open.project.Name,
 		"{group}", number(open.group.ID), "{grouppath}", open.group.Path, "{key}", number(key.ID), "{rule}", rule.Name,
 		"{badge}", number(d.newBadge(open.project.ID, "Build").ID), "{unseen}", number(d.newPersonalProject(outsider).ID),
 		"{mirror}", number(mirror.ID), "{member}", number(member.ID), "{label}", label.Name, "{grouplabel}", groupLabel.Name,
@@ -334,13 +334,13 @@ var _ = throughEachDoor("Errors", func(d *door) {
 		})
 	}
 
-	It("name the methods that there are, where there is no such one", func() {
+	It("list the methods of an endpoint if the method of the request does not exist", func() {
 		r := send(d.as(root), "DELETE version", "")
 		Expect(answered(r)).To(Equal(`405 {"error":"405 Not Allowed"}`))
 		Expect(r.Header.Get("Allow")).To(Equal("GET, HEAD"))
 	})
 
-	It("are read by the client", func() {
+	It("are understood by the client", func() {
 		_, _, err := d.as(outsider).Users.CreateUser(&gitlab.CreateUserOptions{Email: gitlab.Ptr("a@example.com"), Name: gitlab.Ptr("A"), Username: gitlab.Ptr("aa")})
 		Expect(err).To(MatchError(HaveSuffix("403 {message: 403 Forbidden}")))
 		_, _, err = d.as(root).Users.CreateUser(&gitlab.CreateUserOptions{Email: gitlab.Ptr("a"), Name: gitlab.Ptr("A"), Username: gitlab.Ptr("aa")})
@@ -350,17 +350,17 @@ var _ = throughEachDoor("Errors", func(d *door) {
 	})
 })
 
-// unknown is the answer to a token that nobody knows.
+// unknown is the answer to an unknown token.
 const unknown = `401 {"message":"401 Unauthorized"}`
 
 var _ = withTokens("Tokens", func(d *door) {
-	It("that nobody knows are refused, where nobody would have to show one, too", func() {
+	It("that are unknown are refused, even if the endpoint needs no token", func() {
 		for _, path := range []string{"user", "projects", "version", "projects/1", "groups"} {
 			Expect(answered(send(d.with("no-such-token"), "GET "+path, ""))).To(Equal(unknown), path)
 		}
 	})
 
-	It("are in a header or in a parameter", func() {
+	It("can be in a header or in a parameter", func() {
 		for _, parameter := range []string{"private_token", "access_token"} {
 			Expect(answered(d.get("user?"+parameter+"="+developer.token))).To(ContainSubstring(`"username":"developer"`), parameter)
 			Expect(answered(d.get("projects?"+parameter+"=wrong"))).To(Equal(unknown), parameter)
@@ -369,7 +369,7 @@ var _ = withTokens("Tokens", func(d *door) {
 		Expect(r.Header.Get("Link")).NotTo(ContainSubstring(developer.token))
 	})
 
-	It("that have expired or were revoked are told so", func() {
+	It("that have expired or were revoked are refused with that reason", func() {
 		name := fresh("expired")
 		token := &v1alpha1.AccessToken{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -389,7 +389,7 @@ var _ = withTokens("Tokens", func(d *door) {
 		Expect(answered(send(d.with(made.Token), "GET projects", ""))).To(Equal(revoked))
 	})
 
-	It("without the scope that it takes are told which would do", func() {
+	It("without the necessary scope are refused with the names of sufficient scopes", func() {
 		insufficient := func(scopes string) string {
 			return `403 {"error":"insufficient_scope","error_description":"The request requires higher privileges than provided by the access token.","scope":"` + scopes + `"}`
 		}
@@ -408,7 +408,7 @@ var _ = withTokens("Tokens", func(d *door) {
 		}
 	})
 
-	It("of administrators may act as somebody else", func() {
+	It("of administrators can act as another user", func() {
 		for _, name := range []any{"guest", guest.id} {
 			me, _, err := d.as(root).Users.CurrentUser(gitlab.WithSudo(name))
 			Expect(err).NotTo(HaveOccurred())
@@ -425,7 +425,7 @@ var _ = withTokens("Tokens", func(d *door) {
 })
 
 var _ = Describe("Bearer tokens at Forgeplane's own address", func() {
-	It("are as good as others", func() {
+	It("are accepted like other tokens", func() {
 		bearer := func(token string) string {
 			return answered(own.get("user", gitlab.WithToken(gitlab.OAuthToken, token)))
 		}

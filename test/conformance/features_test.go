@@ -28,7 +28,7 @@ var _ = throughEachDoor("Features", func(d *door) {
 		return ""
 	}
 
-	It("are turned on and off by administrators, and forgotten", func() {
+	It("are turned on and off by administrators, and removed", func() {
 		defined, _, err := d.as(root).Features.ListFeatureDefinitions()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(defined).To(ContainElement(&gitlab.FeatureDefinition{Name: feature.ChangelogCommitsLimitation, Type: "ops", DefaultEnabled: true}))
@@ -48,14 +48,14 @@ var _ = throughEachDoor("Features", func(d *door) {
 		Expect(state()).To(Equal("off"))
 	})
 
-	It("are for administrators alone", func() {
+	It("are available only to administrators", func() {
 		Expect(answered(send(d.as(developer), "GET features", ""))).To(Equal(`403 {"message":"403 Forbidden"}`))
 		Expect(answered(send(d.as(developer), "POST features/"+name, `{"value":true}`))).To(Equal(`403 {"message":"403 Forbidden"}`))
 	})
 })
 
 var _ = Describe("A feature that is declared by kubectl", func() {
-	It("is on at once, as is one that two turn on at the same time", func() {
+	It("is on at once, and so is a feature that two clients turn on at the same time", func() {
 		DeferCleanup(func() { admin.Kubectl("delete", "configmap", feature.ConfigMap, "--namespace="+forgeplane.Namespace) })
 		set := func(name string, value bool) {
 			defer GinkgoRecover()

@@ -1,14 +1,19 @@
 package conformance
 
 import (
+	"context"
+	"fmt"
 	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// newGroup makes a group for a person, below another one unless that is nil.
+// newGroup creates a group for a person, below another group unless that is nil.
 func (d *door) newGroup(p *person, parent *gitlab.Group, visibility gitlab.VisibilityValue) *gitlab.Group {
 	GinkgoHelper()
 	o := &gitlab.CreateGroupOptions{Path: gitlab.Ptr(fresh("group")), Visibility: &visibility}
@@ -22,7 +27,7 @@ func (d *door) newGroup(p *person, parent *gitlab.Group, visibility gitlab.Visib
 }
 
 var _ = throughEachDoor("Groups", func(d *door) {
-	It("are made, read by id and by full path, changed and removed", func() {
+	It("are created, read by id and by full path, changed and removed", func() {
 		c := d.as(outsider)
 		above := d.newGroup(outsider, nil, gitlab.PublicVisibility)
 		Expect(above.ID).NotTo(BeZero())
@@ -67,7 +72,51 @@ var _ = throughEachDoor("Groups", func(d *door) {
 		}
 	})
 
-	It("are listed by what the caller has to do with them", func() {
+	It("refuse changes over REST if they or a group above declare it", func() {
+		team := d.newTeam(gitlab.PrivateVisibility)
+		below := d.newGroup(owner, team.group, gitlab.PrivateVisibility)
+		declare := func(writes v1alpha1.RESTWrites) {
+			GinkgoHelper()
+			g := group(team)
+			was := g.DeepCopy()
+			g.Spec.RESTWrites = writes
+			Expect(api.Patch(context.Background(), g, client.MergeFrom(was))).To(Succeed())
+		}
+		change := func(id int64) func() string {
+			return func() string {
+				_, r, _ := d.as(owner).Groups.UpdateGroup(id, &gitlab.UpdateGroupOptions{Description: gitlab.Ptr(fresh("text"))})
+				return answered(r)
+			}
+		}
+		declare(v1alpha1.RESTWritesRefuseDeclared)
+		Eventually(change(team.group.ID)).WithTimeout(soon).WithPolling(polling).Should(MatchRegexp(
+			`^403 {"message":"403 Forbidden - this is managed by .+, so a change over REST would be undone: change it there"}$`))
+		Expect(change(below.ID)()).To(HavePrefix("200 "), "nobody declares it")
+		label := d.newLabel(team.project.ID, "allowed")
+
+		declare(v1alpha1.RESTWritesRefuse)
+		refused := fmt.Sprintf(`403 {"message":"403 Forbidden - the group %s does not accept changes over REST: they are declared elsewhere"}`, team.group.FullPath)
+		Eventually(change(team.group.ID)).WithTimeout(soon).WithPolling(polling).Should(Equal(refused))
+		Expect(change(below.ID)()).To(Equal(refused))
+		c := d.as(owner)
+		_, r, err := c.Labels.UpdateLabel(team.project.ID, label.ID, &gitlab.UpdateLabelOptions{Color: gitlab.Ptr("blue")})
+		Expect(err).To(HaveOccurred())
+		Expect(answered(r)).To(Equal(refused))
+		_, r, err = c.GroupMembers.AddGroupMember(below.ID, &gitlab.AddGroupMemberOptions{UserID: &outsider.id, AccessLevel: gitlab.Ptr(gitlab.GuestPermissions)})
+		Expect(err).To(HaveOccurred())
+		Expect(answered(r)).To(Equal(refused))
+		_, r, err = c.Projects.CreateProject(&gitlab.CreateProjectOptions{Name: gitlab.Ptr(fresh("project")), NamespaceID: &below.ID})
+		Expect(err).To(HaveOccurred())
+		Expect(answered(r)).To(Equal(refused))
+		r, err = c.Groups.DeleteGroup(below.ID, nil)
+		Expect(err).To(HaveOccurred())
+		Expect(answered(r)).To(Equal(refused))
+
+		declare(v1alpha1.RESTWritesAllow)
+		Eventually(change(below.ID)).WithTimeout(soon).WithPolling(polling).Should(HavePrefix("200 "))
+	})
+
+	It("are listed by the relation of the caller to them", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		below := d.newGroup(owner, team.group, gitlab.PrivateVisibility)
 		paths := func(p *person, o *gitlab.ListGroupsOptions) (all []string) {
@@ -90,7 +139,7 @@ var _ = throughEachDoor("Groups", func(d *door) {
 		Expect(paths(developer, &gitlab.ListGroupsOptions{MinAccessLevel: gitlab.Ptr(gitlab.MaintainerPermissions)})).NotTo(ContainElement(below.FullPath))
 		Expect(paths(owner, &gitlab.ListGroupsOptions{TopLevelOnly: gitlab.Ptr(true)})).NotTo(ContainElement(below.FullPath))
 		newest := paths(owner, &gitlab.ListGroupsOptions{OrderBy: gitlab.Ptr("id"), Sort: gitlab.Ptr("desc"), Owned: gitlab.Ptr(true)})
-		// Groups that were declared before can have higher ids: each process has blocks of its own.
+		// Groups that were declared before can have higher ids, because each process has its own blocks of ids.
 		newest = slices.DeleteFunc(newest, func(path string) bool { return path != below.FullPath && path != team.group.FullPath })
 		Expect(newest).To(Equal([]string{below.FullPath, team.group.FullPath}))
 
@@ -109,7 +158,7 @@ var _ = throughEachDoor("Groups", func(d *door) {
 		}
 	})
 
-	It("are namespaces of projects, beside those of the users themselves", func() {
+	It("are namespaces of projects, like those of the users themselves", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		c := d.as(developer)
 		for _, id := range []any{int(team.group.ID), team.group.FullPath} {
@@ -141,5 +190,47 @@ var _ = throughEachDoor("Groups", func(d *door) {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(all).To(ContainElement(HaveField("FullPath", "developer")))
 		Expect(all).To(ContainElement(HaveField("FullPath", team.group.FullPath)))
+	})
+
+	It("are listed below a group at all levels, and above a project", func() {
+		team := d.newTeam(gitlab.PublicVisibility)
+		below := d.newGroup(owner, team.group, gitlab.PublicVisibility)
+		deep := d.newGroup(owner, below, gitlab.PrivateVisibility)
+		for _, id := range []any{team.group.ID, team.group.FullPath} {
+			all, _, err := d.as(guest).Groups.ListDescendantGroups(id, &gitlab.ListDescendantGroupsOptions{OrderBy: gitlab.Ptr("path")})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(all).To(ConsistOf(HaveField("ID", below.ID), HaveField("ID", deep.ID)))
+		}
+		all, _, err := d.as(nobody).Groups.ListDescendantGroups(team.group.ID, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(all).To(HaveExactElements(HaveField("ID", below.ID)))
+
+		project := d.newProject(deep.ID, gitlab.PrivateVisibility)
+		groups, _, err := d.as(guest).Projects.ListProjectsGroups(project.ID, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(groups).To(ConsistOf(HaveField("FullPath", deep.FullPath), HaveField("FullPath", below.FullPath), HaveField("FullPath", team.group.FullPath)))
+		groups, _, err = d.as(guest).Projects.ListProjectsGroups(project.PathWithNamespace, &gitlab.ListProjectGroupOptions{
+			Search: &below.Path, SkipGroups: &[]int64{deep.ID},
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(groups).To(HaveExactElements(HaveValue(Equal(gitlab.ProjectGroup{
+			ID: below.ID, Name: below.Name, WebURL: below.WebURL, FullName: below.FullName, FullPath: below.FullPath,
+		}))))
+	})
+
+	It("reserve their paths, as users do, and a free path is suggested", func() {
+		team := d.newTeam(gitlab.PrivateVisibility)
+		below := d.newGroup(owner, team.group, gitlab.PrivateVisibility)
+		exists := func(p *person, path string, parent *int64) gitlab.NamespaceExistance {
+			GinkgoHelper()
+			got, _, err := d.as(p).Namespaces.NamespaceExists(path, &gitlab.NamespaceExistsOptions{ParentID: parent})
+			Expect(err).NotTo(HaveOccurred())
+			return *got
+		}
+		free := gitlab.NamespaceExistance{Suggests: []string{}}
+		Expect(exists(outsider, "developer", nil)).To(Equal(gitlab.NamespaceExistance{Exists: true, Suggests: []string{"developer1"}}))
+		Expect(exists(outsider, fresh("free"), nil)).To(Equal(free))
+		Expect(exists(owner, below.Path, &team.group.ID)).To(Equal(gitlab.NamespaceExistance{Exists: true, Suggests: []string{below.Path + "1"}}))
+		Expect(exists(outsider, below.Path, &team.group.ID)).To(Equal(free))
 	})
 })

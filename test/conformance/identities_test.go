@@ -32,7 +32,7 @@ var _ = Describe("A Kubernetes identity", func() {
 		Expect(answered(send(c, fmt.Sprintf("POST projects/%d/triggers", p.ID), `{"description":"Mine"}`))).To(Equal(noUser))
 	})
 
-	It("acts as the User that names it, with the roles of that one", func() {
+	It("acts as the User that names it, with the roles of that User", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		me, _, err := d.as(developer).Users.CurrentUser()
 		Expect(err).NotTo(HaveOccurred())
@@ -43,18 +43,38 @@ var _ = Describe("A Kubernetes identity", func() {
 		Expect(answered(r)).To(Equal(`403 {"message":"403 Forbidden"}`))
 	})
 
-	It("gives way to a token that is shown", func() {
+	It("is limited by the ClusterRole for a role of the forge, and gets no more from it than its User has", func() {
+		team := d.newTeam(gitlab.PrivateVisibility)
+		as := func(p person, role string) *gitlab.Client {
+			group := fresh("limited")
+			admit(group, "forgeplane-rest-"+role)
+			p.identify(group)
+			return d.as(&p)
+		}
+		at := func(rest string) string { return fmt.Sprintf("GET projects/%d", team.project.ID) + rest }
+		c := as(*maintainer, "reporter")
+		Eventually(func() int { return send(c, at(""), "").StatusCode }).WithTimeout(soon).WithPolling(polling).Should(Equal(200), "RBAC has seen the binding")
+		Expect(send(c, at("/labels"), "").StatusCode).To(Equal(200))
+		Expect(answered(send(c, at("/deploy_keys"), ""))).To(And(HavePrefix("403 "), ContainSubstring(`"kind":"Status"`)), "a Reporter has no endpoint there")
+		Expect(send(d.as(maintainer), at("/deploy_keys"), "").StatusCode).To(Equal(200))
+
+		c = as(*guest, "owner")
+		Eventually(func() int { return send(c, at(""), "").StatusCode }).WithTimeout(soon).WithPolling(polling).Should(Equal(200), "RBAC has seen the binding")
+		Expect(answered(send(c, at("/deploy_keys"), ""))).To(Equal(`403 {"message":"403 Forbidden"}`), "RBAC admits it, and the role of the Guest does not")
+	})
+
+	It("is ignored if the request has a token", func() {
 		Expect(answered(send(d.client(root, guest.token), "GET user", ""))).To(ContainSubstring(`"username":"guest"`))
 		Expect(answered(send(d.client(root, "no-such-token"), "GET projects", ""))).To(Equal(unknown))
 	})
 
-	It("is no token", func() {
+	It("is not shown as a token", func() {
 		for _, request := range []string{"GET personal_access_tokens/self", "POST personal_access_tokens/self/rotate", "DELETE personal_access_tokens/self"} {
 			Expect(answered(send(d.as(developer), request, ""))).To(Equal(`405 {"message":"405 Method Not Allowed"}`), request)
 		}
 	})
 
-	It("may not act as somebody else", func() {
+	It("cannot act as another user", func() {
 		for _, p := range []*person{root, operator} {
 			Expect(answered(send(d.as(p), "GET user", "", gitlab.WithSudo("guest")))).To(Equal(
 				`403 {"message":"403 Forbidden - Must be authenticated using an OAuth or personal access token to use sudo"}`), p.name)

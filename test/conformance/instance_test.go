@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"io"
 	"net/http"
 	"regexp"
 	"strings"
@@ -11,7 +12,7 @@ import (
 )
 
 var _ = throughEachDoor("The instance", func(d *door) {
-	It("tells its version and who calls", func() {
+	It("shows its version and the caller", func() {
 		c := d.as(developer)
 		version, _, err := c.Version.GetVersion()
 		Expect(err).NotTo(HaveOccurred())
@@ -38,7 +39,7 @@ var _ = throughEachDoor("The instance", func(d *door) {
 		Expect(me.CreatedAt.IsZero()).To(BeFalse())
 	})
 
-	It("answers with the headers that clients and browsers look at", func() {
+	It("answers with the headers that clients and browsers need", func() {
 		_, r, err := d.as(root).Users.CurrentUser()
 		Expect(err).NotTo(HaveOccurred())
 		for name, value := range map[string]string{
@@ -46,7 +47,7 @@ var _ = throughEachDoor("The instance", func(d *door) {
 		} {
 			Expect(r.Header.Values(name)).To(Equal([]string{value}), name)
 		}
-		// kube-apiserver adds values of its own to these.
+		// kube-apiserver adds its own values to these.
 		Expect(r.Header.Values("Cache-Control")).To(ContainElement("max-age=0, private, must-revalidate"))
 		Expect(r.Header.Values("Vary")).To(ContainElement(ContainSubstring("Origin")))
 		Expect(r.Header.Get("X-Request-Id")).NotTo(BeEmpty())
@@ -57,11 +58,39 @@ var _ = throughEachDoor("The instance", func(d *door) {
 	})
 })
 
-// parameter is one in the path of an endpoint.
+var _ = Describe("A browser", func() {
+	It("finds a page at the address of the installation and of the projects that it can see, and Git below them", func() {
+		shown, hidden := own.newTeam(gitlab.PublicVisibility).project, own.newTeam(gitlab.PrivateVisibility).project
+		page := func(url string) (int, string, string) {
+			r, err := http.Get(url)
+			Expect(err).NotTo(HaveOccurred())
+			defer r.Body.Close()
+			text, err := io.ReadAll(r.Body)
+			Expect(err).NotTo(HaveOccurred())
+			return r.StatusCode, r.Header.Get("Content-Type"), string(text)
+		}
+		const html = "text/html; charset=utf-8"
+		status, kind, text := page(own.url + "/")
+		Expect([]any{status, kind}).To(Equal([]any{http.StatusOK, html}))
+		Expect(text).To(ContainSubstring(own.url + "/-/docs"))
+		status, kind, text = page(shown.WebURL)
+		Expect([]any{status, kind}).To(Equal([]any{http.StatusOK, html}))
+		Expect(text).To(And(ContainSubstring(shown.Name), ContainSubstring(shown.HTTPURLToRepo)))
+		status, kind, missing := page(shown.WebURL + "-none")
+		Expect([]any{status, kind}).To(Equal([]any{http.StatusNotFound, html}))
+		status, _, text = page(hidden.WebURL)
+		Expect(status).To(Equal(http.StatusNotFound))
+		Expect(text).To(Equal(missing))
+		status, kind, _ = page(shown.HTTPURLToRepo + "/info/refs?service=git-upload-pack")
+		Expect([]any{status, kind}).To(Equal([]any{http.StatusOK, "application/x-git-upload-pack-advertisement"}))
+	})
+})
+
+// parameter is a parameter in the path of an endpoint.
 var parameter = regexp.MustCompile(`\{[^}]*\}`)
 
-var _ = Describe("Whom RBAC does not admit", func() {
-	It("is told so by kube-apiserver, of every endpoint, whatever token is shown", func() {
+var _ = Describe("A caller that RBAC does not admit", func() {
+	It("is refused by kube-apiserver at every endpoint, whatever token the request has", func() {
 		stranger := &person{name: "stranger"}
 		stranger.identify("strangers")
 		for _, endpoint := range kubernetes.coverage.all {

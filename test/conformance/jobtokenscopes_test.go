@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// allow lets the job tokens of a project into another one.
+// allow lets the job tokens of a project into another project.
 func (d *door) allow(project any, target int64) {
 	GinkgoHelper()
 	_, r, err := d.as(maintainer).JobTokenScope.AddProjectToJobScopeAllowList(project, &gitlab.JobTokenInboundAllowOptions{TargetProjectID: &target})
@@ -21,7 +21,7 @@ func (d *door) allow(project any, target int64) {
 }
 
 var _ = throughEachDoor("Job token scopes", func(d *door) {
-	It("are restricted until something else is said", func() {
+	It("are restricted by default", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		c := d.as(maintainer).JobTokenScope
 		for _, id := range []any{team.project.ID, team.project.PathWithNamespace} {
@@ -41,7 +41,24 @@ var _ = throughEachDoor("Job token scopes", func(d *door) {
 		Expect(got.InboundEnabled).To(BeTrue())
 	})
 
-	It("have a list of other projects, which are added, shown and removed", func() {
+	It("have a list of groups, which can be added, shown and removed", func() {
+		team, abroad := d.newTeam(gitlab.PrivateVisibility), d.newTeam(gitlab.PublicVisibility)
+		c := d.as(maintainer).JobTokenScope
+		added, r, err := c.AddGroupToJobTokenAllowlist(team.project.ID, &gitlab.AddGroupToJobTokenAllowlistOptions{TargetGroupID: &abroad.group.ID})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.StatusCode).To(Equal(201))
+		Expect(added).To(Equal(&gitlab.JobTokenAllowlistItem{SourceProjectID: team.project.ID, TargetGroupID: abroad.group.ID}))
+		listed, _, err := c.GetJobTokenAllowlistGroups(team.project.ID, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(listed).To(HaveExactElements(And(HaveField("ID", abroad.group.ID), HaveField("FullPath", abroad.group.FullPath), HaveField("WebURL", abroad.group.WebURL))))
+		r, err = c.RemoveGroupFromJobTokenAllowlist(team.project.ID, abroad.group.ID)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.StatusCode).To(Equal(204))
+		_, err = c.RemoveGroupFromJobTokenAllowlist(team.project.ID, abroad.group.ID)
+		Expect(err).To(MatchError(HaveSuffix("400 {message: 400 Bad request - Target group is not in the job token scope}")))
+	})
+
+	It("have a list of other projects, which can be added, shown and removed", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		other := d.newProject(team.group.ID, gitlab.PrivateVisibility)
 		abroad := d.newTeam(gitlab.PublicVisibility).project
@@ -90,11 +107,11 @@ var _ = throughEachDoor("Job token scopes", func(d *door) {
 		}
 	})
 
-	It("take a hundred projects, and not one more", func() {
+	It("accept at most 100 projects", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		listed, one, more := d.newProject(team.group.ID, gitlab.PrivateVisibility), d.newProject(team.group.ID, gitlab.PrivateVisibility), d.newProject(team.group.ID, gitlab.PrivateVisibility)
 		d.allow(team.project.ID, listed.ID)
-		// Most of them lead nowhere: those by path may do so later, those by id never will again.
+		// Most of them lead nowhere. Entries by path can do so later, and entries by id never will.
 		fill := func(entry func(n int64) v1alpha1.Reference) {
 			scope := jobTokenScope(team.project.ID)
 			before := scope.DeepCopy()
@@ -122,7 +139,7 @@ var _ = throughEachDoor("Job token scopes", func(d *door) {
 	})
 })
 
-// jobTokenScope is the object that was made for a project over REST.
+// jobTokenScope is the object that was created for a project over REST.
 func jobTokenScope(project int64) *v1alpha1.JobTokenScope {
 	GinkgoHelper()
 	ctx := context.Background()

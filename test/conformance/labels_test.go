@@ -9,7 +9,7 @@ import (
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
 )
 
-// newLabel makes a red label of a project.
+// newLabel creates a red label in a project.
 func (d *door) newLabel(project any, title string) *gitlab.Label {
 	GinkgoHelper()
 	l, r, err := d.as(maintainer).Labels.CreateLabel(project, &gitlab.CreateLabelOptions{Name: &title, Color: gitlab.Ptr("red")})
@@ -20,7 +20,7 @@ func (d *door) newLabel(project any, title string) *gitlab.Label {
 	return l
 }
 
-// titles are what labels say that clients, proxies and servers like to get wrong.
+// titles are titles that clients, proxies and servers often handle wrongly.
 var titles = []string{
 	"bug", "type::bug", "a b & c", "a/b", "50%", "100%25", "%2F", "a+b", "große Ändérung", "名前 😀", "a;b", "#1", "?", "a?b=c", "(x)", "<b>", "'\"", ".", "..", "a.b", "Bug",
 }
@@ -29,7 +29,7 @@ var _ = throughEachDoor("Labels", func(d *door) {
 	var team team
 	BeforeEach(func() { team = d.newTeam(gitlab.PrivateVisibility) })
 
-	It("are made, read, changed and removed", func() {
+	It("are created, read, changed and removed", func() {
 		c := d.as(developer).Labels
 		for _, id := range []any{team.project.ID, team.project.PathWithNamespace} {
 			made, r, err := c.CreateLabel(id, &gitlab.CreateLabelOptions{
@@ -72,7 +72,7 @@ var _ = throughEachDoor("Labels", func(d *door) {
 		}
 	})
 
-	It("are named in a parameter by the older forms", func() {
+	It("are named in a parameter by the older forms of requests", func() {
 		p := team.project.ID
 		made := d.newLabel(p, "old")
 		changed, _, err := d.as(developer).Labels.UpdateLabel(p, nil, &gitlab.UpdateLabelOptions{Name: gitlab.Ptr("old"), NewName: gitlab.Ptr("older")})
@@ -125,7 +125,7 @@ var _ = throughEachDoor("Labels", func(d *door) {
 			Equal(`404 {"message":"404 Label Not Found"}`))
 	})
 
-	It("of groups have a priority in each project, and are changed by whoever may do so in the group", func() {
+	It("of groups have a priority in each project, and can be changed by those who can change the group", func() {
 		p := team.project.ID
 		l := d.newLabel(p, "shared")
 		_, err := d.as(developer).Labels.PromoteLabel(p, l.ID)
@@ -155,7 +155,7 @@ var _ = throughEachDoor("Labels", func(d *door) {
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("are promoted with their id, and take in those of their title beside them", func() {
+	It("keep their id when they are promoted, and replace labels of the same title in sibling projects", func() {
 		other := d.newProject(team.group.ID, gitlab.PrivateVisibility)
 		l, sibling := d.newLabel(team.project.ID, "both"), d.newLabel(other.ID, "both")
 		_, _, err := d.as(guest).Labels.SubscribeToLabel(other.ID, sibling.ID)
@@ -192,7 +192,7 @@ var _ = throughEachDoor("Labels", func(d *door) {
 		Expect(answered(r)).To(Equal(`400 {"message":"Failed to promote project label to group label"}`))
 	})
 
-	It("are subscribed to, each by himself and once", func() {
+	It("can be subscribed to, once by each user", func() {
 		p := team.project.ID
 		l := d.newLabel(p, "news")
 		subscribed := func(who *person) bool {
@@ -212,7 +212,7 @@ var _ = throughEachDoor("Labels", func(d *door) {
 			Expect(is.Subscribed).To(BeTrue())
 			Expect(subscribed(guest)).To(BeTrue())
 			Expect(subscribed(owner)).To(BeFalse())
-			// The client reads a body that a 304 cannot have.
+			// The client reads a body, which a response with the status 304 cannot have.
 			_, r, err = c.SubscribeToLabel(p, key)
 			Expect(err).To(MatchError(io.EOF))
 			Expect(answered(r)).To(Equal("304"))
@@ -227,7 +227,7 @@ var _ = throughEachDoor("Labels", func(d *door) {
 		}
 	})
 
-	It("say what they say", func() {
+	It("can have unusual titles", func() {
 		for _, title := range titles {
 			for _, id := range []any{team.project.ID, team.project.PathWithNamespace} {
 				made := d.newLabel(id, title)

@@ -11,8 +11,7 @@ import (
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
 )
 
-// costly is how often a minute the server of these specs lets somebody have what costs much of one project: more often than any of the
-// other specs does.
+// costly is how many expensive requests a minute the server of these specs accepts from a user for a project. It is more than any other spec sends.
 var costly = map[string]int{"archive": 20, "blob": 2, "changelog": 10, "file": 2}
 
 func limitCostly() string {
@@ -23,8 +22,8 @@ func limitCostly() string {
 	return "--rate-limit-costly=" + strings.Join(all, ",")
 }
 
-// newCostly is a team whose project has a large file, and a version to write a changelog of. It returns the requests that cost much, by
-// what they are limited for, without the project.
+// newCostly creates a team whose project has a large file and a version for a changelog. It returns the expensive requests by the name of their
+// limit, without the project.
 func (d *door) newCostly() (team, map[string]string) {
 	GinkgoHelper()
 	t, history := d.newTeam(gitlab.PrivateVisibility), newRelease()
@@ -42,14 +41,14 @@ func (d *door) repository(p *person, project *gitlab.Project, request string) *g
 	return send(d.as(p), fmt.Sprintf("GET projects/%d/repository/%s", project.ID, request), "")
 }
 
-// expectLimited expects that somebody gets something as often as the server allows, and is refused then.
+// expectLimited expects that a request succeeds as often as the server allows, and is refused afterwards.
 func (d *door) expectLimited(p *person, project *gitlab.Project, what, request string) {
 	GinkgoHelper()
 	served, answer := 0, d.repository(p, project, request)
 	for ; answer.StatusCode != 429; answer = d.repository(p, project, request) {
 		Expect(answer.StatusCode).To(Equal(200), what)
 		served++
-		// When a minute ends meanwhile, the count begins anew.
+		// If a minute ends meanwhile, the count starts again.
 		Expect(served).To(BeNumerically("<", 10*costly[what]), "nobody counts %s", what)
 	}
 	Expect(served).To(BeNumerically(">=", costly[what]), what)
@@ -57,8 +56,8 @@ func (d *door) expectLimited(p *person, project *gitlab.Project, what, request s
 	Expect(answer.Header.Get("Retry-After")).To(MatchRegexp(`^([1-9]|[1-5]\d|60)$`), what)
 }
 
-var _ = throughEachDoor("What costs much", func(d *door) {
-	It("is to be had so often a minute, by each user and of each project", func() {
+var _ = throughEachDoor("An expensive request", func(d *door) {
+	It("is limited per minute, for each user and each project", func() {
 		team, requests := d.newCostly()
 		other := d.newProject(team.group.ID, gitlab.PrivateVisibility)
 		Expect(slices.Sorted(maps.Keys(requests))).To(Equal(slices.Sorted(maps.Keys(costly))))
@@ -70,8 +69,8 @@ var _ = throughEachDoor("What costs much", func(d *door) {
 	})
 })
 
-var _ = Describe("What costs much of a Kubernetes identity that acts as no user", func() {
-	It("is counted by its name", func() {
+var _ = Describe("An expensive request of a Kubernetes identity that acts as no user", func() {
+	It("is counted by the name of the identity", func() {
 		team, requests := identities.newCostly()
 		identities.expectLimited(operator, team.project, "changelog", requests["changelog"])
 		Expect(identities.repository(root, team.project, requests["changelog"]).StatusCode).To(Equal(200))

@@ -6,7 +6,7 @@ import (
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
 )
 
-// branches are names that clients, proxies and servers like to get wrong.
+// branches are names that clients, proxies and servers often handle wrongly.
 var branches = []string{
 	"feature/a/b", "*", "feature/*", "*-stable", "*/release/*.x", "v1.2.3", "a.b/c.d", "50%", "100%25", "%2F", "a%2Fb", "a+b", "a+%20",
 	"ветка/é", "名前", "😀", "a&b=c", "a;b", "#1", "a,b", "a'b\"c", "(x)", "@", "a@b", "$HOME", "a|b", "<a>", "protected_branches", "main/protected_branches/main",
@@ -14,7 +14,7 @@ var branches = []string{
 }
 
 var _ = throughEachDoor("Names", func(d *door) {
-	It("of branches are taken as they are", func() {
+	It("of branches are not altered", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		c := d.as(maintainer).ProtectedBranches
 		for _, name := range branches {
@@ -42,7 +42,7 @@ var _ = throughEachDoor("Names", func(d *door) {
 		}
 	})
 
-	It("of groups and projects are full paths with dots, dashes and words of the API in them", func() {
+	It("of groups and projects can be full paths with dots, dashes and words of the API", func() {
 		for _, path := range []string{"v1.2-x_y", "projects", "protected_branches", "members", "1x", "api", "v4"} {
 			above := d.newGroup(owner, nil, gitlab.PublicVisibility)
 			below, _, err := d.as(owner).Groups.CreateGroup(&gitlab.CreateGroupOptions{Name: &path, Path: &path, ParentID: &above.ID})
@@ -67,7 +67,7 @@ var _ = throughEachDoor("Names", func(d *door) {
 		}
 	})
 
-	It("that people read are of any characters", func() {
+	It("for display can contain any characters", func() {
 		for _, name := range []string{"a/b", "* wild *", "50 % + 1", "  spaced  out", "ñandú 名前 😀", `"quoted" <b> & 'so'`, "tab\tand\nline"} {
 			path := fresh("named")
 			g, r, err := d.as(owner).Groups.CreateGroup(&gitlab.CreateGroupOptions{Name: &name, Path: &path, Description: &name})
@@ -87,7 +87,7 @@ var _ = throughEachDoor("Names", func(d *door) {
 		}
 	})
 
-	It("of users have dots, dashes and underscores", func() {
+	It("of users can contain dots, dashes and underscores", func() {
 		for _, suffix := range []string{"a.b", "a-b", "_x", "UPPER", "1"} {
 			u := d.newUser(fresh("user") + suffix)
 			list, _, err := d.as(guest).Users.ListUsers(&gitlab.ListUsersOptions{Username: &u.Username})

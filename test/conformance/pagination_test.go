@@ -16,16 +16,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/credential"
 )
 
 const (
-	// crowd is the name of a namespace, of the group in it, and what the names of all begin with that is there many times.
+	// crowd is the name of a namespace and of the group in it, and the prefix of the names of all objects in the lists.
 	crowd = "crowd"
-	// many is how many there are of each kind.
+	// many is the number of objects of each kind.
 	many = 45
 )
 
-// declareCrowd declares, through Kubernetes, a group and a project that have many of everything.
+// declareCrowd declares, through Kubernetes, a group and a project with that many objects of each kind.
 func declareCrowd() {
 	GinkgoHelper()
 	admin.Kubectl("create", "namespace", crowd)
@@ -35,6 +36,8 @@ func declareCrowd() {
 	objects := []client.Object{
 		&v1alpha1.Group{ObjectMeta: in(crowd), Spec: v1alpha1.GroupSpec{Path: crowd, Visibility: v1alpha1.VisibilityPrivate}},
 		&v1alpha1.Project{ObjectMeta: in(crowd), Spec: v1alpha1.ProjectSpec{Path: "whole", GroupRef: ref}},
+		// The bots are members of their project.
+		&v1alpha1.Project{ObjectMeta: in("robots"), Spec: v1alpha1.ProjectSpec{Path: "robots", GroupRef: ref}},
 		&v1alpha1.Membership{ObjectMeta: in("owner"), Spec: v1alpha1.MembershipSpec{
 			UserRef: v1alpha1.Reference{Name: "owner"}, GroupRef: &ref, Role: v1alpha1.RoleOwner,
 		}},
@@ -54,6 +57,9 @@ func declareCrowd() {
 			&v1alpha1.DeployKey{ObjectMeta: in(name(i)), Spec: v1alpha1.DeployKeySpec{ProjectRef: ref, Title: name(i), PublicKey: line(newKey())}},
 			&v1alpha1.ProtectedBranch{ObjectMeta: in(name(i)), Spec: v1alpha1.ProtectedBranchSpec{ProjectRef: &ref, Branch: name(i) + "/*"}},
 			&v1alpha1.TriggerToken{ObjectMeta: in(name(i)), Spec: v1alpha1.TriggerTokenSpec{ProjectRef: ref, Description: name(i)}},
+			&v1alpha1.BotToken{ObjectMeta: in(name(i)), Spec: v1alpha1.BotTokenSpec{
+				ProjectRef: &v1alpha1.Reference{Name: "robots"}, Name: name(i), Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeReadUser}, Digest: credential.Digest(name(i)),
+			}},
 			&v1alpha1.Badge{ObjectMeta: in(name(i)), Spec: v1alpha1.BadgeSpec{GroupRef: &ref, Name: crowd, LinkURL: "https://a", ImageURL: "https://a"}},
 			&v1alpha1.Label{ObjectMeta: in(name(i)), Spec: v1alpha1.LabelSpec{ProjectRef: &ref, Title: name(i), Color: "red"}},
 		)
@@ -63,7 +69,7 @@ func declareCrowd() {
 		scope.Spec.Allowlist = append(scope.Spec.Allowlist, v1alpha1.AllowlistEntry{ProjectRef: v1alpha1.Reference{Name: name(i)}})
 	}
 	objects = append(objects, scope)
-	// kube-apiserver takes several at a time faster.
+	// kube-apiserver is faster with several requests at a time.
 	queue := make(chan client.Object)
 	var workers sync.WaitGroup
 	for range 8 {
@@ -88,10 +94,10 @@ func declareCrowd() {
 	}
 }
 
-// list asks for a page of what there is many times, and returns the ids in it.
+// list requests a page of a list, and returns the ids in it.
 type list func(c *gitlab.Client, o gitlab.ListOptions, options ...gitlab.RequestOptionFunc) ([]int64, *gitlab.Response, error)
 
-// idsOf turns what a method of the client returns into ids.
+// idsOf converts the result of a client's method to ids.
 func idsOf[T any](id func(T) int64) func([]T, *gitlab.Response, error) ([]int64, *gitlab.Response, error) {
 	return func(all []T, r *gitlab.Response, err error) ([]int64, *gitlab.Response, error) {
 		ids := make([]int64, len(all))
@@ -102,7 +108,7 @@ func idsOf[T any](id func(T) int64) func([]T, *gitlab.Response, error) ([]int64,
 	}
 }
 
-// What is in lists.
+// These functions return the ids in lists.
 var (
 	usersIn    = idsOf(func(u *gitlab.User) int64 { return u.ID })
 	tokensIn   = idsOf(func(t *gitlab.PersonalAccessToken) int64 { return t.ID })
@@ -113,12 +119,13 @@ var (
 	labelsIn   = idsOf(func(l *gitlab.Label) int64 { return l.ID })
 	rulesIn    = idsOf(func(b *gitlab.ProtectedBranch) int64 { return b.ID })
 	triggersIn = idsOf(func(t *gitlab.PipelineTrigger) int64 { return t.ID })
+	botsIn     = idsOf(func(t *gitlab.ProjectAccessToken) int64 { return t.ID })
 	badgesIn   = idsOf(func(b *gitlab.ProjectBadge) int64 { return b.ID })
 	inProject  = idsOf(func(m *gitlab.ProjectMember) int64 { return m.ID })
 	inGroup    = idsOf(func(m *gitlab.GroupMember) int64 { return m.ID })
 )
 
-// lists are those that have many in them.
+// lists are the lists that have many objects.
 var lists = map[string]list{
 	"users": func(c *gitlab.Client, o gitlab.ListOptions, options ...gitlab.RequestOptionFunc) ([]int64, *gitlab.Response, error) {
 		return usersIn(c.Users.ListUsers(&gitlab.ListUsersOptions{ListOptions: o, Search: gitlab.Ptr(crowd)}, options...))
@@ -162,6 +169,9 @@ var lists = map[string]list{
 	"trigger tokens": func(c *gitlab.Client, o gitlab.ListOptions, options ...gitlab.RequestOptionFunc) ([]int64, *gitlab.Response, error) {
 		return triggersIn(c.PipelineTriggers.ListPipelineTriggers(crowd+"/whole", &gitlab.ListPipelineTriggersOptions{ListOptions: o}, options...))
 	},
+	"access tokens of a project": func(c *gitlab.Client, o gitlab.ListOptions, options ...gitlab.RequestOptionFunc) ([]int64, *gitlab.Response, error) {
+		return botsIn(c.ProjectAccessTokens.ListProjectAccessTokens(crowd+"/robots", &gitlab.ListProjectAccessTokensOptions{ListOptions: o}, options...))
+	},
 	"badges": func(c *gitlab.Client, o gitlab.ListOptions, options ...gitlab.RequestOptionFunc) ([]int64, *gitlab.Response, error) {
 		return badgesIn(c.ProjectBadges.ListProjectBadges(crowd+"/whole", &gitlab.ListProjectBadgesOptions{ListOptions: o, Name: gitlab.Ptr(crowd)}, options...))
 	},
@@ -170,12 +180,12 @@ var lists = map[string]list{
 	},
 }
 
-// tokensOfOutsider is a list that only its user may ask for.
+// tokensOfOutsider is a list that only its user can request.
 func tokensOfOutsider(c *gitlab.Client, o gitlab.ListOptions, options ...gitlab.RequestOptionFunc) ([]int64, *gitlab.Response, error) {
 	return tokensIn(c.PersonalAccessTokens.ListPersonalAccessTokens(&gitlab.ListPersonalAccessTokensOptions{ListOptions: o, Search: gitlab.Ptr(crowd)}, options...))
 }
 
-// expectPages expects the client to find everything, page by page and by its iterator.
+// expectPages expects that the client finds everything, both page by page and with its iterator.
 func expectPages(c *gitlab.Client, of list) {
 	GinkgoHelper()
 	var all []int64
@@ -208,7 +218,7 @@ func expectPages(c *gitlab.Client, of list) {
 	Expect(scanned).To(Equal(all))
 }
 
-var _ = Describe("45 objects, 20 on a page:", Ordered, ContinueOnFailure, func() {
+var _ = Describe("45 objects with 20 on a page:", Ordered, ContinueOnFailure, func() {
 	BeforeAll(declareCrowd)
 	describe(expectPagination, own, kubernetes, identities)
 })
@@ -260,13 +270,13 @@ func expectPagination(d *door) {
 		})
 	}
 
-	It("refuses keyset for an order that has no key", func() {
+	It("refuses keyset pagination for an order without a key", func() {
 		_, r, err := lists["projects"](d.as(owner), gitlab.ListOptions{Pagination: "keyset", OrderBy: "name"})
 		Expect(err).To(HaveOccurred())
 		Expect(answered(r)).To(Equal(`405 {"error":"Keyset pagination is not yet available for this type of request"}`))
 	})
 
-	It("links to pages by the address of the door, with every parameter and its default", func() {
+	It("links to pages with the address of the door, every parameter, and the defaults", func() {
 		_, r, err := lists["protected branches"](d.as(owner), gitlab.ListOptions{Page: 2})
 		Expect(err).NotTo(HaveOccurred())
 		var relations []string
@@ -301,7 +311,7 @@ func expectPagination(d *door) {
 		Expect(next.Query()).To(HaveKeyWithValue("search", []string{crowd + "-"}))
 	})
 
-	It("clamps pages, and answers beyond the end", func() {
+	It("limits the size of pages, and answers beyond the end", func() {
 		rules := lists["protected branches"]
 		ids, r, err := rules(d.as(owner), gitlab.ListOptions{PerPage: 1000})
 		Expect(err).NotTo(HaveOccurred())

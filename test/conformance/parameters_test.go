@@ -10,7 +10,7 @@ import (
 )
 
 var _ = throughEachDoor("Parameters", func(d *door) {
-	It("come in a query, a form or JSON, whatever the method is", func() {
+	It("can be in a query, a form or JSON, whatever the method", func() {
 		p := d.newTeam(gitlab.PrivateVisibility).project
 		base := fmt.Sprintf("projects/%d/protected_branches", p.ID)
 		c := d.as(maintainer)
@@ -37,7 +37,7 @@ var _ = throughEachDoor("Parameters", func(d *door) {
 		}
 	})
 
-	It("of lists come one by one, or with commas between", func() {
+	It("of lists can be repeated, or separated by commas", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		for _, query := range []string{"user_ids[]=%d&user_ids[]=%d", "user_ids%%5B%%5D=%d&user_ids%%5B%%5D=%d", "user_ids=%d,%d", "user_ids=%d%%2C%d"} {
 			r := d.as(root)
@@ -46,7 +46,7 @@ var _ = throughEachDoor("Parameters", func(d *door) {
 		}
 	})
 
-	It("that are null take away what they can, and those that are absent leave it", func() {
+	It("that are null clear optional values, and absent parameters change nothing", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		path := fmt.Sprintf("groups/%d/members/%d", team.group.ID, guest.id)
 		expires := func(body string) string {
@@ -70,7 +70,7 @@ var _ = throughEachDoor("Times", func(d *door) {
 })
 
 var _ = Describe("Version 3 of the API", func() {
-	It("is gone", func() {
+	It("is not available", func() {
 		answer, err := http.Get(own.url + "/api/v3/projects")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(answer).To(HaveHTTPStatus(http.StatusGone))

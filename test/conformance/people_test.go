@@ -17,18 +17,19 @@ import (
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 )
 
-// person is somebody who calls.
+// person is a caller.
 type person struct {
 	name string
-	// id is that of his User; 0 where there is none.
+	// id is the id of their User, or 0 without a User.
 	id int64
-	// token is his access token, of the scopes api and sudo; empty where there is none.
+	// token is their access token with the scopes api and sudo, or empty without a User.
 	token string
-	// identity is who he is to kube-apiserver.
+	// identity is their Kubernetes identity.
 	identity *rest.Config
 }
 
-// Who calls. Of those with a User, root administers the instance; the others are named by the role that they have in teams.
+// These are all callers. All except nobody and operator have a User: root administers the instance, and the others are named by the role that they
+// have in teams.
 var (
 	root       = &person{name: "root"}
 	owner      = &person{name: "owner"}
@@ -37,9 +38,9 @@ var (
 	guest      = &person{name: "guest"}
 	outsider   = &person{name: "outsider"}
 
-	// nobody is anonymous: RBAC admits him, and no User is declared for him.
+	// nobody is anonymous: RBAC admits anonymous requests, and no User is declared for them.
 	nobody = &person{name: "nobody"}
-	// operator administers the cluster; no User is declared for him.
+	// operator administers the cluster, and has no User.
 	operator = &person{name: "operator"}
 )
 
@@ -51,20 +52,7 @@ const admitted = "conformance"
 // introducePeople declares the people, and learns their tokens.
 func introducePeople() {
 	GinkgoHelper()
-	ctx := context.Background()
-	for _, object := range []client.Object{
-		&rbacv1.ClusterRole{
-			ObjectMeta: metav1.ObjectMeta{Name: admitted},
-			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"rest.forgeplane.dev"}, Resources: []string{"*"}, Verbs: []string{"*"}}},
-		},
-		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: admitted},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: admitted},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: admitted}},
-		},
-	} {
-		Expect(api.Create(ctx, object)).To(Succeed())
-	}
+	admit(admitted, "forgeplane-rest-user")
 	for _, p := range append([]*person{nobody}, users...) {
 		p.identify(admitted)
 	}
@@ -75,6 +63,16 @@ func introducePeople() {
 	for _, p := range users {
 		p.learn()
 	}
+}
+
+// admit binds a ClusterRole to a group.
+func admit(group, role string) {
+	GinkgoHelper()
+	Expect(api.Create(context.Background(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: group},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: group}},
+	})).To(Succeed())
 }
 
 // identify gives a person a certificate of a group.
@@ -107,7 +105,7 @@ func (p *person) declare() {
 	})).To(Succeed())
 }
 
-// learn waits for what Forgeplane gives a person: his id, and the value of his token.
+// learn waits for the id and the value of the token that Forgeplane gives a person.
 func (p *person) learn() {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -122,7 +120,7 @@ func (p *person) learn() {
 	told.introduce(p.token, bearer{user: p.id, token: t.Status.ID})
 }
 
-// valueOf waits for the value of the access token that is declared by a name, with a Secret of the same name.
+// valueOf waits for the value of the declared access token with a name, whose Secret has the same name.
 func valueOf(name string) (value string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -136,7 +134,7 @@ func valueOf(name string) (value string) {
 	return value
 }
 
-// made counts what fresh has named.
+// made counts the names that fresh has returned.
 var made int
 
 // fresh returns a word that no other object has in its name.
@@ -151,13 +149,13 @@ type team struct {
 	project *gitlab.Project
 }
 
-// roles are what people are in teams.
+// roles are the roles of people in teams.
 var roles = map[*person]gitlab.AccessLevelValue{
 	owner: gitlab.OwnerPermissions, maintainer: gitlab.MaintainerPermissions,
 	developer: gitlab.DeveloperPermissions, guest: gitlab.GuestPermissions,
 }
 
-// newTeam makes a team that has a visibility.
+// newTeam creates a team with a visibility.
 func (d *door) newTeam(visibility gitlab.VisibilityValue) team {
 	GinkgoHelper()
 	path := fresh("team")
@@ -171,7 +169,7 @@ func (d *door) newTeam(visibility gitlab.VisibilityValue) team {
 	return team{group: group, project: d.newProject(group.ID, visibility)}
 }
 
-// newProject makes a project in a group.
+// newProject creates a project in a group.
 func (d *door) newProject(group int64, visibility gitlab.VisibilityValue) *gitlab.Project {
 	GinkgoHelper()
 	name := fresh("project")

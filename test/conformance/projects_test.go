@@ -8,7 +8,7 @@ import (
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
 )
 
-// newPersonalProject makes a project in the namespace of a person.
+// newPersonalProject creates a project in the namespace of a person.
 func (d *door) newPersonalProject(p *person) *gitlab.Project {
 	GinkgoHelper()
 	name := fresh("personal")
@@ -18,7 +18,7 @@ func (d *door) newPersonalProject(p *person) *gitlab.Project {
 }
 
 var _ = throughEachDoor("Projects", func(d *door) {
-	It("are made in the namespace of whoever makes them, unless another one is asked for", func() {
+	It("are created in the namespace of their creator, unless the request names another one", func() {
 		p := d.newPersonalProject(outsider)
 		Expect(p.Namespace.Kind).To(Equal("user"))
 		Expect(p.Namespace.FullPath).To(Equal("outsider"))
@@ -35,7 +35,7 @@ var _ = throughEachDoor("Projects", func(d *door) {
 		Expect(err).To(MatchError(gitlab.ErrNotFound))
 	})
 
-	It("are made, read by id and by full path, changed, archived and removed", func() {
+	It("are created, read by id and by full path, changed, archived and removed", func() {
 		team := d.newTeam(gitlab.PublicVisibility)
 		below := d.newGroup(owner, team.group, gitlab.PublicVisibility)
 		c := d.as(owner)
@@ -110,7 +110,7 @@ var _ = throughEachDoor("Projects", func(d *door) {
 		}
 	})
 
-	It("are listed by what the caller has to do with them", func() {
+	It("are listed by the relation of the caller to them", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		public := d.newProject(d.newGroup(owner, nil, gitlab.PublicVisibility).ID, gitlab.PublicVisibility)
 		ids := func(p *person, o *gitlab.ListProjectsOptions) (all []int64) {
@@ -167,5 +167,20 @@ var _ = throughEachDoor("Projects", func(d *door) {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(all).To(HaveExactElements(HaveField("ID", team.project.ID), HaveField("ID", deep.ID)))
 		}
+	})
+
+	It("are listed by the user in whose namespace they are", func() {
+		private := d.newPersonalProject(outsider)
+		for _, id := range []any{"outsider", int(outsider.id)} {
+			listed, _, err := d.as(outsider).Projects.ListUserProjects(id, &gitlab.ListProjectsOptions{Search: &private.Path})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(listed).To(HaveExactElements(HaveField("ID", private.ID)))
+			listed, _, err = d.as(developer).Projects.ListUserProjects(id, &gitlab.ListProjectsOptions{Search: &private.Path})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(listed).To(BeEmpty())
+		}
+		_, r, err := d.as(developer).Projects.ListUserProjects("no-such-user", nil)
+		Expect(err).To(MatchError(gitlab.ErrNotFound))
+		Expect(answered(r)).To(Equal(`404 {"message":"404 User Not Found"}`))
 	})
 })

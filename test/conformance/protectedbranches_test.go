@@ -11,7 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// level is what an access level record says, without its id.
+// level is the content of an access level record, without its id.
 func level(l *gitlab.BranchAccessDescription) gitlab.BranchAccessDescription {
 	said := *l
 	said.ID = 0
@@ -25,10 +25,10 @@ func levels(all []*gitlab.BranchAccessDescription) (said []gitlab.BranchAccessDe
 	return said
 }
 
-// of are the records of roles.
+// of returns the records of roles.
 func of(all ...gitlab.BranchAccessDescription) []gitlab.BranchAccessDescription { return all }
 
-// What the API calls the levels.
+// The descriptions of the levels in the API.
 var (
 	noOne       = gitlab.BranchAccessDescription{AccessLevel: gitlab.NoPermissions, AccessLevelDescription: "No one"}
 	developers  = gitlab.BranchAccessDescription{AccessLevel: gitlab.DeveloperPermissions, AccessLevelDescription: "Developers + Maintainers"}
@@ -48,7 +48,7 @@ var _ = throughEachDoor("Protected branches", func(d *door) {
 		return b
 	}
 
-	It("are for maintainers unless something else is said", func() {
+	It("are for maintainers by default", func() {
 		made := protect(team.project.ID, &gitlab.ProtectRepositoryBranchesOptions{Name: gitlab.Ptr("main")})
 		Expect(made.ID).NotTo(BeZero())
 		Expect(made.Name).To(Equal("main"))
@@ -65,7 +65,7 @@ var _ = throughEachDoor("Protected branches", func(d *door) {
 		}
 	})
 
-	It("are for the roles that are said", func() {
+	It("are for the given roles", func() {
 		made := protect(team.project.PathWithNamespace, &gitlab.ProtectRepositoryBranchesOptions{
 			Name: gitlab.Ptr("release/*"), PushAccessLevel: gitlab.Ptr(gitlab.NoPermissions),
 			MergeAccessLevel: gitlab.Ptr(gitlab.DeveloperPermissions), UnprotectAccessLevel: gitlab.Ptr(gitlab.AdminPermissions),
@@ -78,7 +78,7 @@ var _ = throughEachDoor("Protected branches", func(d *door) {
 		Expect(made.CodeOwnerApprovalRequired).To(BeTrue())
 	})
 
-	It("are for users, groups and deploy keys instead of the default, or beside a role", func() {
+	It("are for users, groups and deploy keys instead of the default, or in addition to a role", func() {
 		key := d.newDeployKey(team.project.ID, "Robot", true)
 		made := protect(team.project.ID, &gitlab.ProtectRepositoryBranchesOptions{
 			Name:               gitlab.Ptr("main"),
@@ -97,7 +97,7 @@ var _ = throughEachDoor("Protected branches", func(d *door) {
 		Expect(levels(made.UnprotectAccessLevels)).To(Equal(of(admins)))
 	})
 
-	It("are changed record by record, and keep the ids of those that stay", func() {
+	It("are changed record by record, and the remaining records keep their ids", func() {
 		made := protect(team.project.ID, &gitlab.ProtectRepositoryBranchesOptions{
 			Name: gitlab.Ptr("main"), PushAccessLevel: gitlab.Ptr(gitlab.MaintainerPermissions),
 			AllowedToPush: &[]*gitlab.BranchPermissionOptions{{UserID: &developer.id}},
@@ -126,7 +126,7 @@ var _ = throughEachDoor("Protected branches", func(d *door) {
 		Expect(got).To(Equal(changed))
 	})
 
-	It("have an empty set when the last record of one is removed", func() {
+	It("have an empty set when the last record of a set is removed", func() {
 		made := protect(team.project.ID, &gitlab.ProtectRepositoryBranchesOptions{Name: gitlab.Ptr("main")})
 		changed, _, err := d.as(maintainer).ProtectedBranches.UpdateProtectedBranch(team.project.ID, "main", &gitlab.UpdateProtectedBranchOptions{
 			AllowedToPush: &[]*gitlab.BranchPermissionOptions{{ID: &made.PushAccessLevels[0].ID, Destroy: gitlab.Ptr(true)}},
@@ -138,7 +138,7 @@ var _ = throughEachDoor("Protected branches", func(d *door) {
 		Expect(got.PushAccessLevels).To(BeEmpty())
 	})
 
-	It("are changed and removed by whom their unprotect levels let through", func() {
+	It("can be changed and removed by those whom their unprotect levels let through", func() {
 		protect(team.project.ID, &gitlab.ProtectRepositoryBranchesOptions{Name: gitlab.Ptr("main"), UnprotectAccessLevel: gitlab.Ptr(gitlab.AdminPermissions)})
 		_, r, err := d.as(owner).ProtectedBranches.UpdateProtectedBranch(team.project.ID, "main", &gitlab.UpdateProtectedBranchOptions{})
 		Expect(err).To(HaveOccurred())
@@ -150,13 +150,19 @@ var _ = throughEachDoor("Protected branches", func(d *door) {
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("are made once, whether the project protects its default branch by then or not", func() {
+	It("are created once, whether or not the project already protects its default branch", func() {
 		protect(team.project.ID, &gitlab.ProtectRepositoryBranchesOptions{Name: gitlab.Ptr("main"), PushAccessLevel: gitlab.Ptr(gitlab.NoPermissions)})
 		_, r, err := d.as(maintainer).ProtectedBranches.ProtectRepositoryBranches(team.project.ID, &gitlab.ProtectRepositoryBranchesOptions{Name: gitlab.Ptr("main")})
 		Expect(err).To(HaveOccurred())
 		Expect(answered(r)).To(Equal(`409 {"message":"Protected branch 'main' already exists"}`))
 
 		other := d.newProject(team.group.ID, gitlab.PrivateVisibility)
+		_, _, err = d.as(maintainer).Commits.CreateCommit(other.ID, &gitlab.CreateCommitOptions{
+			Branch: gitlab.Ptr("main"), CommitMessage: gitlab.Ptr("Begin"), Actions: []*gitlab.CommitActionOptions{{
+				Action: gitlab.Ptr(gitlab.FileCreate), FilePath: gitlab.Ptr("README.md"), Content: gitlab.Ptr("Begun.\n"),
+			}},
+		})
+		Expect(err).NotTo(HaveOccurred())
 		Eventually(func(g Gomega) {
 			_, _, err := d.as(maintainer).ProtectedBranches.GetProtectedBranch(other.ID, "main")
 			g.Expect(err).NotTo(HaveOccurred())
@@ -184,7 +190,7 @@ var _ = throughEachDoor("Protected branches", func(d *door) {
 		Expect(left).To(HaveLen(2))
 	})
 
-	It("are not removed when they were changed since what the client knows", func() {
+	It("are not removed if they have changed since the client read them", func() {
 		protect(team.project.ID, &gitlab.ProtectRepositoryBranchesOptions{Name: gitlab.Ptr("main")})
 		c := d.as(maintainer).ProtectedBranches
 		r, err := c.UnprotectRepositoryBranches(team.project.ID, "main", gitlab.WithHeader("If-Unmodified-Since", "Thu, 01 Jan 2015 00:00:00 GMT"))
@@ -195,7 +201,7 @@ var _ = throughEachDoor("Protected branches", func(d *door) {
 		Expect(answered(r)).To(Equal("204"))
 	})
 
-	It("are inherited from the groups above, where they are changed", func() {
+	It("are inherited from the groups above, where they can be changed", func() {
 		var group v1alpha1.GroupList
 		Expect(api.List(context.Background(), &group)).To(Succeed())
 		for _, g := range group.Items {

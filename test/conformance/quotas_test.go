@@ -47,7 +47,7 @@ func documentedQuota() (page string, q *corev1.ResourceQuota) {
 	return string(text), q
 }
 
-// newBounded makes what the documentation says, in a namespace of its own.
+// newBounded creates what the documentation describes, in its own namespace.
 func (d *door) newBounded() bounded {
 	GinkgoHelper()
 	ctx, name := context.Background(), fresh("bounded")
@@ -66,13 +66,13 @@ func (d *door) newBounded() bounded {
 		return b.group, err
 	}).WithTimeout(soon).WithPolling(polling).Should(HaveField("ID", Not(BeZero())))
 	b.project = d.newProject(b.group.ID, gitlab.PrivateVisibility)
-	// What follows from its creation has been made then, too.
+	// By then, everything that follows from the creation exists, too.
 	admin.WaitReady("project", "--all", "--namespace="+name)
 	Expect(api.Create(ctx, quota)).To(Succeed())
 	return b
 }
 
-// use has the quota say that all of it is used, or nothing. The controller that counts does not run here.
+// use makes the quota report that everything is used, or nothing. The controller that counts does not run here.
 func (b bounded) use(full bool) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -91,13 +91,13 @@ func (b bounded) use(full bool) {
 	}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
 }
 
-// exceeded is what is said of one object too many.
+// exceeded is the message for one object too many.
 func (b bounded) exceeded(what corev1.ResourceName) string {
 	limit := b.quota.Spec.Hard[what]
 	return fmt.Sprintf("exceeded quota: forge, requested: %[1]s=1, used: %[1]s=%[2]s, limited: %[1]s=%[2]s", what, limit.String())
 }
 
-// post makes an object of a kind over REST.
+// post creates an object of a kind over REST.
 func (b bounded) post(d *door, what corev1.ResourceName) string {
 	GinkgoHelper()
 	word := fresh("one-more")
@@ -116,7 +116,7 @@ func (b bounded) post(d *door, what corev1.ResourceName) string {
 	return answered(send(d.as(root), request, requests[what].body))
 }
 
-// objects are what the namespace has, and what Forgeplane keeps for it elsewhere.
+// objects are the objects of the namespace, and those that Forgeplane keeps for it elsewhere.
 func (b bounded) objects() (all []string) {
 	GinkgoHelper()
 	lists := []client.ObjectList{&corev1.SecretList{}}
@@ -134,7 +134,7 @@ func (b bounded) objects() (all []string) {
 	})...)
 }
 
-// names are those of objects of a list, each with its kind.
+// names returns the names of the objects of a list, each with its kind.
 func names(l client.ObjectList, which func(client.Object) bool) (all []string) {
 	GinkgoHelper()
 	Expect(meta.EachListItem(l, func(r runtime.Object) error {
@@ -150,17 +150,17 @@ func names(l client.ObjectList, which func(client.Object) bool) (all []string) {
 const quotaOfLabels = "count/labels.forgeplane.dev"
 
 var _ = throughEachDoor("A namespace with the ResourceQuota of the documentation", func(d *door) {
-	It("takes no more over REST than it allows, and keeps nothing of what it refuses", func() {
+	It("accepts no more over REST than it allows, and keeps nothing of a refused request", func() {
 		b := d.newBounded()
 		b.use(true)
 		refused := func(what corev1.ResourceName) string {
 			return `403 {"message":"403 Forbidden - The ResourceQuota of the Kubernetes namespace does not allow more: ` + b.exceeded(what) + `"}`
 		}
-		// kube-apiserver learns of a quota in its own time.
+		// kube-apiserver learns of a quota with a delay.
 		Eventually(func() string { return b.post(d, quotaOfLabels) }).WithTimeout(soon).WithPolling(polling).Should(Equal(refused(quotaOfLabels)))
 		before := b.objects()
 		for what := range b.quota.Spec.Hard {
-			if what != "count/secrets" { // Forgeplane makes none in the namespaces of tenants
+			if what != "count/secrets" { // Forgeplane creates none in the namespaces of tenants
 				Expect(b.post(d, what)).To(Equal(refused(what)))
 			}
 		}
@@ -176,7 +176,7 @@ var _ = throughEachDoor("A namespace with the ResourceQuota of the documentation
 })
 
 var _ = Describe("The ResourceQuota of the documentation", func() {
-	It("bounds what is declared, and is refused as the documentation says", func() {
+	It("limits what can be declared, with the message in the documentation", func() {
 		b := own.newBounded()
 		b.use(true)
 		page, _ := documentedQuota()

@@ -17,17 +17,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/declare"
-	"github.com/forgeplane/forgeplane/internal/naturalkey"
 	"github.com/forgeplane/forgeplane/internal/registration"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 )
 
-// yard is a tenant who declares everything: a group below that of another one, and a project in it.
+// yard is a tenant that declares everything, with a group below a group of another tenant, and a project in it.
 const yard = `
 apiVersion: v1
 kind: Namespace
@@ -96,22 +97,28 @@ kind: ServiceAccount
 metadata: {name: visitor, namespace: yard}
 `
 
-// These are what happens seldom, and what the accounts have some of their rights for.
-var _ = Describe("What happens seldom", Ordered, func() {
+// The accounts have some of their rights only for these rare events.
+var _ = Describe("Forgeplane in rare situations", Ordered, func() {
 	ctx := context.Background()
 
 	BeforeAll(func() {
 		admin.Apply(yard)
 		admin.WaitReady("group,project,jobtokenscope,label,badge,deploykey,triggertoken", "--all", "--namespace=yard")
+		_, _, err := own.as(root).Commits.CreateCommit("harbour/yard/app", &gitlab.CreateCommitOptions{
+			Branch: gitlab.Ptr("main"), CommitMessage: gitlab.Ptr("Begin"), Actions: []*gitlab.CommitActionOptions{{
+				Action: gitlab.Ptr(gitlab.FileCreate), FilePath: gitlab.Ptr("README.md"), Content: gitlab.Ptr("Begun.\n"),
+			}},
+		})
+		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("is that a group is below one whose namespace admits it by a label", func() {
+	It("places a group below one whose namespace admits it by a label", func() {
 		group, _, err := own.as(root).Groups.GetGroup("harbour/yard", nil)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(group.FullPath).To(Equal("harbour/yard"))
 	})
 
-	It("is that a value is put into a Secret that is there", func() {
+	It("puts a value into an existing Secret", func() {
 		Expect(admin.Field(".data.token", "secret/ci", "--namespace=yard")).NotTo(BeEmpty())
 		digest := func() string { return admin.Field(".status.digest", "triggertoken/nightly", "--namespace=yard") }
 		before := digest()
@@ -119,7 +126,7 @@ var _ = Describe("What happens seldom", Ordered, func() {
 		Eventually(digest).WithTimeout(soon).WithPolling(polling).ShouldNot(Equal(before))
 	})
 
-	It("is that somebody declares what was protected without being asked", func() {
+	It("replaces a protection that it created itself when somebody declares one", func() {
 		Eventually(func() string { return admin.Field(".status.protectedDefaultBranch", "project/app", "--namespace=yard") }).
 			WithTimeout(soon).WithPolling(polling).Should(Equal("main"))
 		admin.Apply(`
@@ -137,7 +144,23 @@ spec: {projectRef: {name: app}, branch: main}
 		}).WithTimeout(soon).WithPolling(polling).Should(Equal([]string{"declared"}))
 	})
 
-	It("is that what a client asks for on a condition is there as the client knows it", func() {
+	It("takes the owner from a membership that somebody declares after it was added over REST", func() {
+		joiner := own.newUser(fresh("joiner"))
+		_, _, err := own.as(root).ProjectMembers.AddProjectMember("harbour/yard/app", &gitlab.AddProjectMemberOptions{
+			UserID: joiner.ID, AccessLevel: gitlab.Ptr(gitlab.GuestPermissions),
+		})
+		Expect(err).NotTo(HaveOccurred())
+		added := admin.List("memberships", "--namespace=yard")
+		Expect(added).To(HaveLen(1))
+		owners := func() string {
+			return admin.Field(".metadata.ownerReferences[*].name", "membership/"+added[0].GetName(), "--namespace=yard")
+		}
+		Expect(owners()).To(Equal("app"))
+		admin.Kubectl("patch", "membership/"+added[0].GetName(), "--namespace=yard", "--type=merge", `--patch={"spec":{"role":"Reporter"}}`)
+		Eventually(owners).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+	})
+
+	It("removes what a client wants to remove only if it has not changed", func() {
 		team, leaver := own.newTeam(gitlab.PrivateVisibility), own.newUser(fresh("leaver"))
 		project := team.project.ID
 		mirror, _, err := own.as(root).ProjectMirrors.AddProjectMirror(project, &gitlab.AddProjectMirrorOptions{URL: gitlab.Ptr("https://127.0.0.1:1/x.git")})
@@ -162,12 +185,12 @@ spec: {projectRef: {name: app}, branch: main}
 		}
 	})
 
-	It("is that a client is to leave alone what is declared elsewhere", func() {
+	It("refuses to change an object that is declared elsewhere", func() {
 		r := send(own.as(root), "PATCH projects/harbour%2Fyard%2Fapp/job_token_scope", `{"enabled":false}`)
 		Expect(answered(r)).To(And(HavePrefix("403 "), ContainSubstring("kubectl")))
 	})
 
-	It("is that two rotate the same token at once, of whom one is given none", func() {
+	It("rotates a token once when several clients rotate it at the same time", func() {
 		Eventually(func(g Gomega) {
 			made, _, err := own.as(root).Users.CreatePersonalAccessToken(developer.id, &gitlab.CreatePersonalAccessTokenOptions{
 				Name: gitlab.Ptr(fresh("token")), Scopes: &[]string{"read_api"}, ExpiresAt: gitlab.Ptr(gitlab.ISOTime(time.Now().Add(48 * time.Hour))),
@@ -176,7 +199,7 @@ spec: {projectRef: {name: app}, branch: main}
 			var all sync.WaitGroup
 			for range 4 {
 				all.Go(func() {
-					// One of them succeeds, and which one is for the server to say.
+					// One of them succeeds, and the server decides which one.
 					_, _, _ = own.as(root).PersonalAccessTokens.RotatePersonalAccessTokenByID(made.ID, nil)
 				})
 			}
@@ -187,7 +210,7 @@ spec: {projectRef: {name: app}, branch: main}
 		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
 	})
 
-	It("is that a server of an earlier version has made a token", func() {
+	It("upgrades a token that a server of an earlier version has created", func() {
 		by := client.WithFieldOwner(api, string(declare.FieldOwner))
 		name := fresh("earlier")
 		secret := &corev1.Secret{
@@ -211,7 +234,24 @@ spec: {projectRef: {name: app}, branch: main}
 		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
 	})
 
-	It("is that a server is killed before it has made the owner of a group", func() {
+	It("deletes the token of a bot that was created over REST and ended long ago", func() {
+		by := client.WithFieldOwner(api, string(declare.FieldOwner))
+		token := &v1alpha1.BotToken{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "yard", Name: fresh("ended")},
+			Spec: v1alpha1.BotTokenSpec{
+				ProjectRef: &v1alpha1.Reference{Name: "app"}, Name: "ended", Role: v1alpha1.RoleGuest,
+				Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeReadAPI}, Digest: credential.Digest(fresh("a value that ended")), Revoked: true,
+			},
+		}
+		Expect(by.Create(ctx, token)).To(Succeed())
+		merge := func(patch string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(patch)) }
+		Expect(by.Status().Patch(ctx, token.DeepCopy(), merge(`{"status":{"endedAt":"2026-01-01T00:00:00Z"}}`))).To(Succeed())
+		Expect(client.IgnoreNotFound(by.Patch(ctx, token.DeepCopy(), merge(`{"spec":{"description":"Look again."}}`)))).To(Succeed())
+		Eventually(func() error { return api.Get(ctx, client.ObjectKeyFromObject(token), token) }).
+			WithTimeout(soon).WithPolling(polling).Should(Satisfy(apierrors.IsNotFound))
+	})
+
+	It("creates the owner of a group if the server was killed before it did so", func() {
 		var u v1alpha1.User
 		Expect(api.Get(ctx, client.ObjectKey{Name: developer.name}, &u)).To(Succeed())
 		Expect(api.Create(ctx, &v1alpha1.Group{
@@ -227,7 +267,7 @@ spec: {projectRef: {name: app}, branch: main}
 		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
 	})
 
-	It("is that a user goes, and what was made for him over REST goes with him", func() {
+	It("deletes with a user what was created for the user over REST", func() {
 		team, leaver := own.newTeam(gitlab.PrivateVisibility), own.newUser(fresh("leaver"))
 		_, _, err := own.as(root).ProjectMembers.AddProjectMember(team.project.ID, &gitlab.AddProjectMemberOptions{
 			UserID: leaver.ID, AccessLevel: gitlab.Ptr(gitlab.MaintainerPermissions),
@@ -262,7 +302,7 @@ spec: {projectRef: {name: app}, branch: main}
 			}
 			return all
 		}
-		// What was never in force waits for a day.
+		// An object that was never Ready would stay for a day.
 		Eventually(func(g Gomega) {
 			made := left(g)
 			g.Expect(made).To(HaveLen(3))
@@ -275,7 +315,7 @@ spec: {projectRef: {name: app}, branch: main}
 		Eventually(left).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
 	})
 
-	It("is that half of a write is refused, and the other half taken back", func() {
+	It("reverts the first half of a write when the second half is refused", func() {
 		admin.Apply(halfRefused)
 		path := fmt.Sprintf("projects/%s/remote_mirrors", "harbour%2Fyard%2Fapp")
 		Eventually(func() int {
@@ -284,7 +324,7 @@ spec: {projectRef: {name: app}, branch: main}
 		admin.Kubectl("delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "yard.conformance")
 	})
 
-	It("is that somebody comes to a server who was not passed on to it", func() {
+	It("refuses a caller that kube-apiserver has not passed on to it", func() {
 		authorities, err := base64.StdEncoding.DecodeString(admin.Field(".spec.caBundle", "apiservice", registration.APIService))
 		Expect(err).NotTo(HaveOccurred())
 		pool := x509.NewCertPool()
@@ -301,14 +341,7 @@ spec: {projectRef: {name: app}, branch: main}
 		Expect(answer.StatusCode).To(Equal(http.StatusForbidden), "known, and not admitted")
 	})
 
-	It("is that a repository stays, that another record is in the way, and that the next project takes it", func() {
-		By("writing something to it, which is worth a record")
-		_, _, err := own.as(root).Commits.CreateCommit("harbour/yard/app", &gitlab.CreateCommitOptions{
-			Branch: gitlab.Ptr("work"), CommitMessage: gitlab.Ptr("Begin"), Actions: []*gitlab.CommitActionOptions{{
-				Action: gitlab.Ptr(gitlab.FileCreate), FilePath: gitlab.Ptr("README.md"), Content: gitlab.Ptr("Begun.\n"),
-			}},
-		})
-		Expect(err).NotTo(HaveOccurred())
+	It("retains a repository despite an obsolete record, and lets the next project adopt it", func() {
 		var p v1alpha1.Project
 		key := client.ObjectKey{Namespace: "yard", Name: "app"}
 		Expect(api.Get(ctx, key, &p)).To(Succeed())
@@ -316,7 +349,7 @@ spec: {projectRef: {name: app}, branch: main}
 		inTheWay := &v1alpha1.RetainedRepository{Spec: v1alpha1.RetainedRepositorySpec{
 			Project: v1alpha1.FormerProject{Namespace: "yard", Name: "app", UID: "of-an-earlier-one", ID: id, Path: "app"}, Storage: "default",
 		}}
-		inTheWay.Name = naturalkey.Name("yard", "app", fmt.Sprint(id))
+		inTheWay.Name = v1alpha1.NaturalName("yard", "app", fmt.Sprint(id))
 		Expect(api.Create(ctx, inTheWay)).To(Succeed())
 		admin.Kubectl("delete", "project/app", "--namespace=yard", "--wait=false")
 		message := `.status.conditions[?(@.type=="Ready")].message`
@@ -340,7 +373,7 @@ spec: {projectRef: {name: app}, branch: main}
 	})
 })
 
-// halfRefused has kube-apiserver refuse what a server says of a mirror that it has just made for a client.
+// halfRefused makes kube-apiserver refuse the status that a server writes for a mirror that it has just created for a client.
 const halfRefused = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy

@@ -7,7 +7,7 @@ import (
 )
 
 var _ = throughEachDoor("Remote mirrors", func(d *door) {
-	It("are added, read, changed and removed, and their credentials never shown", func() {
+	It("are added, read, changed and removed, and never show their credentials", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		c := d.as(maintainer).ProjectMirrors
 		for _, id := range []any{team.project.ID, team.project.PathWithNamespace} {
@@ -52,7 +52,7 @@ var _ = throughEachDoor("Remote mirrors", func(d *door) {
 		}
 	})
 
-	It("say how the pushes go, and push when asked", func() {
+	It("show the progress of pushes, and push on request", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		c := d.as(maintainer).ProjectMirrors
 		made, _, err := c.AddProjectMirror(team.project.ID, &gitlab.AddProjectMirrorOptions{

@@ -20,7 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// push makes the repository of a project what a client has, as soon as it is there.
+// push fills the repository of a project from a client as soon as the repository exists.
 func push(p *gitlab.Project, c *gittest.Client) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -29,7 +29,7 @@ func push(p *gitlab.Project, c *gittest.Client) {
 	}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
 }
 
-// newHistory has three files on main, and two branches that part there: left and right/side.
+// newHistory has three files on main, and two branches that diverge from there: left and right/side.
 func newHistory() *gittest.Client {
 	GinkgoHelper()
 	c := gittest.New(GinkgoTB(), "sha1")
@@ -63,7 +63,7 @@ func pushWide(p *gitlab.Project, c *gittest.Client) map[string]string {
 	return entries
 }
 
-// files are those in an archive, by the end of its name.
+// files are the files in an archive, by the end of their names.
 func files(format string, text []byte) (names []string) {
 	GinkgoHelper()
 	var in io.Reader = bytes.NewReader(text)
@@ -144,7 +144,7 @@ var _ = throughEachDoor("Repositories", func(d *door) {
 		entries := pushWide(team.project, history)
 		Expect(entries).To(HaveLen(20_000))
 		for _, e := range all(100, "wide") {
-			// A matcher looks at every key.
+			// A matcher would compare every key.
 			if kind, there := entries[e.Path]; !there || kind != e.Type {
 				Fail(fmt.Sprintf("%s is a %s, and there are %d more: want it once", e.Path, e.Type, len(entries)))
 			}
@@ -153,7 +153,7 @@ var _ = throughEachDoor("Repositories", func(d *door) {
 		Expect(entries).To(BeEmpty())
 	})
 
-	It("have the content of files", func() {
+	It("provide the content of files", func() {
 		id := rev("main:docs/api/ünï.md")
 		for _, project := range both() {
 			raw, r, err := d.as(developer).Repositories.RawBlobContent(project, id)
@@ -175,7 +175,7 @@ var _ = throughEachDoor("Repositories", func(d *door) {
 		}
 	})
 
-	It("are had as archives", func() {
+	It("can be downloaded as archives", func() {
 		c, commit := d.as(developer).Repositories, rev("main")
 		name := fmt.Sprintf("%s-main-%s", team.project.Path, commit)
 		for _, format := range []string{"", "tar.gz", "tgz", "gz", "tar.bz2", "tbz", "tbz2", "tb2", "bz2", "tar", "zip"} {
@@ -198,7 +198,7 @@ var _ = throughEachDoor("Repositories", func(d *door) {
 		))
 	})
 
-	It("are compared", func() {
+	It("can be compared", func() {
 		for _, id := range both() {
 			found, _, err := d.as(developer).Repositories.Compare(id, &gitlab.CompareOptions{From: gitlab.Ptr("left"), To: gitlab.Ptr("right/side")})
 			Expect(err).NotTo(HaveOccurred())
@@ -222,7 +222,7 @@ var _ = throughEachDoor("Repositories", func(d *door) {
 		Expect(same.Commit).To(BeNil())
 	})
 
-	It("have contributors and merge bases", func() {
+	It("show contributors and merge bases", func() {
 		for _, id := range both() {
 			all, r, err := d.as(developer).Repositories.Contributors(id, &gitlab.ListContributorsOptions{OrderBy: gitlab.Ptr("name"), Sort: gitlab.Ptr("desc")})
 			Expect(err).NotTo(HaveOccurred())
@@ -238,7 +238,7 @@ var _ = throughEachDoor("Repositories", func(d *door) {
 		}
 	})
 
-	It("say what is missing, and who may not see it", func() {
+	It("say what is missing, and who cannot see it", func() {
 		at := fmt.Sprintf("projects/%d/repository/", team.project.ID)
 		for request, want := range map[string]string{
 			"tree?ref=x":             `404 {"message":"404 Tree Not Found"}`,
@@ -266,7 +266,7 @@ var _ = throughEachDoor("Repositories", func(d *door) {
 		}
 	})
 
-	It("are for everybody where the project is public, and empty until something is pushed", func() {
+	It("are visible to everybody in a public project, and empty until the first push", func() {
 		public := d.newTeam(gitlab.PublicVisibility)
 		at := fmt.Sprintf("GET projects/%d/repository/", public.project.ID)
 		Expect(answered(send(d.as(nobody), at+"tree", ""))).To(Equal(`404 {"message":"404 Tree Not Found"}`))

@@ -17,7 +17,7 @@ import (
 // asked are the requests of Forgeplane's accounts in the whole suite.
 var asked *rights.Requests
 
-// unused are the rights that no request has needed so far.
+// unused returns the rights that no request has needed so far.
 func unused() []string {
 	GinkgoHelper()
 	return seen().Unused(granted())
@@ -30,7 +30,7 @@ func granted() []rights.Right {
 	return all
 }
 
-// seen are the requests of Forgeplane's accounts so far.
+// seen returns the requests of Forgeplane's accounts so far.
 func seen() *rights.Requests {
 	GinkgoHelper()
 	log, err := os.ReadFile(controlPlane.AuditLog())
@@ -40,10 +40,10 @@ func seen() *rights.Requests {
 	return q
 }
 
-// A server takes its registration away when it stops, and its audit log is complete then.
+// A server removes its registration when it stops, and its audit log is complete then.
 var _ = AfterSuite(func() {
 	if len(processes) < 2 {
-		return // nothing was ready
+		return // Forgeplane has never been ready
 	}
 	identified := inForce()
 	for _, p := range processes {
@@ -54,7 +54,7 @@ var _ = AfterSuite(func() {
 	checkWrites(identified)
 })
 
-// What no request needs, an account need not be allowed. What happens when processes are killed, test/replicas shows.
+// An account must not have rights that no request needs. The rights for killed processes are checked in test/replicas.
 var _ = ReportAfterSuite("the accounts use each of their rights, and miss none", func(r Report) {
 	if asked == nil || !r.SuiteSucceeded {
 		return

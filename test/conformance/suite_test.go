@@ -1,4 +1,4 @@
-// Package conformance drives every endpoint of the REST API with the Go client that others use, as it is, through both doors.
+// Package conformance uses every endpoint of the REST API with an unmodified, widely used Go client, through both doors.
 package conformance
 
 import (
@@ -32,12 +32,12 @@ func TestConformance(t *testing.T) {
 }
 
 const (
-	// soon is for what follows from a change without further ado.
+	// soon is the time limit for the immediate consequences of a change.
 	soon    = 60 * time.Second
 	polling = 20 * time.Millisecond
 )
 
-// What all specs share: one control plane with one Forgeplane, and the administrator of the cluster.
+// All specs share one control plane with one Forgeplane, and the administrator of the cluster.
 var (
 	controlPlane *controlplane.ControlPlane
 	admin        terminal.Terminal
@@ -45,7 +45,7 @@ var (
 	// processes are the parts of Forgeplane, in the order in which they were started.
 	processes []*process.Process
 	ports     installation.Ports
-	// told is what the audit log of the server has to have.
+	// told is what the audit log of the server must contain.
 	told *account
 	// logs are the audit logs of the accounts.
 	logs = map[string]string{}
@@ -61,8 +61,8 @@ var _ = BeforeSuite(func() {
 	openDoors(url)
 })
 
-// startForgeplane starts Forgeplane as a cluster has it, with a shard: the controllers and a server, each in a process with an account
-// of its own. It returns the server's own address when both are ready.
+// startForgeplane starts Forgeplane with a shard as in a cluster: the controllers and a server, each in a process with its own account. It returns
+// the server's own address when both are ready.
 func startForgeplane(programs string) (url string) {
 	GinkgoHelper()
 	root := GinkgoT().TempDir()
@@ -80,7 +80,7 @@ func startForgeplane(programs string) (url string) {
 			HTTPPort: ports.HTTP, TLSPort: ports.TLS, HealthPort: health, ControlPlane: controlPlane,
 		}
 	}
-	// What an earlier server has left is no good any more.
+	// The certificate of an earlier server is no longer valid.
 	Expect(api.Create(context.Background(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: forgeplane.Namespace, Name: "forgeplane-apiserver-tls"},
 		Type:       corev1.SecretTypeTLS, Data: map[string][]byte{corev1.TLSCertKey: {}, corev1.TLSPrivateKeyKey: {}},
@@ -88,18 +88,18 @@ func startForgeplane(programs string) (url string) {
 	server := part(forgeplane.APIServer, ports.Health)
 	server.Flags = []string{limitCostly()}
 	told = newAccount(filepath.Join(server.Logs, forgeplane.AuditLog))
-	// A cluster of the version 1.33 streams no lists, so the informers of a server ask for them.
+	// A cluster of version 1.33 does not stream lists. Without this feature, the informers of the server request lists.
 	start(server, "KUBE_FEATURE_WatchListClient=false")
 	admin.Kubectl("wait", "--for=create", "--timeout=60s", "apiservice/v4.rest.forgeplane.dev")
 	admin.Kubectl("wait", "--for=condition=Available", "--timeout=60s", "apiservice/v4.rest.forgeplane.dev")
-	// Either part makes the counters of ids when it is the first to need one.
+	// Each part creates the counters of ids when it is the first to need one.
 	Expect(rest.ThroughKubernetes(controlPlane.Administrator()).Call("POST /users", firstUser)).To(HaveField("Status", http.StatusCreated))
 	admin.Kubectl("delete", "configmap", ids.ConfigMap, "--namespace="+forgeplane.Namespace)
 	start(part(forgeplane.Manager, installation.FreePorts().Health))
 	return fmt.Sprintf("http://127.0.0.1:%d", ports.HTTP)
 }
 
-// firstUser is who is made while no controller runs.
+// firstUser is created while no controller runs.
 const firstUser = `{"username":"early","name":"Early","email":"early@example.com","password":"Early-and-unused-1"}`
 
 // start starts a process, and returns when it is ready.

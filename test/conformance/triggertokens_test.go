@@ -19,7 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 )
 
-// newTrigger makes a trigger token, which a person owns.
+// newTrigger creates a trigger token, which a person owns.
 func (d *door) newTrigger(p *person, project any, description string) *gitlab.PipelineTrigger {
 	GinkgoHelper()
 	t, r, err := d.as(p).PipelineTriggers.AddPipelineTrigger(project, &gitlab.AddPipelineTriggerOptions{Description: &description})
@@ -38,7 +38,7 @@ func declared(id int64) *v1alpha1.TriggerToken {
 }
 
 var _ = throughEachDoor("Pipeline triggers", func(d *door) {
-	It("are made, read, changed and removed", func() {
+	It("are created, read, changed and removed", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		c := d.as(maintainer).PipelineTriggers
 		for _, id := range []any{team.project.ID, team.project.PathWithNamespace} {
@@ -79,7 +79,7 @@ var _ = throughEachDoor("Pipeline triggers", func(d *door) {
 		}
 	})
 
-	It("of the same description are as many as one likes", func() {
+	It("can have the same description any number of times", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		first, second := d.newTrigger(maintainer, team.project.ID, "CI"), d.newTrigger(maintainer, team.project.ID, "CI")
 		Expect(second.ID).NotTo(Equal(first.ID))
@@ -111,7 +111,7 @@ var _ = throughEachDoor("Pipeline triggers", func(d *door) {
 		Expect(answered(r)).To(Equal("204"))
 	})
 
-	It("are not removed when they were changed meanwhile", func() {
+	It("are not removed if they have changed meanwhile", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		made := d.newTrigger(maintainer, team.project.ID, "Nightly")
 		before := time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat)
@@ -119,7 +119,7 @@ var _ = throughEachDoor("Pipeline triggers", func(d *door) {
 			gitlab.WithHeader("If-Unmodified-Since", before))
 		Expect(answered(r)).To(Equal(`412 {"message":"412 Precondition Failed"}`))
 
-		By("changing it in a later second, and removing what was shown then")
+		By("changing the trigger in a later second, and removing the version that was shown before")
 		c, n := d.as(maintainer).PipelineTriggers, 0
 		Eventually(func(g Gomega) {
 			n++
@@ -135,7 +135,7 @@ var _ = throughEachDoor("Pipeline triggers", func(d *door) {
 		Expect(answered(r)).To(Equal("204"))
 	})
 
-	It("have their value in a Secret of the platform that goes with them, and nowhere else", func() {
+	It("have their value only in a Secret of the platform, which is deleted with them", func() {
 		ctx := context.Background()
 		team := d.newTeam(gitlab.PrivateVisibility)
 		made := d.newTrigger(maintainer, team.project.ID, "Nightly")
@@ -163,7 +163,7 @@ var _ = throughEachDoor("Pipeline triggers", func(d *door) {
 			Should(Satisfy(apierrors.IsNotFound))
 	})
 
-	It("that were declared without an owner are nobody's", func() {
+	It("that were declared without an owner belong to nobody", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		like := declared(d.newTrigger(maintainer, team.project.ID, "Nightly").ID)
 		t := &v1alpha1.TriggerToken{Spec: v1alpha1.TriggerTokenSpec{ProjectRef: like.Spec.ProjectRef, Description: "Declared"}}

@@ -19,6 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/feature"
+	"github.com/forgeplane/forgeplane/internal/registry/token"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 	"github.com/forgeplane/forgeplane/test/rights"
 )
@@ -26,12 +27,13 @@ import (
 // objectWrite is a write of an object by one of Forgeplane's accounts.
 type objectWrite struct{ account, verb, kind, namespace, name string }
 
-// servingSecret is the Secret of the server's certificate, which no line is about: it is nobody's but the processes' own.
-const servingSecret = "forgeplane-apiserver-tls"
+// ownSecrets are the Secrets of the server's certificate and of the keys for the tokens of the registry. They belong to the processes, so no line
+// describes them.
+var ownSecrets = []string{"forgeplane-apiserver-tls", token.SecretName}
 
-// checkWrites holds the audit logs of both processes, which are complete, against what kube-apiserver has seen them write: each write of
-// one of Forgeplane's kinds and of a Secret has a line, and no more than one; and so has each id in identified that has come into force. What
-// else a status says has no line.
+// checkWrites compares the audit logs of both processes, which are complete, with the writes that kube-apiserver has seen. Each write of one of
+// Forgeplane's kinds and of a Secret must have exactly one line, and so must each id in identified that has come into force. Other changes of a
+// status have no line.
 func checkWrites(identified map[audit.Object]bool) {
 	GinkgoHelper()
 	seen := seenWrites()
@@ -45,9 +47,9 @@ func checkWrites(identified map[audit.Object]bool) {
 				switch {
 				case o.Verb == "update-status" && !o.Failed && (e.Door != audit.Controller || e.Action == "identify"):
 					delete(identified, audit.Object{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID, ID: o.ID})
-				case o.Failed: // one that had no answer may have been done
+				case o.Failed: // a write without an answer may have succeeded
 					failed[w]++
-				case e.Action != "purge": // which names what somebody else has deleted
+				case e.Action != "purge": // a purge names an object that somebody else has deleted
 					done[w]++
 				}
 			}
@@ -65,7 +67,7 @@ func checkWrites(identified map[audit.Object]bool) {
 	AddReportEntry("writes", len(seen))
 }
 
-// seenWrites are those that kube-apiserver has let through, and how often.
+// seenWrites returns the writes that kube-apiserver has accepted, with their number.
 func seenWrites() map[objectWrite]int {
 	GinkgoHelper()
 	log, err := os.ReadFile(controlPlane.AuditLog())
@@ -74,7 +76,7 @@ func seenWrites() map[objectWrite]int {
 	verbs := map[string]string{"create": "create", "update": "update", "patch": "update", "delete": "delete"}
 	Expect(rights.Each(bytes.NewReader(log), forgeplane.Namespace, func(account string, e *auditv1.Event) {
 		ref, verb := e.ObjectRef, verbs[e.Verb]
-		ours := ref.APIGroup == v1alpha1.GroupVersion.Group || ref.Resource == "secrets" && ref.Name != servingSecret ||
+		ours := ref.APIGroup == v1alpha1.GroupVersion.Group || ref.Resource == "secrets" && !slices.Contains(ownSecrets, ref.Name) ||
 			ref.Resource == "configmaps" && ref.Name == feature.ConfigMap
 		if !ours || verb == "" || ref.Subresource != "" || e.ResponseStatus == nil || e.ResponseStatus.Code >= http.StatusMultipleChoices {
 			return
@@ -86,7 +88,7 @@ func seenWrites() map[objectWrite]int {
 	return all
 }
 
-// inForce are the objects whose id is in force.
+// inForce returns the objects whose id is in force.
 func inForce() map[audit.Object]bool {
 	GinkgoHelper()
 	all := map[audit.Object]bool{}

@@ -12,14 +12,14 @@ const (
 	auditLogFile    = "audit.log"
 )
 
-// AuditLog is the path of the file in which kube-apiserver notes who has asked it for what: a line of JSON for each request of those
-// whom Options.Audit names, an Event of audit.k8s.io/v1 without bodies. A request is noted before it is answered.
+// AuditLog is the path of the file in which kube-apiserver logs the requests of the users in Options.Audit. It has a line of JSON for each request,
+// which is an Event of audit.k8s.io/v1 without bodies. A request is logged before it is answered.
 func (c *ControlPlane) AuditLog() string { return c.path(auditLogFile) }
 
-// writeAuditPolicy says whose requests are noted.
+// writeAuditPolicy writes the policy that selects the users whose requests are logged.
 func (c *ControlPlane) writeAuditPolicy(users []string) error {
 	if len(users) == 0 {
-		return nil // which a policy would take for everybody
+		return nil // a policy without users would select everybody
 	}
 	policy := map[string]any{
 		"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": []string{"RequestReceived"},

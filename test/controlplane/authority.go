@@ -21,7 +21,7 @@ import (
 const (
 	authorityLifetime   = 10 * 365 * 24 * time.Hour
 	certificateLifetime = 365 * 24 * time.Hour
-	// clockSkew is how far back certificates are dated, for a clock that is set back.
+	// clockSkew is how far certificates are predated, in case a clock is set back.
 	clockSkew = time.Hour
 )
 
@@ -37,7 +37,7 @@ type issued struct {
 	keyPEM         []byte
 }
 
-// loadAuthority reads the authority whose certificate and key are kept at a path, and makes it when there is none.
+// loadAuthority reads the authority whose certificate and key are kept at a path, and creates it if it does not exist.
 func loadAuthority(path string) (*authority, error) {
 	pair, err := tls.LoadX509KeyPair(path+certificateSuffix, path+keySuffix)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +86,7 @@ func (a *authority) certificatePEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
 }
 
-// issue signs what the template describes, for a key of its own.
+// issue signs a certificate with the contents of the template and a new key.
 func (a *authority) issue(template x509.Certificate) (issued, error) {
 	fail := func(err error) (issued, error) {
 		return issued{}, fmt.Errorf("issuing a certificate to %s: %w", template.Subject.CommonName, err)
@@ -157,7 +157,7 @@ func writeKey(path string, key *ecdsa.PrivateKey) error {
 	return replace(path, text)
 }
 
-// write writes the key before the certificate, so that a certificate that is there has its key.
+// write writes the key before the certificate, so that every existing certificate has its key.
 func (i issued) write(path string) error {
 	if err := replace(path+keySuffix, i.keyPEM); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (i issued) write(path string) error {
 	return replace(path+certificateSuffix, i.certificatePEM)
 }
 
-// replace writes a file that only its owner may read, whole or not at all.
+// replace writes a file that only its owner can read, either completely or not at all.
 func replace(path string, text []byte) error {
 	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
 		return err

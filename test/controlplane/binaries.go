@@ -20,8 +20,8 @@ type Binaries struct {
 	Kubectl     string
 }
 
-// FindBinaries finds the programs that "make controlplane" provides: each in the directory that KUBEBUILDER_ASSETS names if it is there,
-// and otherwise in bin/k8s of the checkout that contains the working directory.
+// FindBinaries finds the programs that "make controlplane" provides. It looks for each of them in the directory that KUBEBUILDER_ASSETS
+// names, and then in bin/k8s of the checkout that contains the working directory.
 func FindBinaries() (Binaries, error) {
 	var directories []string
 	if assets := os.Getenv(assetsVariable); assets != "" {
@@ -65,7 +65,7 @@ func find(name string, directories []string) string {
 	return ""
 }
 
-// checkout is the nearest directory above the working directory that holds hack/controlplane.
+// checkout returns the nearest directory above the working directory that contains hack/controlplane.
 func checkout() (string, error) {
 	directory, err := os.Getwd()
 	if err != nil {

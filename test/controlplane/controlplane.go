@@ -1,51 +1,54 @@
-// Package controlplane starts and stops a Kubernetes control plane: etcd, kube-apiserver, and the controllers
-// of garbage, namespaces and aggregated roles. Nothing of it is reachable but from this machine.
+// Package controlplane starts and stops a Kubernetes control plane: etcd, kube-apiserver, and the controllers of garbage, namespaces and aggregated
+// roles. It can be reached only from this machine.
 package controlplane
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/forgeplane/forgeplane/test/process"
 )
 
-// Options say what to start. Only Directory is needed.
+// Options configure a control plane. Only Directory is required.
 type Options struct {
-	// Directory keeps everything: the data of etcd, keys, kubeconfig files and logs. It is made when missing, and a
-	// control plane that starts on the directory of an earlier one has that one's objects, authorities and keys.
+	// Directory keeps everything: the data of etcd, keys, kubeconfig files and logs. It is created if it does not exist. A control plane that
+	// starts on the directory of an earlier one has the same objects, authorities and keys.
 	Directory string
-	// Logs is the directory of the programs' logs, one file each; logs in Directory when empty.
+	// Logs is the directory of the logs of the programs, one file each. If it is empty, it is logs in Directory.
 	Logs string
-	// Binaries are the programs to run; those of FindBinaries when empty.
+	// Binaries are the programs to run. If they are empty, FindBinaries finds them.
 	Binaries Binaries
-	// Port is where kube-apiserver listens on 127.0.0.1; 0 takes a free one.
+	// Port is the port of kube-apiserver on 127.0.0.1, or 0 for any free port.
 	Port int
 	// Ephemeral disables etcd's syncs to disk, which makes writes faster. Data survives a killed process, but not a power failure.
 	Ephemeral bool
-	// Audit are the users whose requests kube-apiserver notes in AuditLog.
+	// Audit are the users whose requests kube-apiserver logs in AuditLog.
 	Audit []string
-	// Prepare is called when kube-apiserver is ready and before the controllers start. Kinds that are installed in it are
-	// known to the garbage collector at once; it looks for others every 30 s only.
+	// Prepare is called when kube-apiserver is ready, before the controllers start. The garbage collector knows kinds that Prepare installs from
+	// the start. It looks for other kinds only every 30 s.
 	Prepare func(ctx context.Context, administrator *rest.Config) error
 }
 
-// ControlPlane is a control plane that runs.
+// ControlPlane is a running control plane.
 type ControlPlane struct {
 	directory     string
 	logs          string
 	port          int
 	clients       *authority
 	administrator *rest.Config
+	store         *http.Client
 	group         *process.Group
 }
 
-// Start starts a control plane and returns when it is ready. The context bounds the start only; Stop ends what runs.
-// When the start fails, nothing is left running.
+// Start starts a control plane and returns when it is ready. The context limits only the start, and Stop ends the control plane. If the start
+// fails, nothing is left running.
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	c := &ControlPlane{port: options.Port, group: process.NewGroup()}
 	err := c.start(ctx, options)
@@ -60,6 +63,7 @@ func (c *ControlPlane) start(ctx context.Context, options Options) error {
 	if c.directory, err = filepath.Abs(options.Directory); err != nil {
 		return err
 	}
+	c.store = newStore(c.path(strings.TrimPrefix(etcdSocket, "unix://")))
 	c.logs = c.path("logs")
 	if options.Logs != "" {
 		c.logs = options.Logs
@@ -100,22 +104,27 @@ func (c *ControlPlane) start(ctx context.Context, options Options) error {
 	return err
 }
 
-// Stop ends the control plane, the controllers first and etcd last, and returns when all of it is gone.
-func (c *ControlPlane) Stop() error { return c.group.Stop() }
+// Stop stops the control plane, the controllers first and etcd last, and returns when all processes are gone.
+func (c *ControlPlane) Stop() error {
+	if c.store != nil {
+		c.store.CloseIdleConnections()
+	}
+	return c.group.Stop()
+}
 
-// Failed receives the end of the first program that ended by itself, with the last lines of its log.
+// Failed receives the error of the first program that ended by itself, with the last lines of its log.
 func (c *ControlPlane) Failed() <-chan error { return c.group.Failed() }
 
 // Processes returns the programs in the order in which they started.
 func (c *ControlPlane) Processes() []*process.Process { return c.group.Processes() }
 
-// URL is the address of kube-apiserver.
+// URL returns the address of kube-apiserver.
 func (c *ControlPlane) URL() string { return fmt.Sprintf("https://127.0.0.1:%d", c.port) }
 
-// Kubeconfig is the path of the administrator's kubeconfig file.
+// Kubeconfig returns the path of the administrator's kubeconfig file.
 func (c *ControlPlane) Kubeconfig() string { return c.path(administratorFile) }
 
-// Logs is the directory of the programs' logs, one file each.
+// Logs returns the directory of the logs of the programs, one file each.
 func (c *ControlPlane) Logs() string { return c.logs }
 
 func (c *ControlPlane) path(elements ...string) string {

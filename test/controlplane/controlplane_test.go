@@ -40,7 +40,7 @@ func clientOf(t *testing.T, config *rest.Config) client.Client {
 	return c
 }
 
-// widgets is a kind of the test's own.
+// widgets is a kind that exists only in this test.
 func widgets() *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets.test.example"},
@@ -79,7 +79,7 @@ func widget(namespace, name string, owners ...*unstructured.Unstructured) *unstr
 	return w
 }
 
-func TestAControlPlaneDoesWhatAClusterDoes(t *testing.T) {
+func TestControlPlane_behavesLikeACluster(t *testing.T) {
 	c := start(t, controlplane.Options{Directory: t.TempDir(), Prepare: installWidgets})
 	administrator := clientOf(t, c.Administrator())
 	namespace := func(t *testing.T, name string) *corev1.Namespace {
@@ -92,7 +92,7 @@ func TestAControlPlaneDoesWhatAClusterDoes(t *testing.T) {
 		g.Expect(administrator.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Satisfy(apierrors.IsNotFound))
 	}
 
-	t.Run("a namespace goes with everything in it", func(t *testing.T) {
+	t.Run("a namespace is deleted with everything in it", func(t *testing.T) {
 		g := NewWithT(t)
 		n := namespace(t, "doomed")
 		w := widget("doomed", "inhabitant")
@@ -102,7 +102,7 @@ func TestAControlPlaneDoesWhatAClusterDoes(t *testing.T) {
 		gone(g, w)
 	})
 
-	t.Run("an object goes with its owner", func(t *testing.T) {
+	t.Run("an object is deleted with its owner", func(t *testing.T) {
 		g := NewWithT(t)
 		namespace(t, "family")
 		owner := widget("family", "owner")
@@ -113,7 +113,7 @@ func TestAControlPlaneDoesWhatAClusterDoes(t *testing.T) {
 		g.Eventually(gone).WithArguments(owned).WithTimeout(30 * time.Second).Should(Succeed())
 	})
 
-	t.Run("a role is added to the one that it aggregates to", func(t *testing.T) {
+	t.Run("a role is added to the role that it aggregates to", func(t *testing.T) {
 		g := NewWithT(t)
 		rule := rbacv1.PolicyRule{APIGroups: []string{"test.example"}, Resources: []string{"widgets"}, Verbs: []string{"update"}}
 		g.Expect(administrator.Create(t.Context(), &rbacv1.ClusterRole{
@@ -127,7 +127,7 @@ func TestAControlPlaneDoesWhatAClusterDoes(t *testing.T) {
 		}).WithTimeout(30 * time.Second).Should(Succeed())
 	})
 
-	t.Run("an identity may do what RBAC allows it, and nothing else", func(t *testing.T) {
+	t.Run("an identity can do only what RBAC allows", func(t *testing.T) {
 		g := NewWithT(t)
 		namespace(t, "tenant")
 		g.Expect(administrator.Create(t.Context(), &rbacv1.Role{
@@ -150,7 +150,7 @@ func TestAControlPlaneDoesWhatAClusterDoes(t *testing.T) {
 	})
 }
 
-func TestASecondStartFindsTheObjectsAndTrustsTheTokensOfTheFirst(t *testing.T) {
+func TestControlPlane_keepsObjectsAndTokensBetweenStarts(t *testing.T) {
 	g := NewWithT(t)
 	directory := t.TempDir()
 	first := start(t, controlplane.Options{Directory: directory})
@@ -169,7 +169,7 @@ func TestASecondStartFindsTheObjectsAndTrustsTheTokensOfTheFirst(t *testing.T) {
 	g.Expect(review.Status.User.Username).To(Equal("system:serviceaccount:default:robot"))
 }
 
-func TestAProgramThatCrashesIsReported(t *testing.T) {
+func TestControlPlane_reportsACrashedProgram(t *testing.T) {
 	g := NewWithT(t)
 	c := start(t, controlplane.Options{Directory: t.TempDir()})
 	for _, p := range c.Processes() {
@@ -182,7 +182,7 @@ func TestAProgramThatCrashesIsReported(t *testing.T) {
 	g.Expect(failure).To(MatchError(ContainSubstring("kube-apiserver ended (signal: killed)")))
 }
 
-func TestAStartThatFailsSaysWhy(t *testing.T) {
+func TestStart_reportsWhyItFails(t *testing.T) {
 	g := NewWithT(t)
 	binaries, err := controlplane.FindBinaries()
 	g.Expect(err).NotTo(HaveOccurred())
@@ -192,7 +192,7 @@ func TestAStartThatFailsSaysWhy(t *testing.T) {
 	g.Expect(err).To(MatchError(And(HavePrefix("starting the control plane: kube-apiserver ended (exit status 1)"), HaveSuffix("no such flag"))))
 }
 
-func TestFindBinariesNamesWhatIsMissing(t *testing.T) {
+func TestFindBinaries_namesMissingPrograms(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("KUBEBUILDER_ASSETS", t.TempDir())
 	_, err := controlplane.FindBinaries()

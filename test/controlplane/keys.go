@@ -11,7 +11,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// The files of the directory that hold keys; a certificate and its key have the same name.
+// These are the files with keys in the directory. A certificate and its key have the same name.
 const (
 	certificateSuffix = ".crt"
 	keySuffix         = ".key"
@@ -24,14 +24,14 @@ const (
 	administratorFile  = "administrator.kubeconfig"
 	controllersFile    = "controllers.kubeconfig"
 
-	// proxyName is who kube-apiserver is when it forwards a request to an aggregated API server.
+	// proxyName is the identity of kube-apiserver when it forwards a request to an aggregated API server.
 	proxyName = "aggregator"
 	// administratorGroup is the group that RBAC allows everything.
 	administratorGroup = "system:masters"
 )
 
-// writeKeys writes the credentials of the programs. The authorities and the service accounts' key survive a restart, so that what they
-// signed stays valid. Everything else is issued again, and so never expires in a directory that is in use.
+// writeKeys writes the credentials of the programs. The authorities and the key of the service accounts survive a restart, so that everything that
+// they have signed stays valid. All other credentials are issued again, so they never expire in a directory that is in use.
 func (c *ControlPlane) writeKeys() error {
 	var err error
 	if c.clients, err = loadAuthority(c.path(clientAuthority)); err != nil {
@@ -79,12 +79,12 @@ func (c *ControlPlane) writeServiceAccountKey() error {
 	return writeKey(path, key)
 }
 
-// Administrator is the configuration of a client that may do everything.
+// Administrator returns the configuration of a client that can do everything.
 func (c *ControlPlane) Administrator() *rest.Config { return rest.CopyConfig(c.administrator) }
 
-// Identity is the configuration of a client that acts as a user, in the given groups and that of all authenticated
-// users. It may do what RBAC allows them. Service accounts are users named system:serviceaccount:<namespace>:<name>.
-// The client does not hold back its own requests.
+// Identity returns the configuration of a client that acts as a user in the given groups and in the group of all authenticated users, with the
+// rights that RBAC grants them. Service accounts are users named system:serviceaccount:<namespace>:<name>. The client does not limit its own
+// requests.
 func (c *ControlPlane) Identity(user string, groups ...string) (*rest.Config, error) {
 	issued, err := c.clients.issue(client(user, groups...))
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *ControlPlane) Identity(user string, groups ...string) (*rest.Config, er
 	}}, nil
 }
 
-// WriteKubeconfig writes the kubeconfig file, readable by its owner only, of a configuration that Identity made.
+// WriteKubeconfig writes a kubeconfig file for a configuration from Identity. Only the owner of the file can read it.
 func WriteKubeconfig(path string, config *rest.Config) error {
 	const name = "forgeplane"
 	file := clientcmdapi.NewConfig()

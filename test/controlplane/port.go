@@ -12,16 +12,16 @@ import (
 	"syscall"
 )
 
-// The ports that FreePort chooses from. The kernel gives those from 32768 on to connections, so that one of these stays
-// free for a program that is yet to start, or starts a second time.
+// FreePort chooses from these ports. The kernel uses ports from 32768 on for connections, so a port in this range stays free for a program that
+// starts later, or starts a second time.
 const (
 	firstPort = 20000
 	lastPort  = 32000
 	attempts  = 100
 )
 
-// FreePort returns a port of 127.0.0.1 that nobody listens on. It is the caller's until the process ends, so that a program that is stopped
-// and started again finds its port free, whatever other tests run at the same time.
+// FreePort returns a free port of 127.0.0.1. The port belongs to the caller until the process ends, so a program that is stopped and started again
+// finds its port free, whatever other tests run at the same time.
 func FreePort(ctx context.Context) (int, error) {
 	for range attempts {
 		port := firstPort + rand.IntN(lastPort-firstPort)
@@ -43,8 +43,8 @@ func FreePort(ctx context.Context) (int, error) {
 	return 0, fmt.Errorf("found no free port in %d attempts", attempts)
 }
 
-// reserve takes a port, unless it was taken before, in this process or another one. Each port is a file, which stays open and locked until the
-// process ends. The files are not among the temporary ones: tests that run at the same time may have directories of their own for those.
+// reserve reserves a port, unless it is already reserved in this process or another one. Each port is a file that stays open and locked until the
+// process ends. The files are not among the temporary files, because tests that run at the same time can have different directories for those.
 func reserve(port int) (bool, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/forgeplane/forgeplane/test/controlplane"
 )
 
-// No two callers get the same port, in one process or in two.
-func TestFreePort_isOfOneCaller(t *testing.T) {
+// Two callers must not get the same port, neither in one process nor in two.
+func TestFreePort_isGivenToOneCaller(t *testing.T) {
 	const ports, variable = 200, "FORGEPLANE_TEST_PORTS"
 	taken := map[int]bool{}
 	for range ports {
@@ -30,7 +30,7 @@ func TestFreePort_isOfOneCaller(t *testing.T) {
 		}
 		return
 	}
-	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFreePort_isOfOneCaller$")
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFreePort_isGivenToOneCaller$")
 	c.Env = append(os.Environ(), variable+"=more")
 	text, err := c.CombinedOutput()
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 	"github.com/forgeplane/forgeplane/test/process"
 )
 
-// etcdSocket is where etcd serves kube-apiserver, relative to the directory in which both run: the path of a socket is
-// limited to about a hundred characters, and only the directory's owner gets to it. The colon and what follows is the
-// port that etcd insists on and has no use for.
+// etcdSocket is the socket on which etcd serves kube-apiserver, relative to their working directory. The path of a socket is limited to about a
+// hundred characters, and only the owner of the directory can use it. etcd requires the colon and a port, but does not use them.
 const etcdSocket = "unix://etcd:0"
 
 func (c *ControlPlane) etcd(o Options) process.Program {
@@ -46,7 +45,7 @@ func (c *ControlPlane) apiServer(o Options) process.Program {
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + serviceAccountFile + keySuffix,
 		"--service-account-signing-key-file=" + serviceAccountFile + keySuffix,
-		// The aggregation layer: how an aggregated API server recognises this one.
+		// The aggregation layer uses these credentials, by which an aggregated API server recognizes this one.
 		"--requestheader-client-ca-file=" + proxyAuthority + certificateSuffix,
 		"--requestheader-allowed-names=" + proxyName,
 		"--requestheader-username-headers=X-Remote-User",
@@ -55,16 +54,16 @@ func (c *ControlPlane) apiServer(o Options) process.Program {
 		"--proxy-client-cert-file=" + proxyFile + certificateSuffix,
 		"--proxy-client-key-file=" + proxyFile + keySuffix,
 		"--enable-aggregator-routing=false",
-		// There are no other servers to agree with on the endpoints of the kubernetes Service.
+		// There are no other servers, so the endpoints of the kubernetes Service need no agreement.
 		"--endpoint-reconciler-type=none",
 		"--profiling=false",
 	}, auditArgs(o.Audit)...))
-	program.Env = append(collection(), os.Environ()...) // of two values of a variable the last one counts
+	program.Env = append(collection(), os.Environ()...) // of two values of a variable, the last one counts
 	return program
 }
 
-// collection makes kube-apiserver collect its garbage less often than Go does by default, which took a fifth of its CPU time while many
-// objects were written. It collects more often again when it comes near two gigabytes.
+// collection makes kube-apiserver collect its garbage less often than Go does by default, which took a fifth of its CPU time while many objects
+// were written. It collects more often again when its memory approaches two gigabytes.
 func collection() []string { return []string{"GOGC=400", "GOMEMLIMIT=2GiB"} }
 
 func (c *ControlPlane) controllers(o Options) process.Program {

@@ -14,7 +14,7 @@ const (
 	readyTimeout  = 90 * time.Second
 )
 
-// waitReady polls kube-apiserver until it says that it is ready, which no watch can tell.
+// waitReady polls kube-apiserver until it is ready, because this state cannot be watched.
 func (c *ControlPlane) waitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("kube-apiserver was not ready within %s", readyTimeout))
 	defer cancel()

@@ -4,8 +4,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -18,11 +16,9 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
-
-	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// judge returns what kube-apiserver would say about a change of an object of a kind, as far as the rules in CEL go.
+// judge returns the errors that the CEL rules of a kind find in a change of an object.
 func judge(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) func(was, is map[string]any) []string {
 	t.Helper()
 	g := NewWithT(t)
@@ -41,11 +37,11 @@ func judge(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) func(was
 	}
 }
 
-func TestTheAPIServerTakesEveryKind(t *testing.T) {
+func TestDefinitions_areValidForTheAPIServer(t *testing.T) {
 	for kind, crd := range kinds(t) {
 		t.Run(kind, func(t *testing.T) {
 			g := NewWithT(t)
-			// The API server fills in what it defaults before it looks.
+			// The API server sets defaults before it validates.
 			whole := crd.DeepCopy()
 			apiextensionsv1.SetDefaults_CustomResourceDefinition(whole)
 			apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&whole.Spec)
@@ -57,7 +53,7 @@ func TestTheAPIServerTakesEveryKind(t *testing.T) {
 	}
 }
 
-// sample is the spec of the sample of a kind.
+// sample returns the spec in the sample of a kind.
 func sample(t *testing.T, kind string) map[string]any {
 	t.Helper()
 	g := NewWithT(t)
@@ -76,18 +72,7 @@ func sample(t *testing.T, kind string) map[string]any {
 	return nil
 }
 
-// fixes reports whether the objects of a kind cannot go over from what they are declared for to something else.
-func fixes(kind string) bool {
-	if kind == "AccessToken" {
-		return true
-	}
-	return slices.ContainsFunc(v1alpha1.Kinds(), func(o v1alpha1.Object) bool {
-		_, ok := o.(v1alpha1.Targeted)
-		return ok && reflect.TypeOf(o).Elem().Name() == kind
-	})
-}
-
-func TestAnIDCannotChangeOnceSet(t *testing.T) {
+func TestID_cannotChangeOnceSet(t *testing.T) {
 	for kind, crd := range kinds(t) {
 		if _, ok := root(crd).Properties["spec"].Properties["id"]; !ok {
 			continue
@@ -119,12 +104,9 @@ func TestAnIDCannotChangeOnceSet(t *testing.T) {
 	}
 }
 
-func TestOnlyTheUIDOfAReferenceThatIsFixedCanChange(t *testing.T) {
+func TestFixedReference_canOnlyChangeItsUID(t *testing.T) {
 	for kind, crd := range kinds(t) {
-		if !fixes(kind) {
-			continue
-		}
-		for _, field := range []string{"userRef", "projectRef", "groupRef", "ownerRef"} {
+		for _, field := range []string{"userRef", "ownerRef"} {
 			if _, ok := root(crd).Properties["spec"].Properties[field]; !ok {
 				continue
 			}
@@ -132,13 +114,6 @@ func TestOnlyTheUIDOfAReferenceThatIsFixedCanChange(t *testing.T) {
 				g := NewWithT(t)
 				object := func(ref map[string]any) map[string]any {
 					of := sample(t, kind)
-					switch field {
-					case "groupRef":
-						delete(of, "projectRef")
-						delete(of, "priority") // labels of projects alone have one
-					case "projectRef":
-						delete(of, "groupRef")
-					}
 					of[field] = ref
 					return map[string]any{"spec": of, "status": map[string]any{"observedGeneration": int64(-1)}}
 				}
@@ -155,5 +130,33 @@ func TestOnlyTheUIDOfAReferenceThatIsFixedCanChange(t *testing.T) {
 				g.Expect(complaints(named, object(map[string]any{"name": "b"}))).To(ContainElement(ContainSubstring("cannot change")))
 			})
 		}
+	}
+}
+
+func TestTargetReference_canChangeItsForm(t *testing.T) {
+	for kind, crd := range kinds(t) {
+		spec := root(crd).Properties["spec"].Properties
+		if _, ok := spec["projectRef"]; !ok {
+			continue
+		}
+		t.Run(kind, func(t *testing.T) {
+			g := NewWithT(t)
+			object := func(field string, ref map[string]any) map[string]any {
+				of := sample(t, kind)
+				delete(of, "projectRef")
+				delete(of, "groupRef")
+				delete(of, "priority") // only labels of projects have a priority
+				of[field] = ref
+				return map[string]any{"spec": of, "status": map[string]any{"observedGeneration": int64(-1)}}
+			}
+			complaints := judge(t, crd)
+			named := object("projectRef", map[string]any{"name": "a"})
+			for _, ref := range []map[string]any{{"path": "acme/a"}, {"id": int64(7)}, {"name": "b"}} {
+				g.Expect(complaints(named, object("projectRef", ref))).To(BeEmpty(), "%v", ref)
+			}
+			if _, ok := spec["groupRef"]; ok {
+				g.Expect(complaints(named, object("groupRef", map[string]any{"name": "a"}))).To(ContainElement(ContainSubstring("cannot replace each other")))
+			}
+		})
 	}
 }

@@ -1,5 +1,4 @@
-// Package conventions_test checks what is generated and written by hand in config against the conventions of the API, and
-// checks the checks.
+// Package conventions_test checks the generated and the handwritten files in config against the conventions of the API, and tests these checks.
 package conventions_test
 
 import (
@@ -37,7 +36,7 @@ func kinds(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
 	return all
 }
 
-func TestEveryFieldKeepsTheConventions(t *testing.T) {
+func TestFields_followTheConventions(t *testing.T) {
 	for kind, crd := range kinds(t) {
 		for _, rule := range schemaRules {
 			declared(root(crd), func(f field) {
@@ -49,7 +48,7 @@ func TestEveryFieldKeepsTheConventions(t *testing.T) {
 	}
 }
 
-func TestEveryKindKeepsTheConventions(t *testing.T) {
+func TestKinds_followTheConventions(t *testing.T) {
 	shortNames := map[string]string{}
 	for kind, crd := range kinds(t) {
 		for _, rule := range kindRules {
@@ -66,7 +65,7 @@ func TestEveryKindKeepsTheConventions(t *testing.T) {
 	}
 }
 
-func TestTheRulesForFieldsTellRightFromWrong(t *testing.T) {
+func TestSchemaRules_findOnlyViolations(t *testing.T) {
 	offences := func(t *testing.T, rule schemaRule, text string) int {
 		t.Helper()
 		s := apiextensionsv1.JSONSchemaProps{Type: "object"}
@@ -94,7 +93,7 @@ func TestTheRulesForFieldsTellRightFromWrong(t *testing.T) {
 	}
 }
 
-func TestTheRulesForKindsTellRightFromWrong(t *testing.T) {
+func TestKindRules_findOnlyViolations(t *testing.T) {
 	right := kinds(t)["DeployKey"] // it has a spec.id and a projectRef
 	for _, rule := range kindRules {
 		t.Run(rule.name, func(t *testing.T) {
@@ -110,7 +109,7 @@ func TestTheRulesForKindsTellRightFromWrong(t *testing.T) {
 	}
 }
 
-func TestTheGoTypesHaveTheConditionsFirst(t *testing.T) {
+func TestStatus_beginsWithTheConditions(t *testing.T) {
 	g := NewWithT(t)
 	scheme := runtime.NewScheme()
 	g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
@@ -124,7 +123,7 @@ func TestTheGoTypesHaveTheConditionsFirst(t *testing.T) {
 	}
 	for kind, typ := range scheme.KnownTypes(v1alpha1.GroupVersion) {
 		if !reflect.PointerTo(typ).Implements(reflect.TypeFor[client.Object]()) {
-			continue // lists, and the options of metav1
+			continue // a list, or options of metav1
 		}
 		g.Expect(generated).To(HaveKey(kind))
 		status, ok := typ.FieldByName("Status")

@@ -8,12 +8,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// kindRule is a convention that every kind keeps.
+// kindRule is a convention that every kind must follow.
 type kindRule struct {
 	name string
-	// check says what is wrong with a kind, or nothing.
+	// check returns what is wrong with a kind, or an empty string.
 	check func(crd *apiextensionsv1.CustomResourceDefinition) string
-	// breaks are changes of a kind that is right, each of which breaks the rule.
+	// breaks are changes of a correct kind, each of which breaks the rule.
 	breaks []func(crd *apiextensionsv1.CustomResourceDefinition)
 }
 
@@ -37,7 +37,7 @@ var kindRules = []kindRule{{
 		func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Subresources.Status = nil },
 	},
 }, {
-	name:  "spec is required, and the status begins as not observed",
+	name:  "spec is required, and a new status is not observed yet",
 	check: unobserved,
 	breaks: []crdChange{
 		func(crd *apiextensionsv1.CustomResourceDefinition) { root(crd).Required = nil },
@@ -58,7 +58,7 @@ var kindRules = []kindRule{{
 		}),
 	},
 }, {
-	name:  "kubectl shows what identifies an object, Ready, Reason and Age",
+	name:  "kubectl shows what identifies an object, and Ready, Reason and Age",
 	check: columns,
 	breaks: []crdChange{
 		dropColumn("Ready"), dropColumn("Reason"), dropColumn("Age"),
@@ -68,20 +68,23 @@ var kindRules = []kindRule{{
 		},
 		func(crd *apiextensionsv1.CustomResourceDefinition) {
 			all := crd.Spec.Versions[0].AdditionalPrinterColumns
-			all[len(all)-2].Priority = 0
+			all[len(all)-2].Priority = 1
 		},
+		columnOf(".spec.nowhere"), columnOf(".spec.projectRef.name"), columnOf(".status.conditions[*].message"),
+		columnOf(".spec.id"),
 		func(crd *apiextensionsv1.CustomResourceDefinition) {
-			crd.Spec.Versions[0].AdditionalPrinterColumns[0].JSONPath = ".spec.nowhere"
+			crd.Spec.Versions[0].AdditionalPrinterColumns[0].Type = "date"
 		},
 	},
 }, {
-	name:  "there is a short name, and the category is forge",
+	name:  "a kind has a short name, and the category forge unless its objects are credentials of the whole cluster",
 	check: names,
 	breaks: []crdChange{
 		func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Names.ShortNames = nil },
 		func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Names.ShortNames = []string{"po"} },
 		func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Names.Categories = nil },
 		func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Names.Categories = []string{"all"} },
+		func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Names.Kind = "AccessToken" },
 	},
 }, {
 	name:  "objects can be selected by id and by project",
@@ -96,7 +99,7 @@ var kindRules = []kindRule{{
 		},
 	},
 }, {
-	name:  "an id is a whole number that JSON carries",
+	name:  "an id is an integer that JSON can represent",
 	check: boundedID,
 	breaks: []crdChange{
 		changeOf("spec", func(s *apiextensionsv1.JSONSchemaProps) {
@@ -133,6 +136,12 @@ func dropColumn(name string) crdChange {
 		v := &crd.Spec.Versions[0]
 		v.AdditionalPrinterColumns = slices.DeleteFunc(v.AdditionalPrinterColumns,
 			func(c apiextensionsv1.CustomResourceColumnDefinition) bool { return c.Name == name })
+	}
+}
+
+func columnOf(path string) crdChange {
+	return func(crd *apiextensionsv1.CustomResourceDefinition) {
+		crd.Spec.Versions[0].AdditionalPrinterColumns[0].JSONPath = path
 	}
 }
 
@@ -179,25 +188,44 @@ func columns(crd *apiextensionsv1.CustomResourceDefinition) string {
 	all := crd.Spec.Versions[0].AdditionalPrinterColumns
 	last := []apiextensionsv1.CustomResourceColumnDefinition{
 		{Name: "Ready", Type: "string", JSONPath: `.status.conditions[?(@.type=="Ready")].status`},
-		{Name: "Reason", Type: "string", JSONPath: `.status.conditions[?(@.type=="Ready")].reason`, Priority: 1},
+		{Name: "Reason", Type: "string", JSONPath: `.status.conditions[?(@.type=="Ready")].reason`},
 		{Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp"},
 	}
 	if len(all) < len(last) || !slices.Equal(all[len(all)-len(last):], last) {
-		return "has columns that do not end in Ready, Reason (in -o wide) and Age"
+		return "has columns that do not end in Ready, Reason and Age"
 	}
 	identifying := all[:len(all)-len(last)]
 	if !slices.ContainsFunc(identifying, func(c apiextensionsv1.CustomResourceColumnDefinition) bool { return c.Priority == 0 }) {
 		return "has no column that tells its objects apart"
 	}
 	for _, c := range identifying {
-		if lookup(root(crd), strings.ReplaceAll(c.JSONPath, "[*]", "")) == nil {
-			return fmt.Sprintf("has a column %s of %s, which is not in the schema", c.Name, c.JSONPath)
+		if wrong := truthful(c, root(crd)); wrong != "" {
+			return fmt.Sprintf("has a column %s of %s, %s", c.Name, c.JSONPath, wrong)
 		}
 	}
 	return ""
 }
 
-// lookup finds the schema at a JSON path of plain names; a list stands for its items.
+// truthful returns what kubectl would show wrongly in a column, or an empty string.
+func truthful(c apiextensionsv1.CustomResourceColumnDefinition, s *apiextensionsv1.JSONSchemaProps) string {
+	of := lookup(s, c.JSONPath)
+	field, declared := strings.CutPrefix(c.JSONPath, ".spec.")
+	switch {
+	case strings.Contains(c.JSONPath, "[*]"):
+		return "of which kubectl shows only the first element"
+	case of == nil:
+		return "which is not in the schema"
+	case strings.Contains(c.JSONPath, "Ref."):
+		return "which is empty for references by another field"
+	case declared && lookup(s, ".status."+field) != nil:
+		return "while .status." + field + " has the value that is in force"
+	case c.Type == "date" && (of.Format != "date-time" || strings.HasPrefix(c.JSONPath, ".spec.")):
+		return "which can be something other than a time in the past"
+	}
+	return ""
+}
+
+// lookup returns the schema at a JSON path of plain names. A list stands for its items.
 func lookup(s *apiextensionsv1.JSONSchemaProps, path string) *apiextensionsv1.JSONSchemaProps {
 	for name := range strings.SplitSeq(strings.TrimPrefix(path, "."), ".") {
 		if s.Items != nil {
@@ -212,7 +240,7 @@ func lookup(s *apiextensionsv1.JSONSchemaProps, path string) *apiextensionsv1.JS
 	return s
 }
 
-// taken are short names of Kubernetes itself.
+// taken are short names that Kubernetes itself uses.
 var taken = []string{"cm", "crd", "cs", "csr", "deploy", "ds", "ep", "ev", "ing", "limits", "no", "ns", "pc", "pdb", "po", "pv", "pvc", "quota", "rc", "rs", "sa", "sc", "sts", "svc"}
 
 func names(crd *apiextensionsv1.CustomResourceDefinition) string {
@@ -225,7 +253,11 @@ func names(crd *apiextensionsv1.CustomResourceDefinition) string {
 			return fmt.Sprintf("has the short name %s, which is one of Kubernetes", s)
 		}
 	}
-	if !slices.Equal(n.Categories, []string{"forge"}) {
+	want := []string{"forge"}
+	if n.Kind == "AccessToken" { // "kubectl get forge" in the namespace of a team must not show the tokens of everybody
+		want = nil
+	}
+	if !slices.Equal(n.Categories, want) {
 		return fmt.Sprintf("has the categories %v", n.Categories)
 	}
 	return ""
@@ -247,7 +279,7 @@ func selectable(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// maxID is 2^53-1, beyond which JSON numbers lose digits in many clients.
+// maxID is 2^53-1. Many clients lose digits of larger JSON numbers.
 const maxID = 1<<53 - 1
 
 func boundedID(crd *apiextensionsv1.CustomResourceDefinition) string {

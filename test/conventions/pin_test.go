@@ -7,7 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-func TestPin_isForEveryKindWithAnID(t *testing.T) {
+func TestPin_coversEveryKindWithAnID(t *testing.T) {
 	g := NewWithT(t)
 	var identified []string
 	for _, crd := range kinds(t) {
@@ -20,8 +20,8 @@ func TestPin_isForEveryKindWithAnID(t *testing.T) {
 	restore := roles(t, "restore_role.yaml")
 	g.Expect(restore).To(HaveLen(1))
 	g.Expect(restore[0].Metadata.Labels).To(BeEmpty(), "it is aggregated to no other role")
-	// A restore changes the uid in references that are fixed as well.
-	referring := append([]string{"jobtokenscopes", "memberships"}, identified...)
+	// A restore also changes the uid in fixed references.
+	referring := append([]string{"jobtokenscopes", "memberships", "registrycleanups"}, identified...)
 	g.Expect(permissions("", restore[0].Rules...)).To(Equal(
 		permissions("", rbacv1.PolicyRule{APIGroups: []string{"forgeplane.dev"}, Resources: referring, Verbs: []string{"pin"}})))
 	for role, needed := range markers(t) {

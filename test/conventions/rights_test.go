@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write the tables of docs/rights.md anew")
 
-// rightsTable is what an account may do, and which code needs it.
+// rightsTable returns the table of the permissions of an account and the code that needs each of them.
 func rightsTable(needs map[string][]string) string {
 	type row struct{ where, resource, name string }
 	verbs, code := map[row][]string{}, map[row][]string{}
@@ -47,7 +47,7 @@ func list(all []string) string {
 	return strings.Join(slices.Compact(all), ", ")
 }
 
-func TestRights_areInTheDocumentWithTheCodeThatNeedsThem(t *testing.T) {
+func TestRights_areDocumentedWithTheCodeThatNeedsThem(t *testing.T) {
 	g := NewWithT(t)
 	const path = "../../docs/rights.md"
 	text, err := os.ReadFile(path)

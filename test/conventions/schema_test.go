@@ -9,16 +9,16 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// field is one place in the schema of a kind.
+// field is a place in the schema of a kind.
 type field struct {
 	// path leads from the object to the field, such as "spec.push[].role".
 	path string
-	// name is the JSON name; empty for the items of a list and the values of a map.
+	// name is the JSON name. It is empty for the items of a list and the values of a map.
 	name   string
 	schema *apiextensionsv1.JSONSchemaProps
 }
 
-// walk visits a field and all that is below it.
+// walk visits a field and everything below it.
 func walk(f field, visit func(field)) {
 	visit(f)
 	for name, below := range f.schema.Properties {
@@ -32,8 +32,8 @@ func walk(f field, visit func(field)) {
 	}
 }
 
-// declared visits what is Forgeplane's own in a schema: not what Kubernetes itself defines (type and metadata, and the
-// parts of metav1.Condition).
+// declared visits the fields of a schema that belong to Forgeplane. It skips the fields that Kubernetes defines: type and metadata, and the fields
+// of metav1.Condition.
 func declared(root *apiextensionsv1.JSONSchemaProps, visit func(field)) {
 	walk(field{schema: root}, func(f field) {
 		switch {
@@ -45,12 +45,12 @@ func declared(root *apiextensionsv1.JSONSchemaProps, visit func(field)) {
 	})
 }
 
-// schemaRule is a convention that every field keeps.
+// schemaRule is a convention that every field must follow.
 type schemaRule struct {
 	name string
-	// check says what is wrong with a field, or nothing.
+	// check returns what is wrong with a field, or an empty string.
 	check func(f field) string
-	// breaks and keeps are properties in YAML that show the rule: one that breaks it each, and some that keep it.
+	// breaks and keeps are examples of properties in YAML: each of breaks violates the rule, and each of keeps follows it.
 	breaks, keeps []string
 }
 
@@ -69,7 +69,7 @@ var schemaRules = []schemaRule{{
 		`seenAt: {type: string, format: date-time}`,
 	},
 }, {
-	name:  "a list is bounded and says how it is merged",
+	name:  "a list is bounded and defines how it is merged",
 	check: boundedList,
 	breaks: []string{
 		`sizes: {type: array, x-kubernetes-list-type: atomic, items: {type: integer, format: int32}}`,
@@ -92,12 +92,12 @@ var schemaRules = []schemaRule{{
 	},
 	keeps: []string{`labels: {type: object, maxProperties: 3, additionalProperties: {type: string, maxLength: 3}}`},
 }, {
-	name:   "there are no floats, and an integer has a size",
+	name:   "a number is an integer with a size",
 	check:  sizedNumber,
 	breaks: []string{`ratio: {type: number}`, `count: {type: integer}`, `count: {type: integer, minimum: 1, maximum: 9}`},
 	keeps:  []string{`count: {type: integer, format: int32}`, `count: {type: integer, format: int64}`},
 }, {
-	name:   "enums are in PascalCase, but for words of a protocol",
+	name:   "enums are in PascalCase, except words of a protocol",
 	check:  pascalEnum,
 	breaks: []string{`mode: {type: string, enum: [Fast, slow]}`, `mode: {type: string, enum: [VERY_FAST]}`, `mode: {type: string, enum: [""]}`},
 	keeps:  []string{`mode: {type: string, enum: [Fast, VeryFast]}`, `format: {type: string, enum: [sha1, sha256]}`},
@@ -119,7 +119,14 @@ var schemaRules = []schemaRule{{
 	breaks: []string{`size: {type: integer, x-kubernetes-validations: [{rule: "self > 1"}]}`},
 	keeps:  []string{`size: {type: integer, x-kubernetes-validations: [{rule: "self > 1", message: size is to be above 1}]}`},
 }, {
-	name:  "a secret is named, not held",
+	name:   "a format is described in words, and not by a pattern, which kubectl would print",
+	check:  noPattern,
+	breaks: []string{`title: {type: string, maxLength: 3, pattern: "^a+$"}`},
+	keeps: []string{
+		`title: {type: string, maxLength: 3, x-kubernetes-validations: [{rule: "self.matches('^a+$')", message: title must consist of the letter a}]}`,
+	},
+}, {
+	name:  "a field names a Secret instead of containing its value",
 	check: noSecret,
 	breaks: []string{
 		`password: {type: string, maxLength: 9}`,
@@ -201,10 +208,11 @@ func sizedNumber(f field) string {
 	return ""
 }
 
-// protocolWords are values that Git or the interface documents spell in this way.
+// protocolWords are values with the spelling of Git or the interface documents.
 var protocolWords = []string{
 	"sha1", "sha256",
 	"api", "read_api", "read_user", "read_repository", "write_repository", "read_registry", "write_registry", "sudo",
+	"initial", "scheduled", "started", "replicated", "finished", "failed", "cleanup failed",
 }
 
 var pascalCase = regexp.MustCompile(`^([A-Z][a-z0-9]*)+$`)
@@ -244,6 +252,13 @@ func ruleWithMessage(f field) string {
 	return ""
 }
 
+func noPattern(f field) string {
+	if f.schema.Pattern != "" {
+		return fmt.Sprintf("has the pattern %q instead of a rule with a message", f.schema.Pattern)
+	}
+	return ""
+}
+
 var secretName = regexp.MustCompile(`(?i)(password|passphrase|secret|token|credential|privatekey|apikey)`)
 
 func noSecret(f field) string {
@@ -270,6 +285,11 @@ func exactReference(f field) string {
 	reference := s.Type == "object" && len(s.Properties) == 4 && onlyProperties(s, "name", "path", "id", "uid")
 	secret := s.Type == "object" && onlyProperties(s, "name", "key") && slices.Contains(s.Required, "name")
 	switch {
+	case reference && strings.HasSuffix(f.path, "[]"): // the list has a name in the plural
+		if !slices.ContainsFunc(s.XValidations, func(v apiextensionsv1.ValidationRule) bool { return v.Rule == exactlyOne }) {
+			return "may name several things, or nothing"
+		}
+		return ""
 	case !strings.HasSuffix(f.name, "Ref"):
 		if reference {
 			return "is a reference whose name does not end in Ref"

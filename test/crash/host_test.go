@@ -17,36 +17,48 @@ import (
 
 	"github.com/forgeplane/forgeplane/test/controlplane"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
-	"github.com/forgeplane/forgeplane/test/installation"
-	"github.com/forgeplane/forgeplane/test/process"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-// host is the machine that Forgeplane runs on, with its shards.
+// host is the machine that Forgeplane runs on, with its shards. Forgeplane runs in one process, and in some specs in a second one.
 type host struct {
-	options forgeplane.Options
-	shards  string
-	process *process.Process
-	// prepare is a script of a POSIX shell that sets up what Forgeplane finds when it starts; none when empty. Mounts
-	// are seen by Forgeplane only.
-	prepare string
+	server
+	shards string
+	// second is a further server, without controllers, or nil.
+	second *server
 }
 
 func newHost(controlPlane *controlplane.ControlPlane) *host {
 	GinkgoHelper()
-	ports := installation.FreePorts()
 	root := GinkgoT().TempDir()
-	h := &host{shards: filepath.Join(root, "shards"), options: forgeplane.Options{
-		Programs: filepath.Dir(checkout.Program("forgeplane")), Data: filepath.Join(root, "data"), Logs: filepath.Join(root, "logs"),
-		HTTPPort: ports.HTTP, TLSPort: ports.TLS, HealthPort: ports.Health, ControlPlane: controlPlane,
-	}}
-	for _, directory := range []string{h.shards, h.options.Data} {
-		Expect(os.Mkdir(directory, 0o700)).To(Succeed())
-	}
+	h := &host{shards: filepath.Join(root, "shards"), server: newServer(root, controlPlane)}
+	Expect(os.Mkdir(h.shards, 0o700)).To(Succeed())
 	return h
 }
 
-// shard makes a directory for repositories and declares it. Projects come to it only when they name it.
+// addServer starts a second server, which stops with the spec.
+func (h *host) addServer() {
+	GinkgoHelper()
+	second := newServer(GinkgoT().TempDir(), h.options.ControlPlane)
+	second.options.Part, second.options.ServicePort = forgeplane.APIServer, h.options.TLSPort
+	second.options.Activity = filepath.Join(h.options.Data, "activity.db")
+	h.second = &second
+	DeferCleanup(func() {
+		second.stop()
+		h.second = nil
+	})
+	second.start()
+}
+
+// servers returns all servers.
+func (h *host) servers() []*server {
+	if h.second == nil {
+		return []*server{&h.server}
+	}
+	return []*server{&h.server, h.second}
+}
+
+// shard creates a directory for repositories and declares it. Only projects that name the shard use it.
 func (h *host) shard(name string) (directory string) {
 	GinkgoHelper()
 	directory = filepath.Join(h.shards, name)
@@ -55,45 +67,16 @@ func (h *host) shard(name string) (directory string) {
 apiVersion: forgeplane.dev/v1alpha1
 kind: RepositoryStorage
 metadata: {name: %s}
-spec: {path: %q, weight: 0}
+spec: {path: %q, weight: 0, allowedNamespaces: {from: All}}
 `, name, directory))
 	return directory
 }
 
-// start starts Forgeplane as make run does, and returns when it is ready, with how long that took.
-func (h *host) start() time.Duration {
-	GinkgoHelper()
-	begun := time.Now()
-	program, err := h.options.Program()
-	Expect(err).NotTo(HaveOccurred())
-	if h.prepare != "" {
-		program = inNamespace(program, h.prepare)
-	}
-	h.process, err = process.Start(program)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(h.options.AwaitReady(h.process, soon)).To(Succeed(), func() string { return h.process.Tail() })
-	return time.Since(begun)
-}
-
-// stop ends Forgeplane in good order.
-func (h *host) stop() {
-	GinkgoHelper()
-	if h.process != nil {
-		Expect(h.process.Stop()).To(Succeed())
-	}
-}
-
-// kill is kill -9 of Forgeplane, and of nothing that it has started.
-func (h *host) kill() {
-	GinkgoHelper()
-	Expect(h.process.Kill()).To(Succeed())
-}
-
-// killWorkers kills what Forgeplane has started, as the kernel does when a container ends.
+// killWorkers kills the processes that killed servers have started, as the kernel does when a container ends.
 func (h *host) killWorkers() {
 	GinkgoHelper()
 	Eventually(func() []int {
-		pids := h.workers()
+		pids := h.orphans()
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
 		}
@@ -101,7 +84,7 @@ func (h *host) killWorkers() {
 	}).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
 }
 
-// locks are those that git holds in repositories, or that a killed git has left.
+// locks returns the locks that git holds in repositories, or that a killed git has left.
 func (h *host) locks() (paths []string) {
 	GinkgoHelper()
 	Expect(filepath.WalkDir(h.shards, func(path string, entry fs.DirEntry, err error) error {
@@ -116,7 +99,7 @@ func (h *host) locks() (paths []string) {
 	return paths
 }
 
-// ageLocks lets more than a day go by for the locks.
+// ageLocks makes the locks more than a day old.
 func (h *host) ageLocks() {
 	GinkgoHelper()
 	past := time.Now().Add(-25 * time.Hour)
@@ -125,7 +108,7 @@ func (h *host) ageLocks() {
 	}
 }
 
-// workers are the processes that work in a repository: git and hooks.
+// workers returns the processes that work in a repository: git and hooks.
 func (h *host) workers() (pids []int) {
 	GinkgoHelper()
 	all, err := filepath.Glob("/proc/[0-9]*/cwd")
@@ -143,39 +126,43 @@ func (h *host) workers() (pids []int) {
 	return pids
 }
 
-// orphans are the workers that Forgeplane, as it runs now, has not started.
+// orphans returns the workers that no running server has started.
 func (h *host) orphans() []int {
 	GinkgoHelper()
+	var running []int
+	for _, s := range h.servers() {
+		running = append(running, s.process.PID())
+	}
 	return slices.DeleteFunc(h.workers(), func(pid int) bool {
-		for pid > 1 && pid != h.process.PID() {
+		for pid > 1 && !slices.Contains(running, pid) {
 			pid = parent(pid)
 		}
 		return pid != 1
 	})
 }
 
-// parent is the process that has started another one, and 0 for one that has ended.
+// parent returns the parent of a process, or 0 if the process has ended.
 func parent(pid int) int {
 	GinkgoHelper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}
-	// The second field is the program's name in brackets, which may hold anything.
+	// The second field is the program's name in parentheses, which can contain any characters.
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	number, err := strconv.Atoi(fields[1])
 	Expect(err).NotTo(HaveOccurred())
 	return number
 }
 
-// url is the address of a project in "yard".
-func (h *host) url(project string) string {
-	return fmt.Sprintf("http://127.0.0.1:%d/yard/%s.git", h.options.HTTPPort, project)
-}
-
 // owner returns a terminal of Max.
 func owner() terminal.Terminal {
 	GinkgoHelper()
-	return admin.As("max", admin.Kubectl("get", "secret", "max", "--namespace="+forgeplane.Namespace,
-		"--output=go-template={{.data.token | base64decode}}"))
+	return admin.As("max", tokenOf("max"))
+}
+
+// tokenOf returns the token in a Secret of the platform.
+func tokenOf(secret string) string {
+	GinkgoHelper()
+	return admin.Kubectl("get", "secret", secret, "--namespace="+forgeplane.Namespace, "--output=go-template={{.data.token | base64decode}}")
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// kept is a project that is deleted and declared again in turn, and is to have its repository and its id each time.
+// kept is a project that is repeatedly deleted and declared again, and must get its repository and its id back each time.
 type kept struct {
 	name, shard string
 	id          int64
-	// refs are those of the repository.
+	// refs are the refs of the repository.
 	refs map[string]string
-	// gone tells whether it was deleted last, and not declared.
+	// gone reports whether the project is currently deleted.
 	gone bool
 }
 
@@ -37,7 +37,7 @@ func (k *kept) declare() {
 	create(project(k.name, k.shard).Retained())
 }
 
-// toggle deletes the project, and declares it again the next time.
+// toggle deletes the project if it is declared, and declares it otherwise.
 func (k *kept) toggle() {
 	GinkgoHelper()
 	if k.gone = !k.gone; k.gone {
@@ -47,7 +47,7 @@ func (k *kept) toggle() {
 	}
 }
 
-// declared is the name of the project, if it is.
+// declared returns the name of the project if it is declared.
 func (k *kept) declared() []string {
 	if k.gone {
 		return nil
@@ -55,7 +55,7 @@ func (k *kept) declared() []string {
 	return []string{k.name}
 }
 
-// interrupted says what of that had not come to its end.
+// interrupted returns the work on the project that had not finished.
 func (k *kept) interrupted() []string {
 	GinkgoHelper()
 	p := read(k.name)
@@ -65,7 +65,7 @@ func (k *kept) interrupted() []string {
 	return nil
 }
 
-// expectKept expects that the deletion or adoption comes to its end, with one record or none, and that nothing is lost.
+// expectKept expects that the deletion or adoption finishes, with one record or none, and that nothing is lost.
 func (k *kept) expectKept() {
 	GinkgoHelper()
 	if k.gone {

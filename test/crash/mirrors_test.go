@@ -15,8 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-// hesitant is an update hook of a target that stops before the branch "second", until somebody writes into the file "go", and
-// refuses it that time.
+// hesitant is an update hook of a target. It stops before the branch "second" until the file "go" is written, and then refuses the branch once.
 const hesitant = `#!/bin/sh
 if [ "$1" = refs/heads/second ] && [ ! -e went ]; then
 	: > held
@@ -26,7 +25,7 @@ if [ "$1" = refs/heads/second ] && [ ! -e went ]; then
 fi
 `
 
-// newTarget serves an empty repository to everybody, of which it returns the directory and the address.
+// newTarget serves an empty repository to everybody. It returns the directory and the address of the repository.
 func newTarget() (directory, url string) {
 	GinkgoHelper()
 	root := GinkgoT().TempDir()
@@ -53,14 +52,15 @@ var _ = Describe("A mirror", func() {
 		create(project("mirrored", "mirrored"))
 		expectReady("mirrored")
 		DeferCleanup(expectRemoved, "mirrored")
+		DeferCleanup(func() { admin.Kubectl("delete", "remotemirror/mirrored", "--namespace=yard", "--ignore-not-found") })
 		clone = owner().Clone(machine.url("mirrored"))
 	})
 
-	It("of which half has arrived when Forgeplane is killed is whole in the end", func() {
+	It("is complete in the end if Forgeplane is killed in the middle of a push", func() {
 		letGo := filepath.Join(target, "go")
 		Expect(syscall.Mkfifo(letGo, 0o600)).To(Succeed())
 		DeferCleanup(func() {
-			// Whoever still waits for it keeps the server from ending. Without anybody it cannot be opened.
+			// A hook that still waits for the pipe prevents the server from stopping. Without a reader, the pipe cannot be opened.
 			if f, err := os.OpenFile(letGo, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
 				_ = f.Close()
 			}
@@ -86,7 +86,7 @@ spec: {projectRef: {name: mirrored}, url: %q}
 		admin.WaitReady("remotemirror/mirrored", "--namespace=yard")
 		Expect(refs()).To(And(ContainSubstring("refs/heads/second"), Equal(clone.Git("ls-remote", "--heads", "--tags", "origin"))))
 
-		By("following what is pushed then")
+		By("following later pushes")
 		clone.Commit("two.txt", "Two.\n")
 		clone.Git("push", "--quiet", "origin", "HEAD:refs/heads/main", ":refs/heads/first")
 		Eventually(refs).WithTimeout(soon).WithPolling(polling).Should(Equal(clone.Git("ls-remote", "--heads", "--tags", "origin")))

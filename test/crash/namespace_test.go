@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/process"
 )
 
-// unshare are the arguments that give a program mounts of its own.
+// unshare are the arguments that give a program its own mounts.
 func unshare() []string {
 	if os.Geteuid() == 0 {
 		return []string{"--mount"}
@@ -20,29 +20,29 @@ func unshare() []string {
 	return []string{"--mount", "--user", "--map-root-user"}
 }
 
-// needMounts skips the spec where a program cannot have mounts of its own.
+// needMounts skips the spec if a program cannot have its own mounts.
 func needMounts() {
 	GinkgoHelper()
 	for _, name := range []string{"unshare", "nsenter", "mount"} {
 		if _, err := exec.LookPath(name); err != nil {
-			Skip(fmt.Sprintf("a small file system cannot be had: %v", err))
+			Skip(fmt.Sprintf("a small file system is not available: %v", err))
 		}
 	}
 	directory := GinkgoT().TempDir()
 	screen, err := admin.Try("unshare", append(unshare(), "mount", "-t", "tmpfs", "tmpfs", directory)...)
 	if err != nil {
-		Skip(fmt.Sprintf("a small file system cannot be had: %v: %s", err, screen))
+		Skip(fmt.Sprintf("a small file system is not available: %v: %s", err, screen))
 	}
 }
 
-// inNamespace makes a program one that has mounts of its own and runs a script before.
+// inNamespace gives a program its own mounts, and runs a script before the program.
 func inNamespace(program process.Program, script string) process.Program {
 	program.Args = slices.Concat(unshare(), []string{"sh", "-euc", script + "\nexec \"$@\"", "sh", program.Path}, program.Args)
 	program.Path, _ = exec.LookPath("unshare") // see needMounts
 	return program
 }
 
-// inside runs a shell's script with the mounts of Forgeplane.
+// inside runs a shell script with the mounts of Forgeplane.
 func (h *host) inside(script string) (screen string, err error) {
 	options := []string{"--target", strconv.Itoa(h.process.PID()), "--mount"}
 	if os.Geteuid() != 0 {

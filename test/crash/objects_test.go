@@ -24,7 +24,7 @@ const callTimeout = 10 * time.Second
 // yard is the group of all projects.
 var yard = forge.Group("yard").In("yard").Build()
 
-// project begins a project on a shard.
+// project returns a builder for a project on a shard.
 func project(name, shard string) *forge.ProjectBuilder {
 	return forge.Project(name).In(yard).On(shard).Discarded()
 }
@@ -37,7 +37,7 @@ func create(p *forge.ProjectBuilder) {
 	Expect(api.Create(ctx, p.Build())).To(Succeed())
 }
 
-// remove asks for the deletion of projects that are still there, and does not wait for it.
+// remove requests the deletion of projects, if they still exist, and does not wait for it.
 func remove(names ...string) {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
@@ -47,7 +47,7 @@ func remove(names ...string) {
 	}
 }
 
-// expectRemoved is remove that waits.
+// expectRemoved removes projects and waits until they are gone.
 func expectRemoved(names ...string) {
 	GinkgoHelper()
 	remove(names...)
@@ -56,7 +56,7 @@ func expectRemoved(names ...string) {
 	}
 }
 
-// read returns a project, or nil when there is none.
+// read returns a project, or nil if it does not exist.
 func read(name string) *v1alpha1.Project {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
@@ -70,13 +70,13 @@ func read(name string) *v1alpha1.Project {
 	return p
 }
 
-// look makes Forgeplane look at a shard now, which otherwise it does twice a minute.
+// look makes Forgeplane look at a shard now, which it otherwise does twice a minute.
 func look(shard string) {
 	GinkgoHelper()
 	admin.Kubectl("annotate", "--overwrite", "repositorystorage", shard, "test/looked="+time.Now().Format("150405.000000"))
 }
 
-// condition returns the condition Ready of an object when it is about the object as it is now, else a made-up one.
+// condition returns the condition Ready of an object if it describes the current generation, and a made-up condition otherwise.
 func condition(object client.Object, status v1alpha1.CommonStatus) metav1.Condition {
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || status.ObservedGeneration != object.GetGeneration() {
@@ -85,7 +85,7 @@ func condition(object client.Object, status v1alpha1.CommonStatus) metav1.Condit
 	return *ready
 }
 
-// isReady reports whether a project is there and ready.
+// isReady reports whether a project exists and is ready.
 func isReady(p *v1alpha1.Project) bool {
 	return p != nil && condition(p, p.Status.CommonStatus).Status == metav1.ConditionTrue
 }
@@ -107,7 +107,7 @@ func expectProject(name, reason, words string) {
 	})
 }
 
-// expectShard is expectProject for a shard.
+// expectShard does the same as expectProject for a shard.
 func expectShard(name, reason, words string) {
 	GinkgoHelper()
 	expectUnready(reason, words, func() metav1.Condition {
@@ -125,8 +125,7 @@ func expectUnready(reason, words string, ready func() metav1.Condition) {
 		HaveField("Reason", reason), HaveField("Message", ContainSubstring(words))))
 }
 
-// expectAllReady expects that every object of Forgeplane becomes ready, and that there are these projects in the end and
-// no others.
+// expectAllReady expects that every object of Forgeplane becomes ready, and that exactly these projects exist in the end.
 func expectAllReady(projects ...string) {
 	GinkgoHelper()
 	begun, late := time.Now(), ""
@@ -137,7 +136,7 @@ func expectAllReady(projects ...string) {
 	}()
 	Eventually(func(g Gomega) {
 		var found []string
-		for _, object := range admin.List("forge", "--all-namespaces") {
+		for _, object := range admin.List("forge,accesstokens", "--all-namespaces") {
 			if object.GetKind() == "Project" {
 				found = append(found, object.GetName())
 			}
@@ -151,7 +150,7 @@ func expectAllReady(projects ...string) {
 	}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
 }
 
-// unready says why an object is not ready, if so.
+// unready returns why an object is not ready, or an empty string.
 func unready(object *unstructured.Unstructured) string {
 	observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")

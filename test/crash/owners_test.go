@@ -1,7 +1,6 @@
 package crash
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -11,10 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/test/forge"
-	"github.com/forgeplane/forgeplane/test/forgeplane"
 )
 
-// halfMade has kube-apiserver stop every server between a group and its owner, and keep it from taking the group back.
+// halfMade makes kube-apiserver stop every server between a group and its owner, and prevents the server from removing the group again.
 const halfMade = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -36,7 +34,7 @@ metadata: {name: owners.crash}
 spec: {policyName: owners.crash, validationActions: [Deny]}
 `
 
-// makers are who makes the group, and a token for REST.
+// makers are the user who creates the group, and their token for REST.
 const makers = `
 apiVersion: forgeplane.dev/v1alpha1
 kind: User
@@ -54,21 +52,14 @@ metadata: {name: mia, namespace: yard}
 spec: {groupRef: {name: yard}, userRef: {name: mia}, role: Maintainer}
 `
 
-var _ = Describe("Forgeplane, killed between a group and its owner", func() {
-	It("makes the owner when it is started again", func() {
+var _ = Describe("Forgeplane, killed between creating a group and its owner", func() {
+	It("creates the owner when it is started again", func() {
 		admin.Apply(makers)
 		admin.WaitReady("user,accesstoken,membership", "--all", "--all-namespaces")
-		token := admin.Kubectl("get", "secret", "mia", "--namespace="+forgeplane.Namespace, "--output=go-template={{.data.token | base64decode}}")
+		token := tokenOf("mia")
 		rest := func(method, path, body string) int {
 			GinkgoHelper()
-			r, err := http.NewRequest(method, fmt.Sprintf("http://127.0.0.1:%d/api/v4%s", machine.options.HTTPPort, path), bytes.NewBufferString(body))
-			Expect(err).NotTo(HaveOccurred())
-			r.Header.Set("PRIVATE-TOKEN", token)
-			r.Header.Set("Content-Type", "application/json")
-			answer, err := (&http.Client{Timeout: callTimeout}).Do(r)
-			Expect(err).NotTo(HaveOccurred())
-			defer answer.Body.Close()
-			return answer.StatusCode
+			return machine.rest(token, method, path, body)
 		}
 		parent := admin.Field(".status.id", "group", "yard", "--namespace=yard")
 		DeferCleanup(func() {

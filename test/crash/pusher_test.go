@@ -1,7 +1,6 @@
 package crash
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,39 +12,58 @@ import (
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-// pusher is a client that pushes one commit after the other: each to a branch that goes on, and to one of its own.
+// readOnly is how a server refuses a write while the repository is being moved.
+const readOnly = "The repository is temporarily read-only. Please try again later."
+
+// pusher is a client that pushes one commit after another, each to one continuing branch and to a new branch.
 type pusher struct {
 	name    string
 	project string
 	clone   terminal.Terminal
-	// commits are those that were pushed, in order, be it in vain.
+	// commits are the commits of all pushes in order, including failed pushes.
 	commits []string
-	// accepted are the indices of those that git said were pushed.
-	accepted map[int]bool
+	// accepted are the indices of the commits that git has reported as pushed, and refused those that the server has refused because the repository
+	// was being moved.
+	accepted, refused map[int]bool
 }
 
-func newPusher(name, project string) *pusher {
+func newPusher(at *server, name, project string) *pusher {
 	GinkgoHelper()
-	return &pusher{name: name, project: project, clone: owner().Clone(machine.url(project)), accepted: map[int]bool{}}
+	return &pusher{name: name, project: project, clone: owner().Clone(at.url(project)), accepted: map[int]bool{}, refused: map[int]bool{}}
 }
 
-// line is the branch that goes on, single that of one commit.
+func (p *pusher) String() string { return "pusher " + p.name }
+
+func (p *pusher) use() error {
+	GinkgoHelper()
+	screen, err := p.push()
+	if err != nil {
+		err = fmt.Errorf("%w\n%s", err, screen)
+	}
+	return err
+}
+
+// line is the continuing branch, and single is the branch of one commit.
 func (p *pusher) line() string             { return "refs/heads/" + p.name }
 func (p *pusher) single(number int) string { return fmt.Sprintf("refs/heads/%s-%d", p.name, number) }
 
-// push pushes one more commit.
+// push pushes another commit. It returns no error if the server refuses because the repository is being moved.
 func (p *pusher) push() (screen string, err error) {
 	GinkgoHelper()
 	number := len(p.commits)
 	p.commits = append(p.commits, p.clone.Commit(fmt.Sprintf("file-%d.txt", number%7), fmt.Sprintln(p.name, number)))
 	screen, err = p.clone.Try("git", "push", "origin", "HEAD:"+p.line(), "HEAD:"+p.single(number))
-	if err == nil {
+	switch {
+	case err == nil:
 		p.accepted[number] = true
+	case strings.Contains(screen, readOnly):
+		p.refused[number] = true
+		err = nil
 	}
 	return screen, err
 }
 
-// expectKept expects that the repository has every push that was seen accepted, and nothing that was not pushed.
+// expectKept expects that the repository has every push that was reported as accepted, and nothing that was not pushed.
 func (p *pusher) expectKept(refs map[string]string) {
 	GinkgoHelper()
 	last := -1
@@ -55,6 +73,9 @@ func (p *pusher) expectKept(refs map[string]string) {
 	for number := range p.accepted {
 		Expect(refs).To(HaveKeyWithValue(p.single(number), p.commits[number]), "the client saw that it was accepted")
 	}
+	for number := range p.refused {
+		Expect(refs).NotTo(HaveKey(p.single(number)), "the client saw that it was refused")
+	}
 	if last >= 0 {
 		Expect(slices.Index(p.commits, refs[p.line()])).To(BeNumerically(">=", last), "the branch has not gone back")
 	}
@@ -63,39 +84,4 @@ func (p *pusher) expectKept(refs map[string]string) {
 			Expect(p.commits).To(ContainElement(commit))
 		}
 	}
-}
-
-// crowd are pushers that push at the same time, until they are told to stop or fail.
-type crowd struct {
-	stop context.CancelFunc
-	cut  chan bool
-	size int
-}
-
-// push lets all of them push.
-func push(pushers []*pusher) *crowd {
-	ctx, cancel := context.WithCancel(context.Background())
-	c := &crowd{stop: cancel, cut: make(chan bool, len(pushers)), size: len(pushers)}
-	for _, p := range pushers {
-		go func() {
-			defer GinkgoRecover()
-			var err error
-			defer func() { c.cut <- err != nil }()
-			for ctx.Err() == nil && err == nil {
-				_, err = p.push()
-			}
-		}()
-	}
-	return c
-}
-
-// join returns when each has ended, with how many pushes failed.
-func (c *crowd) join() (cut int) {
-	c.stop()
-	for range c.size {
-		if <-c.cut {
-			cut++
-		}
-	}
-	return cut
 }

@@ -1,4 +1,4 @@
-// Package crash kills Forgeplane at random moments and takes away what it stands on, and looks at what is left.
+// Package crash kills Forgeplane at random moments, removes its storage and its hooks, and checks what is left.
 package crash
 
 import (
@@ -19,13 +19,13 @@ func TestCrash(t *testing.T) {
 }
 
 const (
-	// soon is for what follows from a change without further ado.
+	// soon is the time limit for the immediate consequences of a change.
 	soon    = 60 * time.Second
 	polling = 20 * time.Millisecond
 )
 
-// What all specs share: a control plane that nobody kills, and a machine on which Forgeplane runs. The administrator of
-// the cluster sits at a terminal, or uses a client where that is too slow.
+// All specs share a control plane that is never killed, and a machine on which Forgeplane runs. The administrator of the cluster uses a terminal,
+// or a client if the terminal is too slow.
 var (
 	checkout *installation.Checkout
 	machine  *host
@@ -45,7 +45,7 @@ var _ = BeforeSuite(func() {
 	admin.WaitReady("user,accesstoken,group", "--all", "--all-namespaces")
 })
 
-// everybody is who and what the specs have in common: Max, who owns the group in the namespace "yard".
+// everybody are the objects that all specs share. Max owns the group in the namespace "yard".
 const everybody = `
 apiVersion: v1
 kind: Namespace

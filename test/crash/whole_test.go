@@ -16,7 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// expectWhole expects that nothing is lost, damaged, doubled or left behind, and that each pusher can go on.
+// expectWhole expects that nothing is lost, damaged, duplicated or left behind, and that each pusher can continue.
 func expectWhole(pushers []*pusher) {
 	GinkgoHelper()
 	Eventually(machine.orphans).WithTimeout(soon).WithPolling(polling).Should(BeEmpty(), "processes that outlived Forgeplane")
@@ -28,6 +28,7 @@ func expectWhole(pushers []*pusher) {
 		p.expectKept(refsOf(p.project))
 		screen, err := p.push()
 		Expect(err).NotTo(HaveOccurred(), screen)
+		Expect(p.accepted).To(HaveKey(len(p.commits)-1), screen)
 	}
 }
 
@@ -44,12 +45,12 @@ func expectOneRepositoryEach() {
 	found := stored()
 	Expect(found).To(ConsistOf(expected))
 	for _, repository := range found {
-		Expect(admin.Git("--git-dir="+repository, "fsck", "--full", "--strict", "--no-dangling", "--no-progress")).To(BeEmpty(), repository)
+		expectIntact(repository)
 	}
 }
 
-// stored are the directories in which the shards keep something. Empty ones do not count, nor do the file by which
-// Forgeplane finds out whether it can write, and those that say whose repositories are and were.
+// stored returns the directories in which the shards keep something. It skips empty directories, the file with which Forgeplane tests whether it
+// can write, and the records of the projects of repositories.
 func stored() []string {
 	GinkgoHelper()
 	all := map[string]bool{}
@@ -61,7 +62,7 @@ func stored() []string {
 		if strings.Contains(relative, "/.projects/") {
 			return err
 		}
-		// The shard, two directories by the first letters, and the one of the repository.
+		// The path consists of the shard, two directories named after the first letters, and the directory of the repository.
 		parts := strings.SplitN(relative, string(filepath.Separator), 5)
 		all[filepath.Join(machine.shards, filepath.Join(parts[:min(len(parts), 4)]...))] = true
 		return err
@@ -87,7 +88,7 @@ func retained() []v1alpha1.RetainedRepository {
 	return list.Items
 }
 
-// expectUniqueIDs expects that no two objects of a kind have one id.
+// expectUniqueIDs expects that no two objects of a kind have the same id.
 func expectUniqueIDs() {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
@@ -110,7 +111,7 @@ func expectUniqueIDs() {
 	}
 }
 
-// expectOneProtectionEach expects that the default branch of each project is protected, once.
+// expectOneProtectionEach expects that each default branch that exists has exactly one protection.
 func expectOneProtectionEach() {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
@@ -122,7 +123,9 @@ func expectOneProtectionEach() {
 		found = append(found, list.Items[i].Spec.ProjectRef.Name+" "+list.Items[i].Spec.Branch)
 	}
 	for _, p := range projects() {
-		expected = append(expected, p.Name+" "+p.Status.DefaultBranch)
+		if p.Status.HeadCommit != "" {
+			expected = append(expected, p.Name+" "+p.Status.DefaultBranch)
+		}
 	}
 	Expect(found).To(ConsistOf(expected))
 }

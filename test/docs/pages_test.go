@@ -28,7 +28,7 @@ func read(path string) page {
 	return page{path, string(text)}
 }
 
-// pages are those at the root and everything in docs.
+// pages returns the pages at the root and in docs.
 func pages() (all []page) {
 	GinkgoHelper()
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
@@ -45,7 +45,7 @@ func pages() (all []page) {
 
 var fence = regexp.MustCompile("(?s)```([^\n]*)\n(.*?)\n```")
 
-// examples are the texts of the blocks of YAML.
+// examples returns the blocks of YAML in a page.
 func (p page) examples() (all []string) {
 	for _, m := range fence.FindAllStringSubmatch(p.text, -1) {
 		if m[1] == "yaml" {
@@ -55,14 +55,24 @@ func (p page) examples() (all []string) {
 	return all
 }
 
-// section is what stands below a heading of the second level, up to the next one.
+// section returns the text below a heading of the second level, up to the next one.
 func (p page) section(heading string) string {
 	_, rest, _ := strings.Cut(p.text, "\n## "+heading+"\n")
 	text, _, _ := strings.Cut(rest, "\n## ")
 	return text
 }
 
-// firstCells are what is in backticks in the first column of the tables of a text.
+// sections returns the headings of the second level.
+func (p page) sections() (headings []string) {
+	for line := range strings.Lines(p.text) {
+		if heading, ok := strings.CutPrefix(line, "## "); ok {
+			headings = append(headings, strings.TrimSpace(heading))
+		}
+	}
+	return headings
+}
+
+// firstCells returns the text in backticks in the first column of the tables of a text.
 func firstCells(text string) (all []string) {
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "| `") {
@@ -94,20 +104,18 @@ func kinds() (all []*apiextensionsv1.CustomResourceDefinition) {
 }
 
 var _ = Describe("The page of a kind", func() {
-	It("is there, in the form of the others", func() {
+	It("exists, in the same form as the others", func() {
 		for _, crd := range kinds() {
 			p := read("docs/" + crd.Spec.Names.Singular + ".md")
 			Expect(p.text).To(HavePrefix("# " + crd.Spec.Names.Kind + "\n"))
 			Expect(p.text).To(ContainSubstring("short name `"+crd.Spec.Names.ShortNames[0]+"`"), p.path)
 			Expect(p.examples()).NotTo(BeEmpty(), "%s has no example", p.path)
-			for _, heading := range []string{"Fields", "Behaviour", "Conditions", "kubectl"} {
-				Expect(p.section(heading)).NotTo(BeEmpty(), "%s has no section %s", p.path, heading)
-			}
+			Expect(p.sections()).To(Equal([]string{"Fields", "Behaviour", "Conditions", "REST", "kubectl"}), "the sections of %s", p.path)
 			Expect(read("README.md").text).To(ContainSubstring("(" + p.path + ")"))
 		}
 	})
 
-	It("names every field, and none that is not there", func() {
+	It("names every field, and only fields that exist", func() {
 		common := []string{"conditions", "observedGeneration", "claims"}
 		for _, name := range common[1:] {
 			Expect(read("docs/concepts.md").text).To(ContainSubstring("`status." + name + "`"))
@@ -133,7 +141,7 @@ var _ = Describe("The page of a kind", func() {
 			for _, part := range []string{"spec", "status"} {
 				for name := range schema.Properties[part].Properties {
 					if slices.Contains(common, name) {
-						continue // what every kind has is in one place
+						continue // a field of every kind is described in one place
 					}
 					Expect(described).To(HaveKey(part+"."+name), p.path)
 				}
@@ -141,7 +149,7 @@ var _ = Describe("The page of a kind", func() {
 		}
 	})
 
-	It("names every reason that the controller gives, and none that is not there", func() {
+	It("names every reason that the controller gives, and only reasons that exist", func() {
 		source := read("api/v1alpha1/conditions.go").text
 		reasons := map[string]string{} // by the name of the constant
 		for _, m := range regexp.MustCompile(`(?m)^\t(Reason\w+) = "(\w+)"$`).FindAllStringSubmatch(source, -1) {
@@ -167,7 +175,7 @@ var _ = Describe("The page of a kind", func() {
 })
 
 var _ = Describe("A page", func() {
-	It("names packages and files of the sources that are there", func() {
+	It("names only packages and files that exist in the sources", func() {
 		source := regexp.MustCompile("`((?:api/v1alpha1|apiserver|charts|cmd|config|controllers|docs|hack|internal|test)(?:/[a-z0-9_./-]+)?)`")
 		for _, p := range pages() {
 			for _, m := range source.FindAllStringSubmatch(p.text, -1) {
@@ -176,7 +184,7 @@ var _ = Describe("A page", func() {
 		}
 	})
 
-	It("leads to places that are there", func() {
+	It("has only links that lead to an existing place", func() {
 		link := regexp.MustCompile(`\]\(([^)\s]*)\)`)
 		for _, p := range pages() {
 			for _, m := range link.FindAllStringSubmatch(p.text, -1) {
@@ -197,7 +205,7 @@ var _ = Describe("A page", func() {
 	})
 })
 
-// given are the reasons that the sources of a controller name.
+// given returns the reasons that the sources of a controller name.
 func given(kind string, reasons map[string]string) (all []string) {
 	GinkgoHelper()
 	files, err := filepath.Glob(filepath.Join(root, "controllers", kind, "*.go"))
@@ -214,7 +222,10 @@ func given(kind string, reasons map[string]string) (all []string) {
 			Expect(reasons).To(HaveKey(m[1]))
 			all = append(all, reasons[m[1]])
 		}
-		for call, reason := range map[string]string{"reference.Unresolved(": "ReferenceNotFound", "reference.Claim(": "ReferenceNotReady", "reference.Take(": "AlreadyExists", "reference.Reachable(": "ReferenceNotReady", "WithIDs[": "AlreadyExists"} {
+		for call, reason := range map[string]string{
+			"frame.Unresolved(": "ReferenceNotFound", "frame.InScope(": "ReferenceNotFound", "frame.Reachable(": "ReferenceNotReady",
+			".Take(": "AlreadyExists", ".TakePath(": "ReferenceNotReady", "WithIDs[": "AlreadyExists",
+		} {
 			if strings.Contains(string(text), call) {
 				all = append(all, reason)
 			}
@@ -223,7 +234,7 @@ func given(kind string, reasons map[string]string) (all []string) {
 	return all
 }
 
-// anchors are those that headings have where the pages are shown.
+// anchors returns the anchors of the headings on the rendered page.
 func anchors(p page) (all []string) {
 	for line := range strings.Lines(p.text) {
 		if heading := strings.TrimLeft(line, "#"); heading != line {

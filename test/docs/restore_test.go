@@ -2,9 +2,11 @@ package docs_test
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,8 +18,8 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-var _ = Describe("The commands that make a backup", func() {
-	It("tell what was held from what waited, and leave out what belongs to the former objects", func(ctx SpecContext) {
+var _ = Describe("The commands for a backup", func() {
+	It("separate held objects from waiting ones and declared ones from others, and omit the identity of the former objects", func(ctx SpecContext) {
 		if _, err := exec.LookPath("jq"); err != nil {
 			Skip("jq is not installed")
 		}
@@ -30,11 +32,13 @@ var _ = Describe("The commands that make a backup", func() {
 		f.ExpectStalled(second, v1alpha1.ReasonAlreadyExists)
 		label := forge.LabelTitled("bug").Of(acme).Build()
 		label.Spec.GroupRef.UID = string(acme.UID)
+		made := forge.LabelTitled("made").Of(acme).Build()
 		f.Create(label)
-		f.ExpectReady(label)
+		f.CreateOverREST(made)
+		f.ExpectReady(label, made)
 
-		// The block is indented, as it is in a list.
-		_, script, found := strings.Cut(read("docs/concepts.md").text, "kubectl get forge --all-namespaces --output json > all.json\n")
+		// The block is part of a list, and therefore indented.
+		_, script, found := strings.Cut(read("docs/concepts.md").text, "kubectl get forge,accesstokens --all-namespaces --output json --show-managed-fields > all.json\n")
 		Expect(found).To(BeTrue())
 		script, _, _ = strings.Cut(script, "```")
 		dir := GinkgoT().TempDir()
@@ -56,7 +60,7 @@ var _ = Describe("The commands that make a backup", func() {
 		Expect(err).NotTo(HaveOccurred(), "%s", out)
 
 		parts := map[string]map[string]*unstructured.Unstructured{}
-		for _, part := range []string{"held", "waiting"} {
+		for _, part := range []string{"held", "held-rest", "waiting", "waiting-rest"} {
 			parts[part] = map[string]*unstructured.Unstructured{}
 			text, err := os.ReadFile(filepath.Join(dir, part+".json"))
 			Expect(err).NotTo(HaveOccurred())
@@ -69,8 +73,10 @@ var _ = Describe("The commands that make a backup", func() {
 			}
 		}
 		Expect(parts["held"]).To(And(HaveLen(2), HaveKey("acme"), HaveKey(label.Name)))
+		Expect(parts["held-rest"]).To(And(HaveLen(1), HaveKey(made.Name)))
 		Expect(parts["waiting"]).To(And(HaveLen(1), HaveKey("second")))
-		for _, o := range parts["held"] {
+		Expect(parts["waiting-rest"]).To(BeEmpty())
+		for _, o := range slices.Concat(slices.Collect(maps.Values(parts["held"])), slices.Collect(maps.Values(parts["held-rest"]))) {
 			Expect(o.Object).NotTo(HaveKey("status"))
 			Expect(o.GetUID()).To(BeEmpty())
 			Expect(o.GetOwnerReferences()).To(BeEmpty())

@@ -1,5 +1,5 @@
-// Package docs_test holds the documentation against what it speaks of: the schemas, the reasons of conditions, and a real
-// API server on which its examples are tried.
+// Package docs_test compares the documentation with the schemas, with the reasons of conditions, and with a real API server to which its examples
+// are applied.
 package docs_test
 
 import (

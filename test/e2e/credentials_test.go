@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-// credentials are all that the specs have come to know of, and that nobody else may.
+// credentials are all credentials that the specs have learned. Nobody else may learn them.
 var credentials = map[string]bool{}
 
 // token returns the value of an access token, which is kept in a Secret of the same name.
@@ -26,13 +26,13 @@ func token(name string) string {
 	return value
 }
 
-// as returns the terminal of a user whose token has a Secret of that name.
+// as returns the terminal of a user whose token is in a Secret of that name.
 func as(username, secret string) terminal.Terminal {
 	GinkgoHelper()
 	return admin.As(username, token(secret))
 }
 
-// expectNoCredential expects that a text has no credential in it, be it as it is or as HTTP and Secrets write it.
+// expectNoCredential expects that a text contains no credential, whether plain or encoded for HTTP and Secrets.
 func expectNoCredential(where, text string) {
 	GinkgoHelper()
 	for _, prefix := range []string{accesstoken.Prefix, triggertoken.Prefix} {

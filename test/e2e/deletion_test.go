@@ -22,7 +22,7 @@ var _ = Describe("A deletion", Ordered, func() {
 		head = attic.start().Git("rev-parse", "HEAD")
 	})
 
-	// project declares one more project, with further lines of its spec, and returns its repository with a commit in it.
+	// project declares another project, with further lines of its spec, and returns its repository with a commit in it.
 	project := func(name string, spec string) string {
 		GinkgoHelper()
 		attic.apply(fmt.Sprintf(`
@@ -41,20 +41,20 @@ spec:
 		return repository
 	}
 
-	It("of a project takes the repository with it where the policy says so", func() {
+	It("removes the repository of a project if the policy says so", func() {
 		repository := project("gone", "deletionPolicy: Delete")
 		attic.kubectl("delete", "project", "gone", "--timeout=60s")
 		Expect(repository).NotTo(BeADirectory())
 	})
 
-	// left returns the names of what deleted projects of the team have left.
+	// left returns the names of the retained repositories of the team.
 	left := func() []string {
 		GinkgoHelper()
 		return strings.Fields(admin.Kubectl("get", "retainedrepositories", "--field-selector=spec.project.namespace=attic",
 			"--output=jsonpath={.items[*].spec.project.name}"))
 	}
 
-	It("of a project leaves the repository by default, and the same declaration has it again, with its id", func() {
+	It("retains the repository of a project by default, and the same declaration gets it back with its id", func() {
 		repository := project("kept", "")
 		id := attic.kubectl("get", "project", "kept", "--output=jsonpath={.spec.id}")
 		attic.kubectl("delete", "project", "kept", "--timeout=60s")
@@ -74,7 +74,7 @@ spec:
 		Expect(dana.RefusedPush("main")).To(ContainSubstring("protected"), "it is protected again")
 	})
 
-	It("of a project whose metadata.name has changed takes no content away, and the new one says how to have it", func() {
+	It("removes no content if metadata.name of the project has changed, and the new project says how to get the repository", func() {
 		repository := project("before", "")
 		renamed := func(decision string) {
 			GinkgoHelper()
@@ -104,7 +104,7 @@ spec:
 		Eventually(left).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
 	})
 
-	It("over REST keeps what is declared, and removes what REST has made", func() {
+	It("over REST keeps declared objects, and removes objects that were created over REST", func() {
 		declared := project("shelf", "")
 		config, err := clientcmd.BuildConfigFromFlags("", admin.Getenv("KUBECONFIG"))
 		Expect(err).NotTo(HaveOccurred())
@@ -122,7 +122,7 @@ spec:
 		Expect(declared).To(BeADirectory())
 	})
 
-	It("of a retained repository purges it", func() {
+	It("purges the repository if it deletes the retained repository", func() {
 		repository := project("trash", "")
 		attic.kubectl("delete", "project", "trash", "--timeout=60s")
 		Expect(repository).To(BeADirectory())
@@ -131,7 +131,7 @@ spec:
 		Expect(left()).To(BeEmpty())
 	})
 
-	It("of a namespace is not held up, and each repository goes or stays as its policy says", func() {
+	It("is not delayed if it deletes a namespace, and each repository is removed or retained according to its policy", func() {
 		gone := []string{project("first", "deletionPolicy: Delete"), project("second", "deletionPolicy: Delete")}
 		kept := []string{project("third", "deletionPolicy: Retain"), repositoryOf("attic", "app")}
 		begun := time.Now()

@@ -50,7 +50,7 @@ spec: {path: ` + name + `, groupRef: {name: TEAM}, importURL: "` + origin.url + 
 `)
 	}
 
-	It("brings branches and tags, and no process of it has the password in its arguments", func() {
+	It("copies branches and tags, and no process of it has the password in its arguments", func() {
 		origin.hold()
 		declare("loan", "right")
 		Eventually(origin.asked).WithTimeout(soon).WithPolling(polling).Should(BeTrue())
@@ -64,7 +64,7 @@ spec: {path: ` + name + `, groupRef: {name: TEAM}, importURL: "` + origin.url + 
 		Expect(museum.kubectl("get", "project", "loan", "--output=jsonpath={.status.defaultBranch} {.status.headCommit}")).To(Equal("trunk " + head))
 	})
 
-	It("that the other side refuses says so, without the credentials", func() {
+	It("that the source refuses says so, without the credentials", func() {
 		declare("refused", "wrong")
 		museum.kubectl("wait", "--for=jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}=ImportFailed", "--timeout=30s", "project/refused")
 		message := museum.kubectl("get", "project", "refused", "--output=jsonpath={.status.conditions[?(@.type==\"Ready\")].message}")
@@ -74,14 +74,14 @@ spec: {path: ` + name + `, groupRef: {name: TEAM}, importURL: "` + origin.url + 
 	})
 })
 
-// elsewhere is a Git server of somebody else's, with one repository, for which one must sign in.
+// elsewhere is a Git server of somebody else, with one repository that requires authentication.
 type elsewhere struct {
 	url        string
 	repository string
 	work       terminal.Terminal
 
 	lock    sync.Mutex
-	waiting chan struct{} // what a request waits for, or nil
+	waiting chan struct{} // blocks requests, unless it is nil
 	pending bool
 }
 
@@ -105,7 +105,10 @@ func newElsewhere(username, password string) *elsewhere {
 		e.wait()
 		backend.ServeHTTP(w, r)
 	}))
-	DeferCleanup(server.Close)
+	DeferCleanup(func() {
+		e.release()
+		server.Close()
+	})
 	e.url = server.URL + "/origin.git"
 	return e
 }
@@ -117,11 +120,14 @@ func (e *elsewhere) hold() {
 	e.waiting, e.pending = make(chan struct{}), false
 }
 
+// release lets waiting requests continue, if there are any.
 func (e *elsewhere) release() {
 	e.lock.Lock()
 	defer e.lock.Unlock()
-	close(e.waiting)
-	e.waiting = nil
+	if e.waiting != nil {
+		close(e.waiting)
+		e.waiting = nil
+	}
 }
 
 // asked reports whether a request waits.

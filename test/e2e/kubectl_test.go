@@ -57,6 +57,15 @@ kind: TriggerToken
 metadata: {name: robot, namespace: TEAM}
 spec: {projectRef: {name: app}}
 ---
+apiVersion: v1
+kind: Secret
+metadata: {name: releases, namespace: TEAM, labels: {forgeplane.dev/secret: bot-token}}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: BotToken
+metadata: {name: releases, namespace: TEAM}
+spec: {projectRef: {name: app}, name: Releases, role: Developer, scopes: [read_api], secretRef: {name: releases}}
+---
 apiVersion: forgeplane.dev/v1alpha1
 kind: Badge
 metadata: {name: build, namespace: TEAM}
@@ -71,6 +80,16 @@ apiVersion: forgeplane.dev/v1alpha1
 kind: RemoteMirror
 metadata: {name: backup, namespace: TEAM}
 spec: {projectRef: {name: app}, url: "https://example.com/backup.git", enabled: false}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: RegistryCleanup
+metadata: {name: yearly, namespace: TEAM}
+spec: {projectRef: {name: app}, nameRegexDelete: .*, schedule: "@yearly"}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: StorageMove
+metadata: {name: nowhere, namespace: TEAM}
+spec: {projectRef: {name: app}, destination: default}
 ---
 apiVersion: forgeplane.dev/v1alpha1
 kind: Label
@@ -95,23 +114,25 @@ spec: {projectRef: {name: app}, title: bug, color: red}
 			}
 		})
 
-		It("knows "+names.Kind+" by its short name, and shows whether it is ready", func() {
+		It("finds "+names.Kind+" by its short name, and shows whether it is ready", func() {
 			Expect(names.ShortNames).NotTo(BeEmpty())
 			table := admin.Kubectl("get", names.ShortNames[0], "--all-namespaces")
-			Expect(strings.SplitN(table, "\n", 2)[0]).To(And(ContainSubstring("READY"), ContainSubstring("AGE")))
+			Expect(strings.SplitN(table, "\n", 2)[0]).To(And(ContainSubstring("READY"), ContainSubstring("REASON"), ContainSubstring("AGE")))
 			Expect(table).To(ContainSubstring("True"))
 		})
 	}
 
-	It("shows everything at once", func() {
-		everything := admin.Kubectl("get", "forge", "--all-namespaces", "--output=name")
+	It("shows all objects at once, and tokens only on request", func() {
+		const token = "accesstoken.forgeplane.dev/"
+		Expect(admin.Kubectl("get", "forge", "--namespace=porch", "--output=name")).NotTo(ContainSubstring(token))
+		everything := admin.Kubectl("get", "forge,accesstokens", "--all-namespaces", "--output=name")
 		for _, kind := range kinds() {
 			Expect(everything).To(ContainSubstring(kind.Spec.Names.Singular + ".forgeplane.dev/"))
 		}
 	})
 })
 
-// objects are the names of the fields of a schema and of each object below it, under their paths.
+// objects returns the names of the fields of a schema and of each object below it, under their paths.
 func objects(path string, schema apiextensionsv1.JSONSchemaProps) map[string][]string {
 	if schema.Items != nil {
 		schema = *schema.Items.Schema

@@ -48,13 +48,13 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 	AfterAll(func() { admin.Kubectl("delete", "namespace", "loom", "--timeout=60s") })
 
 	clients := func() map[string]rest.Client { return map[string]rest.Client{"token": max, "identity": identity} }
-	// object is the name of the object that declares a title, empty where there is none.
+	// object returns the name of the object that declares a title, or an empty string if there is none.
 	object := func(title string) string {
 		GinkgoHelper()
 		return loom.kubectl("get", "labels", "--field-selector=spec.title="+title, "--output=jsonpath={.items[*].metadata.name}")
 	}
 
-	It("that are declared are seen over REST", func() {
+	It("that are declared can be seen over REST", func() {
 		loom.apply(declared)
 		loom.waitReady("label/bug", "label/urgent")
 		for _, client := range clients() {
@@ -86,7 +86,7 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		Entry("server-side", "--server-side", "--force-conflicts"),
 	)
 
-	It("that are declared are changed and removed over REST", func() {
+	It("that are declared can be changed and removed over REST", func() {
 		for _, client := range clients() {
 			loom.apply(declared)
 			loom.waitReady("label/bug", "label/urgent")
@@ -104,7 +104,7 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		}
 	})
 
-	It("that are made over REST are seen, changed and removed with kubectl", func() {
+	It("that were created over REST can be seen, changed and removed with kubectl", func() {
 		for name, client := range clients() {
 			title := "by-" + name
 			made := rest.Must[labels.Label](client, http.StatusCreated, "POST "+path, fmt.Sprintf(`{"name":%q,"color":"Navy"}`, title))
@@ -120,7 +120,7 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		}
 	})
 
-	It("are promoted, and the group's label is Ready with the id", func() {
+	It("can be promoted, and the label of the group is Ready with the same id", func() {
 		for name, client := range clients() {
 			title := "up-" + name
 			made := rest.Must[labels.Label](client, http.StatusCreated, "POST "+path, fmt.Sprintf(`{"name":%q,"color":"red","priority":2}`, title))
@@ -137,7 +137,7 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		}
 	})
 
-	It("that somebody else declares are left alone where the project says so, and he is named", func() {
+	It("that are declared cannot be changed over REST if the project forbids that, and the answer names who declares them", func() {
 		const kept = `
 apiVersion: forgeplane.dev/v1alpha1
 kind: Label

@@ -16,13 +16,13 @@ import (
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-// limit is how soon a change counts.
+// limit is the time within which a change must take effect.
 const limit = time.Second
 
 // command is one attempt to do something with git.
 type command func() (screen string, err error)
 
-// pushOf returns attempts to push a new commit each to a branch, as long as they are accepted, and the same one while they are refused.
+// pushOf returns attempts to push a new commit each to a branch as long as they are accepted, and the same commit while they are refused.
 func pushOf(clone terminal.Terminal, branch string, options ...string) command {
 	accepted, number := true, 0
 	return func() (string, error) {
@@ -37,8 +37,8 @@ func pushOf(clone terminal.Terminal, branch string, options ...string) command {
 	}
 }
 
-// expectAccepted expects that a command succeeds from a second after now on. It reports what the change was that made
-// it so, and when the first command had succeeded.
+// expectAccepted expects that a command succeeds at the latest a second from now. It reports the change that allowed the command, and when the
+// first command had succeeded.
 func expectAccepted(change string, try command) {
 	GinkgoHelper()
 	changed := time.Now()
@@ -60,7 +60,7 @@ func expectRefused(change string, try command, words ...string) {
 	for {
 		begun := time.Since(changed)
 		screen, err := try()
-		// Of a command that the change comes in the middle of, git does not show what it is told.
+		// If the change happens during a command, git does not show the message of the server.
 		if err != nil && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(screen, w) }) {
 			report(change+": refused after", time.Since(changed))
 			return
@@ -69,7 +69,7 @@ func expectRefused(change string, try command, words ...string) {
 	}
 }
 
-// expectShown expects that a client is shown within a second what kubectl has done or seen, and returns it.
+// expectShown expects that a client shows within a second what kubectl has done or seen, and returns it.
 func expectShown[T any](client rest.Client, path string, matcher types.GomegaMatcher) (shown T) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -82,7 +82,7 @@ func expectShown[T any](client rest.Client, path string, matcher types.GomegaMat
 	return shown
 }
 
-// report puts a time into Ginkgo's report of the spec.
+// report puts a time into the report that Ginkgo makes of the spec.
 func report(what string, took time.Duration) {
 	AddReportEntry(fmt.Sprintf("%s %s", what, took.Round(time.Millisecond)), ReportEntryVisibilityAlways)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -17,10 +16,10 @@ import (
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-// arrival is how soon a mirror has what was pushed.
+// arrival is the time within which a mirror must receive a push.
 const arrival = 3 * time.Second
 
-// mirrored is what REST says of a mirror.
+// mirrored is a mirror as REST shows it.
 type mirrored struct {
 	ID           int64   `json:"id"`
 	Enabled      bool    `json:"enabled"`
@@ -39,7 +38,7 @@ var _ = Describe("A mirror", Ordered, func() {
 
 	BeforeAll(func() {
 		abbey = newTeam("abbey")
-		// What a project protects by itself is the default branch, which is not pushed here.
+		// The project itself protects only the default branch, which is not pushed here.
 		abbey.apply(`
 apiVersion: forgeplane.dev/v1alpha1
 kind: Project
@@ -82,7 +81,7 @@ metadata: {name: copy, namespace: TEAM}
 spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
 `
 
-	It("that is declared follows each push: branches, tags, what is rewritten and what goes", func() {
+	It("that is declared receives each push: branches, tags, rewritten refs and deletions", func() {
 		yaml := strings.ReplaceAll(manifest, "URL", abbey.url("copy"))
 		abbey.apply(yaml)
 		abbey.waitReady("remotemirror/copy")
@@ -109,14 +108,14 @@ spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
 		Consistently(version).WithTimeout(500 * time.Millisecond).WithPolling(100 * time.Millisecond).Should(Equal(before))
 	})
 
-	It("is seen, changed and removed over REST", func() {
+	It("can be seen, changed and removed over REST", func() {
 		all := expectShown[[]mirrored](client, mirrors, ConsistOf(And(HaveField("Enabled", true), HaveField("UpdateStatus", "finished"), HaveField("LastError", BeNil()),
 			HaveField("URL", strings.Replace(abbey.url("copy"), "://", "://*****:*****@", 1)))))
 		path := fmt.Sprintf("%s/%d", mirrors, all[0].ID)
 		rest.Must[mirrored](client, http.StatusOK, "PUT "+path, `{"keep_divergent_refs":true}`)
 		Expect(abbey.kubectl("get", "remotemirror", "copy", "--output=jsonpath={.spec.keepDivergentRefs}")).To(Equal("true"))
 
-		By("keeping what has diverged")
+		By("keeping branches that have diverged")
 		theirs := abbey.as("max").Clone(abbey.url("copy"), "--branch=main")
 		ahead := theirs.Commit("theirs.txt", "Theirs.\n")
 		theirs.MustPush("main")
@@ -129,7 +128,7 @@ spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
 		abbey.patch("remotemirror/copy", `{"spec":{"keepDivergentRefs":false}}`)
 		eventually("what was kept", func() bool { return strings.Contains(refs(), max.Git("rev-parse", "HEAD")+"\trefs/heads/main") })
 
-		By("pushing a part of the branches")
+		By("pushing only some branches")
 		rest.Must[mirrored](client, http.StatusOK, "PUT "+path, `{"mirror_branch_regex":"^(release|hotfix)/"}`)
 		abbey.waitReady("remotemirror/copy")
 		max.Git("push", "origin", "HEAD:refs/heads/left-out", "HEAD:refs/heads/release/1")
@@ -144,10 +143,10 @@ spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
 
 		Expect(client.Status("DELETE " + path)).To(Equal(http.StatusNoContent))
 		abbey.kubectl("wait", "--for=delete", "--timeout=30s", "remotemirror/copy")
-		abbey.kubectl("get", "secret", "copy") // it is somebody else's
+		abbey.kubectl("get", "secret", "copy") // it belongs to somebody else
 	})
 
-	It("that is made over REST has its credentials in a Secret, which goes with it", func() {
+	It("that was created over REST has its credentials in a Secret, which is deleted with it", func() {
 		url := strings.Replace(abbey.url("copy"), "://", "://abbey-max:"+password+"@", 1)
 		made := rest.Must[mirrored](client, http.StatusCreated, "POST "+mirrors, fmt.Sprintf(`{"url":%q,"enabled":true}`, url))
 		Expect(made.URL).To(Equal(strings.Replace(abbey.url("copy"), "://", "://*****:*****@", 1)))
@@ -168,7 +167,7 @@ spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
 		}).WithTimeout(soon).WithPolling(polling).ShouldNot(ContainSubstring("remote-mirror-"))
 	})
 
-	It("tells its password to no process, and resumes after a crash in the middle of a push", func() {
+	It("shows its password to no process, and resumes after a crash during a push", func() {
 		const secret = "abbey-correct-horse-battery"
 		credentials[secret] = true
 		target := newElsewhere("curator", secret)
@@ -186,7 +185,7 @@ spec: {projectRef: {name: app}, url: "` + target.url + `", secretRef: {name: hel
 `)
 		Eventually(target.asked).WithTimeout(soon).WithPolling(polling).Should(BeTrue())
 		abbey.kubectl("wait", "--for=jsonpath={.status.updateStatus}=Started", "--timeout=30s", "remotemirror/held")
-		lines := commandLines()
+		lines := strings.Join(checkout.Processes(), "\n")
 		Expect(lines).To(ContainSubstring("remote-http"))
 		expectNoCredential("a command line", lines)
 
@@ -198,7 +197,7 @@ spec: {projectRef: {name: app}, url: "` + target.url + `", secretRef: {name: hel
 		abbey.waitReady("remotemirror/held")
 		Expect(target.work.Git("ls-remote", "--heads", "--tags", target.repository)).To(Equal(max.Git("ls-remote", "--heads", "--tags", "origin")))
 
-		By("a target that vanishes, and comes back")
+		By("removing the target, and restoring it")
 		gone := target.repository + ".gone"
 		Expect(os.Rename(target.repository, gone)).To(Succeed())
 		commit := max.Commit("more.txt", "More.\n")
@@ -212,7 +211,7 @@ spec: {projectRef: {name: app}, url: "` + target.url + `", secretRef: {name: hel
 		Eventually(func() string { return target.work.Git("ls-remote", target.repository) }).WithTimeout(arrival).WithPolling(polling).
 			Should(ContainSubstring(commit + "\trefs/heads/more"))
 		abbey.waitReady("remotemirror/held")
-		By("a target that hangs, and answers again")
+		By("making the target hang, and then answer again")
 		target.hold()
 		commit = max.Commit("late.txt", "Late.\n")
 		max.MustPush("more")
@@ -226,18 +225,3 @@ spec: {projectRef: {name: app}, url: "` + target.url + `", secretRef: {name: hel
 		abbey.kubectl("delete", "remotemirror", "held")
 	})
 })
-
-// commandLines are those of every process of this machine.
-func commandLines() string {
-	GinkgoHelper()
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	Expect(err).NotTo(HaveOccurred())
-	var all strings.Builder
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err == nil { // else it has ended
-			all.WriteString(strings.ReplaceAll(string(text), "\x00", " ") + "\n")
-		}
-	}
-	return all.String()
-}

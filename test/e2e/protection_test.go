@@ -45,9 +45,10 @@ spec:
 `, branch, strings.Join(spec, "\n  ")))
 	}
 
-	It("is made for the default branch, goes when one is declared, and does not come back", func() {
+	It("is created for the default branch, is deleted when one is declared, and does not come back", func() {
 		made := "--selector=forgeplane.dev/default-protection"
-		Expect(dock.kubectl("get", "protectedbranch", made, "--output=jsonpath={.items[*].spec.branch}")).To(Equal("main"))
+		Eventually(dock.kubectl).WithArguments("get", "protectedbranch", made, "--output=jsonpath={.items[*].spec.branch}").
+			WithTimeout(soon).WithPolling(polling).Should(Equal("main"))
 		Expect(dock.kubectl("get", "protectedbranch", made, "--output=jsonpath={.items[*].metadata.ownerReferences[*].name}")).To(Equal("app"))
 		try := pushOf(dana, "main")
 		_, err := try()
@@ -71,7 +72,7 @@ spec:
 		Expect(max.RefusedPush("user", "--force")).To(ContainSubstring(`only dock-dana may push to it. You have the Maintainer role.`))
 	})
 
-	It("that lets a group through lets its members through, as long as they are", func() {
+	It("that lets a group through lets its members through, as long as they are members", func() {
 		protect("group", "push: [{groupRef: {name: crew}}]")
 		try := pushOf(dana, "group")
 		expectAccepted("a group may push, and its members are those of the group above, too", try)
@@ -103,7 +104,7 @@ spec: {groupRef: {name: guests}, userRef: {name: TEAM-dana}, role: Guest}
 			To(Equal(dock.kubectl("get", "deploykey", "robot", "--output=jsonpath={.spec.id}")))
 	})
 
-	It("may let those who push rewrite the branch", func() {
+	It("can allow those who push to rewrite the branch", func() {
 		protect("draft", "push: [{role: Developer}]")
 		dana.Commit("draft.txt", "First.\n")
 		dana.MustPush("draft")
@@ -115,7 +116,7 @@ spec: {groupRef: {name: guests}, userRef: {name: TEAM-dana}, role: Guest}
 		expectAccepted("force pushes are allowed", force)
 	})
 
-	It("of a group holds in the projects below it", func() {
+	It("applies to the projects below its group", func() {
 		dock.apply(`
 apiVersion: forgeplane.dev/v1alpha1
 kind: ProtectedBranch
@@ -126,7 +127,7 @@ spec: {groupRef: {name: TEAM}, branch: "stable-*", push: [{role: NoOne}]}
 			`Branch "stable-1" is protected by "stable-*" (dock/everywhere): no one may push to it.`)
 	})
 
-	It("asks for the approval of code owners where it is to", func() {
+	It("can require the approval of code owners", func() {
 		max.Git("fetch", "--quiet")
 		max.Git("reset", "--quiet", "--hard", "origin/main")
 		max.Commit("CODEOWNERS", "/docs/ @dock-max\n")

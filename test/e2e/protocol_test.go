@@ -29,14 +29,14 @@ var _ = Describe("Git over HTTP", Ordered, func() {
 		max.MustPush("main")
 	})
 
-	It("serves a partial clone, and what it lacks when that is needed", func() {
+	It("serves a partial clone, and missing objects on demand", func() {
 		reader := library.as("dana").Clone("--filter=blob:none", "--no-checkout", library.url("app"))
 		Expect(reader.Git("rev-list", "--objects", "--all", "--missing=print")).To(MatchRegexp(`(?m)^\?[0-9a-f]{40}$`))
 		reader.Git("checkout", "--quiet", "main")
 		Expect(os.ReadFile(filepath.Join(reader.Dir, "shelf-3", "book.txt"))).To(BeEquivalentTo(strings.Repeat("Page 3\n", 100)))
 	})
 
-	It("serves a shallow clone, and the rest of the history when it is asked for", func() {
+	It("serves a shallow clone, and the rest of the history on demand", func() {
 		reader := library.as("dana").Clone("--depth=1", library.url("app"))
 		Expect(reader.Git("rev-list", "--count", "HEAD")).To(Equal("1"))
 		reader.Git("fetch", "--quiet", "--unshallow")
@@ -59,9 +59,9 @@ var _ = Describe("Git over HTTP", Ordered, func() {
 		Entry("version 2", 2, "< version 2", "> command=ls-refs"),
 	)
 
-	It("takes compressed requests", func() {
+	It("accepts compressed requests", func() {
 		dana := library.clone("dana")
-		// Git tells the server of the newest commits first, which it does not have, and so of many.
+		// Git first names the newest commits, which the server does not have, and so names many.
 		newest := dana.With("GIT_COMMITTER_DATE=2038-01-01T00:00:00Z")
 		for i := range 40 {
 			newest.Git("commit", "--quiet", "--allow-empty", "--message", fmt.Sprint("Only here ", i))
@@ -74,7 +74,7 @@ var _ = Describe("Git over HTTP", Ordered, func() {
 		Expect(dana.Git("rev-parse", "origin/main")).To(Equal(max.Git("rev-parse", "HEAD")))
 	})
 
-	It("takes a chunked push of 50 MB", func() {
+	It("accepts a chunked push of 50 MB", func() {
 		const size = 50 << 20
 		content := make([]byte, size)
 		_, _ = rand.NewChaCha8([32]byte{}).Read(content)
@@ -95,7 +95,7 @@ var _ = Describe("Git over HTTP", Ordered, func() {
 	})
 })
 
-// sent are the headers that git has sent, as its trace shows them.
+// sent returns the headers that git has sent, according to its trace.
 func sent(trace string) (headers []string) {
 	for line := range strings.Lines(trace) {
 		if _, header, found := strings.Cut(line, "=> Send header: "); found {

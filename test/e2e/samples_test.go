@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-// The story of a team, from its first object to its last. It works on the samples, as whoever tries Forgeplane does.
+// The specs tell the story of a team from its first object to its last. They use the samples in the way of a new user.
 var _ = Describe("The samples", Ordered, func() {
 	var acme team
 	var dana, max terminal.Terminal
@@ -25,17 +25,17 @@ var _ = Describe("The samples", Ordered, func() {
 
 	It("are applied and become Ready", func() {
 		admin.Kubectl("apply", "--kustomize=config/samples", "--server-side")
-		// Other specs have tokens that are not Ready, on purpose.
+		// Other specs have tokens that are not Ready on purpose.
 		admin.WaitReady("repositorystorage/default", "user/root", "user/max", "user/dana",
 			"accesstoken/root", "accesstoken/max", "accesstoken/dana")
-		acme.waitReady("group,project,membership,deploykey,protectedbranch,triggertoken,badge,jobtokenscope,remotemirror,label", "--all")
+		acme.waitReady("group,project,membership,deploykey,protectedbranch,triggertoken,bottoken,badge,jobtokenscope,remotemirror,label", "--all")
 	})
 
 	DescribeTable("are not written again when the same YAML is applied again", func(options ...string) {
 		apply := append([]string{"apply", "--kustomize=config/samples"}, options...)
 		admin.Kubectl(apply...)
 		before := versions()
-		Expect(before).To(HaveLen(22))
+		Expect(before).To(HaveLen(24))
 		for line := range strings.SplitSeq(admin.Kubectl(apply...), "\n") {
 			Expect(line).To(MatchRegexp(" (unchanged|serverside-applied)$"))
 		}
@@ -45,13 +45,13 @@ var _ = Describe("The samples", Ordered, func() {
 		Entry("client-side"),
 	)
 
-	It("let their members clone the project, and nobody else", func() {
+	It("let only their members clone the project", func() {
 		url := acme.url("website")
 		dana, max = as("dana", "dana-token").Clone(url), as("max", "max-token").Clone(url)
 		Expect(admin.Fail("git", "ls-remote", url)).To(ContainSubstring("could not read Username"))
 	})
 
-	It("take the maintainer's push to the default branch, and a developer's to a feature branch", func() {
+	It("accept a push of the maintainer to the default branch, and a push of a developer to a feature branch", func() {
 		max.Commit("README.md", "The website.\n")
 		max.MustPush("main")
 		dana.Git("fetch", "--quiet")
@@ -67,7 +67,7 @@ var _ = Describe("The samples", Ordered, func() {
 			WithTimeout(soon).WithPolling(polling).Should(Equal(id))
 	})
 
-	It("refuse the developer's push to the default branch, and tell why", func() {
+	It("refuse a push of the developer to the default branch, and say why", func() {
 		screen := dana.RefusedPush("main")
 		Expect(screen).To(ContainSubstring("remote: The push is refused, and nothing was changed.\n"))
 		Expect(screen).To(MatchRegexp(`remote: Branch "main" is protected by "main" \(acme/website-main-[0-9a-f]+\): ` +
@@ -75,7 +75,7 @@ var _ = Describe("The samples", Ordered, func() {
 		Expect(screen).To(ContainSubstring("! [remote rejected] HEAD -> main (pre-receive hook declined)\n"))
 	})
 
-	It("refuse to rewrite the default branch, and tell why", func() {
+	It("refuse to rewrite the default branch, and say why", func() {
 		before := max.Git("ls-remote", "origin", "refs/heads/main")
 		max.Git("commit", "--quiet", "--amend", "--message", "Something else")
 		screen := max.RefusedPush("main", "--force")
@@ -84,13 +84,13 @@ var _ = Describe("The samples", Ordered, func() {
 		max.Git("reset", "--quiet", "--hard", "origin/main")
 	})
 
-	It("refuse to delete the default branch, and tell why", func() {
+	It("refuse to delete the default branch, and say why", func() {
 		screen := terminal.Readable(max.Fail("git", "push", "origin", ":refs/heads/main"))
 		Expect(screen).To(ContainSubstring("so Git cannot delete it. Users who can unprotect it can delete it through the API.\n"))
 		Expect(max.Git("ls-remote", "origin", "refs/heads/main")).NotTo(BeEmpty())
 	})
 
-	It("refuse every push to what matches a wildcard", func() {
+	It("refuse every push to a branch that matches a wildcard", func() {
 		for _, branch := range []string{"release/1.0", "release/2/hotfix"} {
 			Expect(max.RefusedPush(branch)).To(ContainSubstring(fmt.Sprintf(
 				`remote: Branch %q is protected by "release/*" (acme/website-releases): no one may push to it. You have the Maintainer role.`, branch)))
@@ -98,7 +98,7 @@ var _ = Describe("The samples", Ordered, func() {
 		max.MustPush("released")
 	})
 
-	It("let developers push within a second of being told to, and no longer", func() {
+	It("let developers push within a second of a change of the protection, and no longer", func() {
 		try := pushOf(dana, "release/1.0")
 		_, err := try()
 		Expect(err).To(HaveOccurred())
@@ -121,7 +121,7 @@ var _ = Describe("The samples", Ordered, func() {
 		expectRefused("nobody may push to release/*", try, "no one may push to it")
 	})
 
-	It("take a push within a second of the end of the protection", func() {
+	It("accept a push within a second of the deletion of the protection", func() {
 		try := pushOf(dana, "release/1.0")
 		acme.kubectl("delete", protection)
 		expectAccepted("the protection is deleted", try)
@@ -135,23 +135,25 @@ var _ = Describe("The samples", Ordered, func() {
 		report("project deleted after", time.Since(begun))
 		Expect(repository).NotTo(BeADirectory())
 		Expect(dana.Fail("git", "fetch")).To(ContainSubstring("could not be found or you don't have permission to view it"))
-		Eventually(acme.kubectl).
-			WithArguments("get", "protectedbranch,deploykey,triggertoken,badge,jobtokenscope,remotemirror,secret,label", "--output=name").
-			WithTimeout(soon).WithPolling(polling).Should(Equal("label.forgeplane.dev/acme-urgent"), "they go with the project")
+		Eventually(acme.kubectl).WithArguments("get", "protectedbranch", "--output=name").
+			WithTimeout(soon).WithPolling(polling).Should(BeEmpty(), "what the project created goes with it")
+		acme.kubectl("wait", `--for=jsonpath={.status.conditions[?(@.type=="Ready")].reason}=ReferenceNotFound`, "--timeout=30s",
+			"deploykey/website-ci", "triggertoken/website-nightly", "bottoken/website-release", "badge/website-build", "jobtokenscope/website",
+			"label/website-bug")
 	})
 
-	It("go with their namespace", func() {
+	It("are deleted together with their namespace", func() {
 		begun := time.Now()
 		admin.Kubectl("delete", "namespace", "acme", "--timeout=60s")
 		report("namespace deleted after", time.Since(begun))
 	})
 })
 
-// versions are the resourceVersions of all objects that the samples declare or cause.
+// versions returns the resourceVersions of all objects that the samples declare or cause.
 func versions() map[string]string {
 	GinkgoHelper()
 	all := map[string]string{}
-	objects := admin.List("forge", "--all-namespaces")
+	objects := admin.List("forge,accesstokens", "--all-namespaces")
 	for _, namespace := range []string{forgeplane.Namespace, "acme"} {
 		objects = append(objects, admin.List("secrets", "--namespace="+namespace)...)
 	}
@@ -164,7 +166,7 @@ func versions() map[string]string {
 	return all
 }
 
-// repositoryOf is the directory of a project's repository.
+// repositoryOf returns the directory of a project's repository.
 func repositoryOf(namespace, project string) string {
 	GinkgoHelper()
 	object := admin.Get("project", project, "--namespace="+namespace)

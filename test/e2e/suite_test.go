@@ -21,13 +21,13 @@ func TestEndToEnd(t *testing.T) {
 }
 
 const (
-	// soon is for what follows a change without anybody waiting for it in vain.
+	// soon is the time limit for the consequences of a change that must not take long.
 	soon    = 30 * time.Second
 	polling = 20 * time.Millisecond
 )
 
-// What all specs share: one checkout, what runs in it, and the administrator of the cluster at his terminal. A spec that
-// stops what runs starts it again.
+// All specs share one checkout, the processes that run in it, and the terminal of the cluster's administrator. A spec that stops Forgeplane starts
+// it again.
 var (
 	checkout  *installation.Checkout
 	ports     installation.Ports
@@ -50,19 +50,20 @@ var _ = BeforeSuite(func() {
 // start starts make run, waits until it is ready and sources its environment.
 func start(env ...string) {
 	GinkgoHelper()
-	// Each part has no more rights than its own account. A spec waits until a push has taken too long.
+	// Each part has only the rights of its own account. A spec waits until a push has exceeded its time limit.
 	running = checkout.Start(slices.Concat(ports.Variables(), []string{"RUN_SPLIT=true", "RUN_FLAGS=--mirror-timeout=15s"}, env)...)
 	readyTime = running.WaitReady()
 	admin = checkout.Sourced()
 }
 
-// After everything that the specs have done, no log and no object has a credential in it. At last make run is killed, which
-// leaves none of its processes.
+// After everything that the specs have done, no log and no object contains a credential, and Argo CD judges every object like kstatus. At the end,
+// make run is killed, which leaves none of its processes.
 var _ = AfterSuite(func() {
 	if admin.Env == nil {
 		return // it was never ready
 	}
 	expectCleanLogs()
+	Expect(verdicts(every())).NotTo(BeEmpty())
 	kinds := slices.DeleteFunc(strings.Fields(admin.Kubectl("api-resources", "--verbs=list", "--output=name")),
 		func(kind string) bool { return kind == "secrets" })
 	Expect(kinds).To(ContainElements("projects.forgeplane.dev", "events.events.k8s.io"))
@@ -72,7 +73,7 @@ var _ = AfterSuite(func() {
 	Eventually(checkout.Processes).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
 })
 
-// expectCleanLogs expects that what was logged and printed by the two last starts has no credential in it.
+// expectCleanLogs expects that the logs and the output of the last two starts contain no credential.
 func expectCleanLogs() {
 	GinkgoHelper()
 	var logs []string

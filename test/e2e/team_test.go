@@ -10,8 +10,8 @@ import (
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-// team is a namespace with a group and a project "app", with Max who is a maintainer and Dana who is a developer, and
-// with Otto who is no member. All names begin with that of the team, so that specs do not meet.
+// team is a namespace with a group, a project "app", the maintainer Max, the developer Dana, and Otto, who is not a member. All names begin with
+// the name of the team, so that specs do not affect each other.
 type team struct{ name string }
 
 const teamManifests = `
@@ -53,7 +53,7 @@ metadata: {name: USER}
 spec: {userRef: {name: USER}, scopes: [write_repository], secretRef: {name: USER}}
 `
 
-// newTeam declares a team, which nobody else has, and waits until all of it is Ready.
+// newTeam declares a team for one spec, and waits until all of it is Ready.
 func newTeam(name string) team {
 	GinkgoHelper()
 	t := team{name}
@@ -71,7 +71,7 @@ func newTeam(name string) team {
 	return t
 }
 
-// user is the username of a member.
+// user returns the username of a member.
 func (t team) user(name string) string { return t.name + "-" + name }
 
 // as returns the terminal of Max, Dana or Otto.
@@ -103,18 +103,18 @@ func (t team) waitReady(args ...string) {
 	admin.WaitReady(append([]string{"--namespace", t.name}, args...)...)
 }
 
-// url is the address of a project, given as its path within the group.
+// url returns the address of a project, given as its path within the group.
 func (t team) url(project string) string {
 	return fmt.Sprintf("%s/%s/%s.git", admin.Getenv("FORGEPLANE_URL"), t.name, project)
 }
 
-// clone returns a work tree of the project "app", which pushes as one of the three.
+// clone returns a work tree of the project "app" for one of the three users.
 func (t team) clone(name string) terminal.Terminal {
 	GinkgoHelper()
 	return t.as(name).Clone(t.url("app"))
 }
 
-// start gives the default branch a first commit, as Max, and returns his work tree.
+// start gives the default branch a first commit by Max, and returns the work tree.
 func (t team) start() terminal.Terminal {
 	GinkgoHelper()
 	clone := t.clone("max")

@@ -22,7 +22,7 @@ var _ = Describe("A token", Ordered, func() {
 		office.start()
 	})
 
-	// another declares one more token of Dana's, and returns a work tree that pushes with it.
+	// another declares another token of Dana, and returns a work tree that pushes with it.
 	another := func(name string, scopes ...string) terminal.Terminal {
 		GinkgoHelper()
 		name = office.user(name)
@@ -39,17 +39,17 @@ spec: {userRef: {name: TEAM-dana}, scopes: [%s], secretRef: {name: %[1]s}}
 		return func() (string, error) { return t.Try("git", "ls-remote", "origin") }
 	}
 
-	It("is refused within a second of being revoked", func() {
+	It("is refused within a second of its revocation", func() {
 		dana := another("revoked", "write_repository")
 		try := pushOf(dana, "revoked")
 		Expect(try()).Error().NotTo(HaveOccurred())
 		admin.Kubectl("patch", "accesstoken", office.user("revoked"), "--type=merge", "--patch", `{"spec":{"revoked":true}}`)
 		expectRefused("the token is revoked", try, notValid)
-		admin.Kubectl("wait", "--for=jsonpath={.status.conditions[?(@.type==\"Stalled\")].reason}=Revoked", "--timeout=30s",
+		admin.Kubectl("wait", "--for=jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}=Revoked", "--timeout=30s",
 			"accesstoken", office.user("revoked"))
 	})
 
-	It("is refused within a second of being deleted, and its Secret goes with it", func() {
+	It("is refused within a second of its deletion, and its Secret is deleted with it", func() {
 		dana := another("deleted", "write_repository")
 		Expect(listing(dana)()).Error().NotTo(HaveOccurred())
 		admin.Kubectl("delete", "accesstoken", office.user("deleted"))
@@ -57,7 +57,7 @@ spec: {userRef: {name: TEAM-dana}, scopes: [%s], secretRef: {name: %[1]s}}
 		admin.Kubectl("wait", "--for=delete", "--timeout=30s", "--namespace=forgeplane-system", "secret/"+office.user("deleted"))
 	})
 
-	It("is refused from the moment on at which it expires", func() {
+	It("is refused from its expiry on", func() {
 		dana := another("expiring", "write_repository")
 		Expect(listing(dana)()).Error().NotTo(HaveOccurred())
 		expiry := time.Now().Add(2 * time.Second).Truncate(time.Second)
@@ -69,18 +69,18 @@ spec: {userRef: {name: TEAM-dana}, scopes: [%s], secretRef: {name: %[1]s}}
 		}).WithTimeout(time.Until(expiry.Add(limit))).WithPolling(polling).Should(HaveOccurred())
 		Expect(time.Now()).To(BeTemporally(">=", expiry), "not before")
 		Expect(dana.Fail("git", "ls-remote", "origin")).To(ContainSubstring(notValid))
-		admin.Kubectl("wait", "--for=jsonpath={.status.conditions[?(@.type==\"Stalled\")].reason}=Expired", "--timeout=30s",
+		admin.Kubectl("wait", "--for=jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}=Expired", "--timeout=30s",
 			"accesstoken", office.user("expiring"))
 	})
 
-	It("that nobody knows is refused, be it for a public project", func() {
+	It("that is unknown is refused, even for a public project", func() {
 		otto := admin.As("otto", "fpat-nobody-has-ever-seen-this-one")
 		Expect(otto.Fail("git", "ls-remote", office.url("app"))).To(ContainSubstring(notValid))
 		public := answer(admin.Getenv("FORGEPLANE_URL")+"/forgeplane/forgeplane.git/info/refs?service=git-upload-pack", "fpat-nor-this-one")
 		Expect(public.status).To(Equal(http.StatusUnauthorized))
 	})
 
-	DescribeTable("does what its scopes allow", func(scope string, fetches, pushes bool) {
+	DescribeTable("allows what its scopes allow", func(scope string, fetches, pushes bool) {
 		dana := another(strings.ReplaceAll(scope, "_", "-"), scope)
 		screen, err := dana.Try("git", "fetch")
 		if fetches {
@@ -102,7 +102,7 @@ spec: {userRef: {name: TEAM-dana}, scopes: [%s], secretRef: {name: %[1]s}}
 		Entry("read_api", "read_api", false, false),
 	)
 
-	It("lets nobody in whose user is blocked, and lets him in again", func() {
+	It("is refused while its user is blocked, and accepted again afterwards", func() {
 		try := pushOf(office.clone("dana"), "blocked")
 		Expect(try()).Error().NotTo(HaveOccurred())
 		state := func(state string) {

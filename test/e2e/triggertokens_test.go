@@ -53,7 +53,7 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		admin.Kubectl("wait", "--for=condition=Available", "--timeout=30s", "apiservice/v4.rest.forgeplane.dev")
 	})
 
-	// value is what a Secret of the team holds, or one of the platform, which nobody else is to learn.
+	// value returns the value in a Secret of the team or of the platform. Nobody else may learn it.
 	value := func(secret, key string) string {
 		GinkgoHelper()
 		namespace := "tower"
@@ -65,7 +65,7 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		credentials[v] = true
 		return v
 	}
-	// issued is the Secret of the platform that a token has its value in.
+	// issued returns the Secret of the platform that contains the value of a token.
 	issued := func(object string) string {
 		GinkgoHelper()
 		return tower.kubectl("get", object, "--output=jsonpath={.status.secretRef.name}")
@@ -78,7 +78,7 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		GinkgoHelper()
 		return tower.kubectl("get", object, "--output=jsonpath={"+jsonpath+"}")
 	}
-	// expectAnother waits until the token has another value, and its owner is shown that one.
+	// expectAnother waits until the token has another value, and its owner can see that value.
 	expectAnother := func(object, than string) string {
 		GinkgoHelper()
 		id := field(".spec.id", object)
@@ -93,7 +93,7 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		return now
 	}
 
-	It("that is declared is seen over REST, and is its owner's", func() {
+	It("that is declared can be seen over REST, and belongs to its owner", func() {
 		tower.apply(manifest)
 		tower.waitReady(nightly)
 		id := field(".spec.id", nightly)
@@ -120,7 +120,7 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		}
 	})
 
-	It("is changed from either side, and the other one sees it", func() {
+	It("can be changed from both sides, and each sees the changes of the other", func() {
 		id := field(".spec.id", nightly)
 		Expect(rest.Must[trigger](max, http.StatusOK, "PUT "+triggers+"/"+id, `{"description":"Every week"}`).Description).To(Equal("Every week"))
 		Expect(field(".spec.description", nightly)).To(Equal("Every week"))
@@ -150,7 +150,7 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		Consistently(field).WithArguments(".status.digest", nightly).WithTimeout(300 * time.Millisecond).WithPolling(50 * time.Millisecond).Should(Equal(rotated))
 	})
 
-	It("adopts a Secret that is labelled for it, follows it, tells nobody its value, and leaves it behind", func() {
+	It("adopts a Secret that is labeled for it, follows it, shows its value to nobody, and leaves it behind", func() {
 		const chosen = "a-value-that-the-team-has-chosen"
 		credentials[chosen], credentials[chosen+"-2"] = true, true
 		tower.kubectl("create", "secret", "generic", "vault", "--from-literal=ci="+chosen)
@@ -183,7 +183,7 @@ spec: {projectRef: {name: app}, ownerRef: {name: TEAM-max}, secretRef: {name: va
 		Expect(value("vault", "ci")).To(Equal(chosen + "-2"))
 	})
 
-	It("that is made over REST has its value at once, in a Secret, and is removed with kubectl", func() {
+	It("that was created over REST has its value at once, in a Secret, and can be removed with kubectl", func() {
 		begun := time.Now()
 		made := rest.Must[trigger](max, http.StatusCreated, "POST "+triggers, `{"description":"Made"}`)
 		report("trigger token made after", time.Since(begun))
@@ -201,17 +201,19 @@ spec: {projectRef: {name: app}, ownerRef: {name: TEAM-max}, secretRef: {name: va
 		Eventually(max.Status).WithArguments("GET " + triggers + "/" + id).WithTimeout(limit).WithPolling(polling).Should(Equal(http.StatusNotFound))
 	})
 
-	It("is not told in an object, an event or a log", func() {
+	It("is not shown in an object, an event or a log", func() {
 		Expect(len(credentials)).To(BeNumerically(">=", 8), "those of the specs above")
 		expectCleanLogs()
 		expectNoCredential("an object", tower.kubectl("get", "triggertokens,events,projects", "--output=yaml", "--show-managed-fields"))
 	})
 
-	It("goes with its project, and its Secret with it", func() {
+	It("is deleted with its project if it was created over REST, and otherwise by those who declare it, together with its Secret", func() {
 		rest.Must[trigger](max, http.StatusCreated, "POST "+triggers, `{"description":"Last"}`)
 		Expect(tower.kubectl("get", "triggertokens", "--output=name")).NotTo(BeEmpty())
 		tower.kubectl("delete", "project", "app", "--timeout=60s")
-		Eventually(tower.kubectl).WithArguments("get", "triggertokens", "--output=name").WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+		Eventually(tower.kubectl).WithArguments("get", "triggertokens", "--output=name").WithTimeout(soon).WithPolling(polling).
+			Should(Equal("triggertoken.forgeplane.dev/nightly"))
+		tower.kubectl("delete", "triggertoken", "nightly", "--timeout=60s")
 		Eventually(tower.kubectl).WithArguments("get", "secrets", "--output=name").WithTimeout(soon).WithPolling(polling).
 			Should(Equal("secret/vault"), "which was the team's own")
 	})

@@ -23,7 +23,7 @@ var _ = Describe("A project", Ordered, func() {
 		studio.patch("project/app", `{"spec":{"visibility":"`+visibility+`"}}`)
 	}
 
-	It("that is private does not exist for whoever is no member", func() {
+	It("that is private does not exist for users who are not members", func() {
 		for name, token := range map[string]string{"nobody": "", "a stranger": token(studio.user("otto"))} {
 			for _, service := range []string{"/info/refs?service=git-upload-pack", "/info/refs?service=git-receive-pack"} {
 				Expect(answer(studio.url("app")+service, token)).To(Equal(answer(studio.url("nothing")+service, token)), name)
@@ -33,7 +33,7 @@ var _ = Describe("A project", Ordered, func() {
 			To(ContainSubstring("remote: The project you were looking for could not be found or you don't have permission to view it."))
 	})
 
-	It("that is public is read without credentials, and not written", func() {
+	It("that is public can be read without credentials, but not written", func() {
 		visibility("Public")
 		expectAccepted("the project is public", func() (string, error) { return admin.Try("git", "ls-remote", studio.url("app")) })
 		anybody := admin.As("anybody", "").Clone(studio.url("app"))
@@ -43,7 +43,7 @@ var _ = Describe("A project", Ordered, func() {
 		Expect(stranger.RefusedPush("mine")).To(ContainSubstring("remote: You are not allowed to push code to this project."))
 	})
 
-	It("that is internal is read by every user, and by nobody else", func() {
+	It("that is internal can be read by every user, and by nobody else", func() {
 		visibility("Internal")
 		expectRefused("the project is internal", func() (string, error) { return admin.Try("git", "ls-remote", studio.url("app")) },
 			"could not read Username")
@@ -60,18 +60,18 @@ var _ = Describe("A project", Ordered, func() {
 			WithTimeout(soon).WithPolling(polling).Should(Equal("Private"))
 	})
 
-	It("that is read-only takes no push, and says when to come back", func() {
+	It("that is read-only accepts no push, and says when to try again", func() {
 		try := pushOf(studio.clone("dana"), "busy")
 		Expect(try()).Error().NotTo(HaveOccurred())
 		studio.patch("project/app", `{"spec":{"readOnly":true}}`)
-		// The text is that of the interface document.
+		// The documentation of the interface specifies this text.
 		expectRefused("the project is read-only", try, "The repository is temporarily read-only. Please try again later.")
 		studio.clone("dana")
 		studio.patch("project/app", `{"spec":{"readOnly":false}}`)
 		expectAccepted("the project is no longer read-only", try)
 	})
 
-	It("that is archived takes no push", func() {
+	It("that is archived accepts no push", func() {
 		try := pushOf(studio.clone("dana"), "late")
 		Expect(try()).Error().NotTo(HaveOccurred())
 		studio.patch("project/app", `{"spec":{"archived":true}}`)
@@ -81,7 +81,7 @@ var _ = Describe("A project", Ordered, func() {
 		expectAccepted("the project is no longer archived", try)
 	})
 
-	It("moves when it is renamed, and when its group is", func() {
+	It("moves when the project or its group is renamed", func() {
 		dana := studio.clone("dana")
 		renamed := func(object, path, from, to string) {
 			GinkgoHelper()
@@ -101,14 +101,14 @@ var _ = Describe("A project", Ordered, func() {
 	})
 })
 
-// response is all that a client can tell an answer by, except for the date.
+// response is everything by which a client can tell answers apart, except the date.
 type response struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// answer asks for an address with a token as the password, or without credentials when it is empty.
+// answer requests an address with a token as the password, or without credentials if the token is empty.
 func answer(url, token string) response {
 	GinkgoHelper()
 	request, err := http.NewRequest(http.MethodGet, url, http.NoBody)

@@ -13,13 +13,13 @@ import (
 
 // The builders start with a minimal valid object. Set fields for which they have no method on the result of Build.
 
-// named is a reference by name.
+// named returns a reference by name.
 func named(obj client.Object) v1alpha1.Reference { return v1alpha1.Reference{Name: obj.GetName()} }
 
 // UserBuilder builds a User.
 type UserBuilder struct{ obj v1alpha1.User }
 
-// User begins a user of this username and object name.
+// User returns a builder for a user with this username and object name.
 func User(username string) *UserBuilder {
 	return &UserBuilder{v1alpha1.User{
 		ObjectMeta: metav1.ObjectMeta{Name: strings.ToLower(username)}, Spec: v1alpha1.UserSpec{Username: username},
@@ -47,7 +47,7 @@ func (b *UserBuilder) Build() *v1alpha1.User { return b.obj.DeepCopy() }
 // AccessTokenBuilder builds an AccessToken.
 type AccessTokenBuilder struct{ obj v1alpha1.AccessToken }
 
-// AccessToken begins a token of this object name, kept in a Secret of the same name, with the scope api.
+// AccessToken returns a builder for a token with this object name, which is kept in a Secret of the same name and has the scope api.
 func AccessToken(name string) *AccessTokenBuilder {
 	return &AccessTokenBuilder{v1alpha1.AccessToken{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -57,7 +57,7 @@ func AccessToken(name string) *AccessTokenBuilder {
 	}}
 }
 
-// For says whom the token stands for.
+// For sets the user of the token.
 func (b *AccessTokenBuilder) For(u *v1alpha1.User) *AccessTokenBuilder {
 	b.obj.Spec.UserRef = named(u)
 	return b
@@ -72,19 +72,19 @@ func (b *AccessTokenBuilder) Scopes(scopes ...v1alpha1.TokenScope) *AccessTokenB
 	return b
 }
 
-// Secret says where the value is kept.
+// Secret sets the Secret of the value.
 func (b *AccessTokenBuilder) Secret(name, key string) *AccessTokenBuilder {
 	b.obj.Spec.SecretRef = &v1alpha1.SecretKeyReference{Name: name, Key: key}
 	return b
 }
 
-// Digest says by what the value is known, which is kept nowhere.
+// Digest sets the digest of a value that is not kept anywhere.
 func (b *AccessTokenBuilder) Digest(digest string) *AccessTokenBuilder {
 	b.obj.Spec.SecretRef, b.obj.Spec.Digest = nil, digest
 	return b
 }
 
-// Expires sets when the token ends.
+// Expires sets the expiry.
 func (b *AccessTokenBuilder) Expires(at time.Time) *AccessTokenBuilder {
 	b.obj.Spec.ExpiresAt = ptr.To(metav1.NewTime(at))
 	return b
@@ -99,12 +99,12 @@ func (b *AccessTokenBuilder) Build() *v1alpha1.AccessToken { return b.obj.DeepCo
 // RepositoryStorageBuilder builds a RepositoryStorage.
 type RepositoryStorageBuilder struct{ obj v1alpha1.RepositoryStorage }
 
-// RepositoryStorage begins a shard of this object name.
+// RepositoryStorage returns a builder for a shard with this object name.
 func RepositoryStorage(name string) *RepositoryStorageBuilder {
 	return &RepositoryStorageBuilder{v1alpha1.RepositoryStorage{ObjectMeta: metav1.ObjectMeta{Name: name}}}
 }
 
-// At says where the volume is mounted.
+// At sets the directory at which the volume is mounted.
 func (b *RepositoryStorageBuilder) At(path string) *RepositoryStorageBuilder {
 	b.obj.Spec.Path = path
 	return b
@@ -116,13 +116,25 @@ func (b *RepositoryStorageBuilder) Weight(w int32) *RepositoryStorageBuilder {
 	return b
 }
 
+// Admitting sets the namespaces whose projects can name the shard.
+func (b *RepositoryStorageBuilder) Admitting(from v1alpha1.NamespacesFrom) *RepositoryStorageBuilder {
+	b.obj.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: from}
+	return b
+}
+
+// AdmittingLabelled admits the namespaces that have a label.
+func (b *RepositoryStorageBuilder) AdmittingLabelled(key, value string) *RepositoryStorageBuilder {
+	b.obj.Spec.AllowedNamespaces = labelled(key, value)
+	return b
+}
+
 // Build returns the shard.
 func (b *RepositoryStorageBuilder) Build() *v1alpha1.RepositoryStorage { return b.obj.DeepCopy() }
 
 // GroupBuilder builds a Group.
 type GroupBuilder struct{ obj v1alpha1.Group }
 
-// Group begins a root group of this path and object name.
+// Group returns a builder for a root group with this path and object name.
 func Group(path string) *GroupBuilder {
 	return &GroupBuilder{v1alpha1.Group{
 		ObjectMeta: metav1.ObjectMeta{Name: strings.ToLower(path)}, Spec: v1alpha1.GroupSpec{Path: path},
@@ -138,43 +150,48 @@ func (b *GroupBuilder) Named(name string) *GroupBuilder { b.obj.Name = name; ret
 // ID pins the id.
 func (b *GroupBuilder) ID(id int64) *GroupBuilder { b.obj.Spec.ID = id; return b }
 
-// Below puts the group into the namespace of another one, and below it by name.
+// Below puts the group into the namespace of another group, and below it by name.
 func (b *GroupBuilder) Below(parent *v1alpha1.Group) *GroupBuilder {
 	b.obj.Namespace = parent.Namespace
 	b.obj.Spec.ParentRef = ptr.To(named(parent))
 	return b
 }
 
-// BelowPath puts the group below the one of a full path.
+// BelowPath puts the group below the group with a full path.
 func (b *GroupBuilder) BelowPath(fullPath string) *GroupBuilder {
 	b.obj.Spec.ParentRef = &v1alpha1.Reference{Path: fullPath}
 	return b
 }
 
-// BelowID puts the group below the one of an id.
+// BelowID puts the group below the group with an id.
 func (b *GroupBuilder) BelowID(id int64) *GroupBuilder {
 	b.obj.Spec.ParentRef = &v1alpha1.Reference{ID: id}
 	return b
 }
 
-// Admitting says which namespaces may put groups below this one.
+// Admitting sets the namespaces whose groups can be below this one.
 func (b *GroupBuilder) Admitting(from v1alpha1.NamespacesFrom) *GroupBuilder {
 	b.obj.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: from}
 	return b
 }
 
-// AdmittingLabelled admits the namespaces that carry a label.
+// AdmittingLabelled admits the namespaces that have a label.
 func (b *GroupBuilder) AdmittingLabelled(key, value string) *GroupBuilder {
-	b.obj.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{
+	b.obj.Spec.AllowedNamespaces = labelled(key, value)
+	return b
+}
+
+// labelled admits the namespaces that have a label.
+func labelled(key, value string) *v1alpha1.AllowedNamespaces {
+	return &v1alpha1.AllowedNamespaces{
 		From: v1alpha1.NamespacesFromSelector,
 		Selector: &v1alpha1.NamespaceSelector{
 			MatchLabels: map[string]v1alpha1.LabelValue{key: v1alpha1.LabelValue(value)},
 		},
 	}
-	return b
 }
 
-// Visibility says who may see the group.
+// Visibility sets who can see the group.
 func (b *GroupBuilder) Visibility(v v1alpha1.Visibility) *GroupBuilder {
 	b.obj.Spec.Visibility = v
 	return b
@@ -186,7 +203,7 @@ func (b *GroupBuilder) Build() *v1alpha1.Group { return b.obj.DeepCopy() }
 // ProjectBuilder builds a Project.
 type ProjectBuilder struct{ obj v1alpha1.Project }
 
-// Project begins a project of this path and object name.
+// Project returns a builder for a project with this path and object name.
 func Project(path string) *ProjectBuilder {
 	return &ProjectBuilder{v1alpha1.Project{
 		ObjectMeta: metav1.ObjectMeta{Name: strings.ToLower(path)}, Spec: v1alpha1.ProjectSpec{Path: path},
@@ -199,7 +216,7 @@ func (b *ProjectBuilder) In(g *v1alpha1.Group) *ProjectBuilder {
 	return b
 }
 
-// InPath puts the project into a namespace, and into the group of a full path.
+// InPath puts the project into a namespace, and into the group with a full path.
 func (b *ProjectBuilder) InPath(namespace, fullPath string) *ProjectBuilder {
 	b.obj.Namespace, b.obj.Spec.GroupRef = namespace, v1alpha1.Reference{Path: fullPath}
 	return b
@@ -211,7 +228,7 @@ func (b *ProjectBuilder) Named(name string) *ProjectBuilder { b.obj.Name = name;
 // ID pins the id.
 func (b *ProjectBuilder) ID(id int64) *ProjectBuilder { b.obj.Spec.ID = id; return b }
 
-// Visibility says who may see the project.
+// Visibility sets who can see the project.
 func (b *ProjectBuilder) Visibility(v v1alpha1.Visibility) *ProjectBuilder {
 	b.obj.Spec.Visibility = v
 	return b
@@ -232,6 +249,12 @@ func (b *ProjectBuilder) ImportedFrom(url string) *ProjectBuilder {
 	return b
 }
 
+// ForkOf makes the project a fork of the project that a reference names, with all branches or some.
+func (b *ProjectBuilder) ForkOf(ref v1alpha1.Reference, branches ...string) *ProjectBuilder {
+	b.obj.Spec.ForkOf = &v1alpha1.ForkOf{ProjectRef: ref, Branches: branches}
+	return b
+}
+
 // ImportSecret names the Secret with the credentials of the import.
 func (b *ProjectBuilder) ImportSecret(name string) *ProjectBuilder {
 	b.obj.Spec.ImportSecretRef = &v1alpha1.LocalSecretReference{Name: name}
@@ -244,19 +267,19 @@ func (b *ProjectBuilder) ObjectFormat(format v1alpha1.ObjectFormat) *ProjectBuil
 	return b
 }
 
-// Discarded lets the repository go with the project.
+// Discarded makes the deletion of the project remove the repository.
 func (b *ProjectBuilder) Discarded() *ProjectBuilder {
 	b.obj.Spec.DeletionPolicy = v1alpha1.DeletionPolicyDelete
 	return b
 }
 
-// Adopting says what to do about retained repositories.
+// Adopting sets which retained repository the project adopts.
 func (b *ProjectBuilder) Adopting(name string) *ProjectBuilder {
 	b.obj.Spec.AdoptRepository = name
 	return b
 }
 
-// Retained keeps the repository when the project is deleted.
+// Retained makes the deletion of the project keep the repository.
 func (b *ProjectBuilder) Retained() *ProjectBuilder {
 	b.obj.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain
 	return b

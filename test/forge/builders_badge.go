@@ -11,7 +11,7 @@ import (
 // BadgeBuilder builds a Badge.
 type BadgeBuilder struct{ obj v1alpha1.Badge }
 
-// Badge begins a badge of this object name, with URLs without placeholders.
+// Badge returns a builder for a badge with this object name, and with URLs without placeholders.
 func Badge(name string) *BadgeBuilder {
 	return &BadgeBuilder{v1alpha1.Badge{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -30,10 +30,10 @@ func (b *BadgeBuilder) Of(target client.Object) *BadgeBuilder {
 // ID pins the id.
 func (b *BadgeBuilder) ID(id int64) *BadgeBuilder { b.obj.Spec.ID = id; return b }
 
-// Link sets where the badge leads.
+// Link sets the URL of the link.
 func (b *BadgeBuilder) Link(url string) *BadgeBuilder { b.obj.Spec.LinkURL = url; return b }
 
-// Image sets where the image is.
+// Image sets the URL of the image.
 func (b *BadgeBuilder) Image(url string) *BadgeBuilder { b.obj.Spec.ImageURL = url; return b }
 
 // Build returns the badge.

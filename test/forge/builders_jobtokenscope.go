@@ -10,7 +10,7 @@ import (
 // JobTokenScopeBuilder builds a JobTokenScope.
 type JobTokenScopeBuilder struct{ obj v1alpha1.JobTokenScope }
 
-// JobTokenScope begins a job token scope of this object name, which lets in nobody else.
+// JobTokenScope returns a builder for a job token scope with this object name, which lets in no other project.
 func JobTokenScope(name string) *JobTokenScopeBuilder {
 	return &JobTokenScopeBuilder{v1alpha1.JobTokenScope{ObjectMeta: metav1.ObjectMeta{Name: name}}}
 }
@@ -31,6 +31,14 @@ func (b *JobTokenScopeBuilder) Open() *JobTokenScopeBuilder {
 func (b *JobTokenScopeBuilder) Allowing(projects ...v1alpha1.Reference) *JobTokenScopeBuilder {
 	for _, p := range projects {
 		b.obj.Spec.Allowlist = append(b.obj.Spec.Allowlist, v1alpha1.AllowlistEntry{ProjectRef: p})
+	}
+	return b
+}
+
+// AllowingGroups adds groups whose projects' job tokens are let in.
+func (b *JobTokenScopeBuilder) AllowingGroups(groups ...v1alpha1.Reference) *JobTokenScopeBuilder {
+	for _, g := range groups {
+		b.obj.Spec.GroupAllowlist = append(b.obj.Spec.GroupAllowlist, v1alpha1.GroupAllowlistEntry{GroupRef: g})
 	}
 	return b
 }

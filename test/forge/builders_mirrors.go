@@ -10,7 +10,7 @@ import (
 // RemoteMirrorBuilder builds a RemoteMirror.
 type RemoteMirrorBuilder struct{ obj v1alpha1.RemoteMirror }
 
-// RemoteMirror begins a mirror at a URL.
+// RemoteMirror returns a builder for a mirror with a URL.
 func RemoteMirror(name, url string) *RemoteMirrorBuilder {
 	return &RemoteMirrorBuilder{v1alpha1.RemoteMirror{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.RemoteMirrorSpec{URL: url},
@@ -26,31 +26,31 @@ func (b *RemoteMirrorBuilder) Of(p *v1alpha1.Project) *RemoteMirrorBuilder {
 // ID pins the id.
 func (b *RemoteMirrorBuilder) ID(id int64) *RemoteMirrorBuilder { b.obj.Spec.ID = id; return b }
 
-// Secret names the Secret that has the credentials.
+// Secret names the Secret with the credentials.
 func (b *RemoteMirrorBuilder) Secret(name string) *RemoteMirrorBuilder {
 	b.obj.Spec.SecretRef = &v1alpha1.LocalSecretReference{Name: name}
 	return b
 }
 
-// Disabled makes it push nothing.
+// Disabled disables the mirror.
 func (b *RemoteMirrorBuilder) Disabled() *RemoteMirrorBuilder {
 	b.obj.Spec.Enabled = ptr.To(false)
 	return b
 }
 
-// Keeping has it leave alone what the target has.
+// Keeping makes the mirror keep refs that have diverged.
 func (b *RemoteMirrorBuilder) Keeping() *RemoteMirrorBuilder {
 	b.obj.Spec.KeepDivergentRefs = true
 	return b
 }
 
-// OnlyProtected makes it push only protected branches.
+// OnlyProtected makes the mirror push only protected branches.
 func (b *RemoteMirrorBuilder) OnlyProtected() *RemoteMirrorBuilder {
 	b.obj.Spec.OnlyProtectedBranches = true
 	return b
 }
 
-// Matching makes it push only matching branches.
+// Matching makes the mirror push only matching branches.
 func (b *RemoteMirrorBuilder) Matching(regex string) *RemoteMirrorBuilder {
 	b.obj.Spec.BranchRegex = regex
 	return b

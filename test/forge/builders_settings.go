@@ -19,7 +19,7 @@ import (
 // MembershipBuilder builds a Membership.
 type MembershipBuilder struct{ obj v1alpha1.Membership }
 
-// Membership begins the membership of a user, as a Developer.
+// Membership returns a builder for the membership of a user, as a Developer.
 func Membership(of *v1alpha1.User) *MembershipBuilder {
 	return &MembershipBuilder{v1alpha1.Membership{
 		ObjectMeta: metav1.ObjectMeta{Name: of.Name},
@@ -27,7 +27,7 @@ func Membership(of *v1alpha1.User) *MembershipBuilder {
 	}}
 }
 
-// In sets the group or project of the membership, by name, and its namespace. The name of the object is made of both.
+// In sets the group or project of the membership, by name, and its namespace. The name of the object consists of both names.
 func (b *MembershipBuilder) In(target client.Object) *MembershipBuilder {
 	b.obj.Namespace, b.obj.Name = target.GetNamespace(), target.GetName()+"-"+b.obj.Spec.UserRef.Name
 	b.obj.Spec.ProjectRef, b.obj.Spec.GroupRef = references(target)
@@ -43,7 +43,7 @@ func (b *MembershipBuilder) As(role v1alpha1.Role) *MembershipBuilder {
 	return b
 }
 
-// Expires sets when the membership ends.
+// Expires sets the expiry.
 func (b *MembershipBuilder) Expires(at time.Time) *MembershipBuilder {
 	b.obj.Spec.ExpiresAt = ptr.To(metav1.NewTime(at))
 	return b
@@ -69,7 +69,7 @@ func references(target client.Object) (project, group *v1alpha1.Reference) {
 // DeployKeyBuilder builds a DeployKey.
 type DeployKeyBuilder struct{ obj v1alpha1.DeployKey }
 
-// DeployKey begins a read-only deploy key of this title and object name, with a new public key.
+// DeployKey returns a builder for a read-only deploy key with this title and object name, and with a new public key.
 func DeployKey(title string) *DeployKeyBuilder {
 	GinkgoHelper()
 	return &DeployKeyBuilder{v1alpha1.DeployKey{
@@ -118,7 +118,7 @@ func (b *DeployKeyBuilder) Build() *v1alpha1.DeployKey { return b.obj.DeepCopy()
 // ProtectedBranchBuilder builds a ProtectedBranch.
 type ProtectedBranchBuilder struct{ obj v1alpha1.ProtectedBranch }
 
-// ProtectedBranch begins the protection of a branch or wildcard.
+// ProtectedBranch returns a builder for the protection of a branch or wildcard.
 func ProtectedBranch(branch string) *ProtectedBranchBuilder {
 	return &ProtectedBranchBuilder{v1alpha1.ProtectedBranch{
 		ObjectMeta: metav1.ObjectMeta{Name: strings.NewReplacer("*", "all", "/", "-").Replace(strings.ToLower(branch))},
@@ -143,25 +143,25 @@ func (b *ProtectedBranchBuilder) Named(name string) *ProtectedBranchBuilder {
 // ID pins the id.
 func (b *ProtectedBranchBuilder) ID(id int64) *ProtectedBranchBuilder { b.obj.Spec.ID = id; return b }
 
-// Push says who may push.
+// Push sets who can push.
 func (b *ProtectedBranchBuilder) Push(levels ...v1alpha1.AccessLevel) *ProtectedBranchBuilder {
 	b.obj.Spec.Push = levels
 	return b
 }
 
-// Merge says who may merge.
+// Merge sets who can merge.
 func (b *ProtectedBranchBuilder) Merge(levels ...v1alpha1.AccessLevel) *ProtectedBranchBuilder {
 	b.obj.Spec.Merge = levels
 	return b
 }
 
-// Unprotect sets who may remove the protection.
+// Unprotect sets who can remove the protection.
 func (b *ProtectedBranchBuilder) Unprotect(levels ...v1alpha1.AccessLevel) *ProtectedBranchBuilder {
 	b.obj.Spec.Unprotect = levels
 	return b
 }
 
-// ForcePush lets those who may push rewrite the branch.
+// ForcePush allows those who can push to rewrite the branch.
 func (b *ProtectedBranchBuilder) ForcePush() *ProtectedBranchBuilder {
 	b.obj.Spec.AllowForcePush = true
 	return b
@@ -173,7 +173,7 @@ func (b *ProtectedBranchBuilder) Build() *v1alpha1.ProtectedBranch { return b.ob
 // LabelBuilder builds a Label.
 type LabelBuilder struct{ obj v1alpha1.Label }
 
-// LabelTitled begins a red label. Label itself is a word of Ginkgo.
+// LabelTitled returns a builder for a red label. Ginkgo already defines Label.
 func LabelTitled(title string) *LabelBuilder {
 	return &LabelBuilder{v1alpha1.Label{
 		ObjectMeta: metav1.ObjectMeta{Name: strings.NewReplacer(" ", "-", ":", "-").Replace(strings.ToLower(title))},
@@ -201,7 +201,7 @@ func (b *LabelBuilder) Color(color string) *LabelBuilder { b.obj.Spec.Color = co
 // Build returns the label.
 func (b *LabelBuilder) Build() *v1alpha1.Label { return b.obj.DeepCopy() }
 
-// Level is the access level that an object stands for: a User, a Group or a DeployKey, by name.
+// Level returns the access level of an object by name, which is a User, a Group or a DeployKey.
 func Level(grantee client.Object) (l v1alpha1.AccessLevel) {
 	GinkgoHelper()
 	switch grantee.(type) {
@@ -217,13 +217,13 @@ func Level(grantee client.Object) (l v1alpha1.AccessLevel) {
 	return l
 }
 
-// Role is the access level of a role.
+// Role returns the access level of a role.
 func Role(role v1alpha1.AccessRole) v1alpha1.AccessLevel { return v1alpha1.AccessLevel{Role: role} }
 
 // TriggerTokenBuilder builds a TriggerToken.
 type TriggerTokenBuilder struct{ obj v1alpha1.TriggerToken }
 
-// TriggerToken begins a token of this object name, which nobody owns and which names no Secret.
+// TriggerToken returns a builder for a token with this object name, without an owner and a Secret.
 func TriggerToken(name string) *TriggerTokenBuilder {
 	return &TriggerTokenBuilder{v1alpha1.TriggerToken{ObjectMeta: metav1.ObjectMeta{Name: name}}}
 }
@@ -234,7 +234,7 @@ func (b *TriggerTokenBuilder) Of(p *v1alpha1.Project) *TriggerTokenBuilder {
 	return b
 }
 
-// OwnedBy says whose token it is.
+// OwnedBy sets the owner.
 func (b *TriggerTokenBuilder) OwnedBy(u *v1alpha1.User) *TriggerTokenBuilder {
 	b.obj.Spec.OwnerRef = ptr.To(named(u))
 	return b
@@ -243,13 +243,13 @@ func (b *TriggerTokenBuilder) OwnedBy(u *v1alpha1.User) *TriggerTokenBuilder {
 // ID pins the id.
 func (b *TriggerTokenBuilder) ID(id int64) *TriggerTokenBuilder { b.obj.Spec.ID = id; return b }
 
-// Secret says where the value is kept.
+// Secret sets the Secret of the value.
 func (b *TriggerTokenBuilder) Secret(name, key string) *TriggerTokenBuilder {
 	b.obj.Spec.SecretRef = &v1alpha1.SecretKeyReference{Name: name, Key: key}
 	return b
 }
 
-// Rotate asks for another value.
+// Rotate requests another value.
 func (b *TriggerTokenBuilder) Rotate(text string) *TriggerTokenBuilder {
 	metav1.SetMetaDataAnnotation(&b.obj.ObjectMeta, v1alpha1.AnnotationRotate, text)
 	return b
@@ -257,3 +257,91 @@ func (b *TriggerTokenBuilder) Rotate(text string) *TriggerTokenBuilder {
 
 // Build returns the token.
 func (b *TriggerTokenBuilder) Build() *v1alpha1.TriggerToken { return b.obj.DeepCopy() }
+
+// BotTokenBuilder builds a BotToken.
+type BotTokenBuilder struct{ obj v1alpha1.BotToken }
+
+// BotToken returns a builder for a token with this object name and the scope api, whose value is under the key token of the Secret of the same
+// name.
+func BotToken(name string) *BotTokenBuilder {
+	return &BotTokenBuilder{v1alpha1.BotToken{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.BotTokenSpec{
+			Name: name, Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI}, SecretRef: &v1alpha1.SecretKeyReference{Name: name, Key: "token"},
+		},
+	}}
+}
+
+// Of sets the project of the token, by name, and its namespace.
+func (b *BotTokenBuilder) Of(p *v1alpha1.Project) *BotTokenBuilder {
+	b.obj.Namespace, b.obj.Spec.ProjectRef = p.Namespace, ptr.To(named(p))
+	return b
+}
+
+// OfGroup sets the group of the token, by name, and its namespace.
+func (b *BotTokenBuilder) OfGroup(g *v1alpha1.Group) *BotTokenBuilder {
+	b.obj.Namespace, b.obj.Spec.GroupRef = g.Namespace, ptr.To(named(g))
+	return b
+}
+
+// ID pins the id.
+func (b *BotTokenBuilder) ID(id int64) *BotTokenBuilder { b.obj.Spec.ID = id; return b }
+
+// Secret sets the Secret of the value.
+func (b *BotTokenBuilder) Secret(name, key string) *BotTokenBuilder {
+	b.obj.Spec.SecretRef = &v1alpha1.SecretKeyReference{Name: name, Key: key}
+	return b
+}
+
+// Digest sets the digest of the value instead of the Secret.
+func (b *BotTokenBuilder) Digest(digest string) *BotTokenBuilder {
+	b.obj.Spec.SecretRef, b.obj.Spec.Digest = nil, digest
+	return b
+}
+
+// Expires sets the time at which the token expires.
+func (b *BotTokenBuilder) Expires(at time.Time) *BotTokenBuilder {
+	b.obj.Spec.ExpiresAt = &metav1.Time{Time: at}
+	return b
+}
+
+// Rotate requests another value.
+func (b *BotTokenBuilder) Rotate(text string) *BotTokenBuilder {
+	metav1.SetMetaDataAnnotation(&b.obj.ObjectMeta, v1alpha1.AnnotationRotate, text)
+	return b
+}
+
+// Build returns the token.
+func (b *BotTokenBuilder) Build() *v1alpha1.BotToken { return b.obj.DeepCopy() }
+
+// StorageMoveBuilder builds a move of the repositories of a project.
+type StorageMoveBuilder struct{ obj v1alpha1.StorageMove }
+
+// StorageMove returns a builder for a move with this object name.
+func StorageMove(name string) *StorageMoveBuilder {
+	return &StorageMoveBuilder{v1alpha1.StorageMove{ObjectMeta: metav1.ObjectMeta{Name: name}}}
+}
+
+// Of sets the project of the move, by name, and its namespace.
+func (b *StorageMoveBuilder) Of(p *v1alpha1.Project) *StorageMoveBuilder {
+	b.obj.Namespace, b.obj.Spec.ProjectRef = p.Namespace, named(p)
+	return b
+}
+
+// ID pins the id.
+func (b *StorageMoveBuilder) ID(id int64) *StorageMoveBuilder { b.obj.Spec.ID = id; return b }
+
+// To sets the destination.
+func (b *StorageMoveBuilder) To(storage string) *StorageMoveBuilder {
+	b.obj.Spec.Destination = storage
+	return b
+}
+
+// For sets how long the object is kept after the move has ended.
+func (b *StorageMoveBuilder) For(d time.Duration) *StorageMoveBuilder {
+	b.obj.Spec.TTLAfterFinished = &metav1.Duration{Duration: d}
+	return b
+}
+
+// Build returns the move.
+func (b *StorageMoveBuilder) Build() *v1alpha1.StorageMove { return b.obj.DeepCopy() }

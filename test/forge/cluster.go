@@ -1,7 +1,7 @@
-// Package forge is what the suites of Forgeplane's controllers stand on: a real API server with the kinds installed, the
-// controllers wired as in production, builders for objects of every kind, and verbs that expect something of them.
+// Package forge is the basis of the suites of Forgeplane's controllers: a real API server with the kinds installed, the
+// controllers wired as in production, builders for objects of every kind, and verbs that change objects or expect something of them.
 //
-// A suite starts one Cluster and makes a Forge for each spec:
+// A suite starts one Cluster and creates a Forge for each spec:
 //
 //	var cluster *forge.Cluster
 //	var f *forge.Forge
@@ -16,12 +16,12 @@
 //		Expect(acme.Status.FullPath).To(Equal("acme"))
 //	})
 //
-// By itself a Forge reconciles nothing: a verb such as ExpectReady calls the controller of the object's kind, once. A
-// second call follows that must not write anything, so every such verb is a check that an unchanged object is left alone.
-// After Run the controllers work as they do in production, and the same verbs wait for what the watches bring about.
+// A Forge does not reconcile by itself: a verb such as ExpectReady calls the controller of the object's kind once. A
+// second call follows that must not write anything, so every such verb also checks that an unchanged object is not written again.
+// After Run, the controllers work as in production, and the same verbs wait for the results.
 //
-// Whatever way it comes about, every status that a controller writes is held against the rules of kstatus, every request
-// is made with the permissions of config/rbac only, and no reconcile may panic; else the spec or the suite fails.
+// In both cases, every status that a controller writes must follow the rules of kstatus, every request must succeed with only the
+// permissions of config/rbac, and no reconcile may panic. Otherwise, the spec or the suite fails.
 package forge
 
 import (
@@ -31,6 +31,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -57,25 +58,26 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/index"
 	"github.com/forgeplane/forgeplane/internal/informer"
+	"github.com/forgeplane/forgeplane/test/argocd"
 	"github.com/forgeplane/forgeplane/test/controlplane"
 )
 
-// PlatformNamespace is the namespace of the platform: Secrets of access tokens and the counters of ids.
+// PlatformNamespace is the namespace of the platform, which has the Secrets of access tokens and the counters of ids.
 const PlatformNamespace = "forgeplane-system"
 
-// serviceAccount is who the controllers are.
+// serviceAccount is the identity of the controllers.
 const serviceAccount = "system:serviceaccount:" + PlatformNamespace + ":forgeplane-manager"
 
 const (
 	startTimeout = 2 * time.Minute
-	// callTimeout bounds what a single verb does.
+	// callTimeout limits the time of a single verb.
 	callTimeout = 30 * time.Second
 )
 
 // Cluster is a control plane that the specs of one suite share, with a cache of all objects of Forgeplane.
 //
-// It runs the garbage collector and the namespace controller of Kubernetes: what goes with its owner, and with its
-// namespace, is part of what controllers are tested for.
+// It runs the garbage collector and the namespace controller of Kubernetes, because the specs also check which objects are
+// deleted with their owner or with their namespace.
 type Cluster struct {
 	plane  *controlplane.ControlPlane
 	scheme *runtime.Scheme
@@ -83,22 +85,25 @@ type Cluster struct {
 	manager   ctrl.Manager
 	informers *informer.Factory
 	writes    *Writes
-	// admin writes, and returns when the cache shows it; live reads past the cache.
+	// admin returns from a write when the cache shows it, and live reads past the cache.
 	admin, live client.Client
 	statuses    *statusWatch
 }
 
-// StartCluster starts a control plane, to be called in BeforeSuite. It ends with the suite.
+// StartCluster starts a control plane. A suite calls it in BeforeSuite, and it stops with the suite.
 func StartCluster() *Cluster {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	ctrl.SetLogger(ctrlLogger())
 
-	c := &Cluster{scheme: runtime.NewScheme(), writes: &Writes{}, statuses: &statusWatch{}}
+	root, err := repositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	health, err := argocd.Read(root)
+	Expect(err).NotTo(HaveOccurred())
+	c := &Cluster{scheme: runtime.NewScheme(), writes: &Writes{}, statuses: &statusWatch{health: health}}
 	Expect(clientgoscheme.AddToScheme(c.scheme)).To(Succeed())
 	Expect(v1alpha1.AddToScheme(c.scheme)).To(Succeed())
-	var err error
 	c.plane, err = controlplane.Start(ctx, controlplane.Options{
 		Directory: GinkgoT().TempDir(), Ephemeral: true, Prepare: c.install,
 	})
@@ -108,7 +113,7 @@ func StartCluster() *Cluster {
 
 	c.live, err = client.New(c.plane.Administrator(), client.Options{Scheme: c.scheme})
 	Expect(err).NotTo(HaveOccurred())
-	c.manager, c.informers = c.newManager(ctx, c.writes)
+	c.manager, c.informers = c.newManager(ctx, c.writes, newDeliveries())
 	c.admin, err = client.New(c.plane.Administrator(), client.Options{Scheme: c.scheme, Cache: &client.CacheOptions{
 		Reader: c.manager.GetCache(), EnableReadYourWritesConsistency: ptr.To(true),
 	}})
@@ -128,7 +133,7 @@ func StartCluster() *Cluster {
 	return c
 }
 
-// ClientOf returns a client that acts as a user, with only the permissions that RBAC gives them. It reads past every cache.
+// ClientOf returns a client that acts as a user, with only the rights that RBAC grants. It reads past every cache.
 func (c *Cluster) ClientOf(user string, groups ...string) client.Client {
 	GinkgoHelper()
 	identity, err := c.plane.Identity(user, groups...)
@@ -138,7 +143,7 @@ func (c *Cluster) ClientOf(user string, groups ...string) client.Client {
 	return as
 }
 
-// Impersonate asks, as a user, who one is that acts as another user, and returns the answer's error.
+// Impersonate requests, as a user, the identity of a request that impersonates another user. It returns the error of the answer.
 func (c *Cluster) Impersonate(ctx context.Context, user, as string) error {
 	GinkgoHelper()
 	identity, err := c.plane.Identity(user)
@@ -150,7 +155,7 @@ func (c *Cluster) Impersonate(ctx context.Context, user, as string) error {
 	return err
 }
 
-// writer returns the administrator's client for obj. Its writes return when the cache shows them, if there is one.
+// writer returns the administrator's client for obj. Its writes return when the cache, if there is one, shows them.
 func (c *Cluster) writer(obj client.Object) client.Client {
 	if cached(obj) {
 		return settled{c.admin}
@@ -167,22 +172,53 @@ func (c *Cluster) show(ctx context.Context, obj client.Object) (client.Object, e
 // Kubeconfig is the path of the administrator's kubeconfig file.
 func (c *Cluster) Kubeconfig() string { return c.plane.Kubeconfig() }
 
-// newManager returns a manager that acts as the controllers do in production, its writes counted.
-func (c *Cluster) newManager(ctx context.Context, w *Writes) (ctrl.Manager, *informer.Factory) {
+// stored returns the resource versions of all objects of Forgeplane, by their kind, as they are at this moment.
+func (c *Cluster) stored(ctx context.Context) (map[string]map[client.ObjectKey]string, error) {
+	all, err := c.plane.Stored(ctx, v1alpha1.GroupVersion.Group+"/")
+	if err != nil {
+		return nil, err
+	}
+	byKind := map[string]map[client.ObjectKey]string{}
+	for path, version := range all {
+		resource, object, _ := strings.Cut(path, "/")
+		kind, err := c.live.RESTMapper().KindFor(v1alpha1.GroupVersion.WithResource(resource))
+		if err != nil {
+			return nil, err
+		}
+		if byKind[kind.Kind] == nil {
+			byKind[kind.Kind] = map[client.ObjectKey]string{}
+		}
+		byKind[kind.Kind][keyOf(object)] = version
+	}
+	return byKind, nil
+}
+
+// keyOf returns the key of an object whose path is "namespace/name", or "name" without a namespace.
+func keyOf(path string) client.ObjectKey {
+	namespace, name, found := strings.Cut(path, "/")
+	if !found {
+		namespace, name = "", path
+	}
+	return client.ObjectKey{Namespace: namespace, Name: name}
+}
+
+// newManager returns a manager that acts like the controllers in production, counts its writes and records deliveries.
+func (c *Cluster) newManager(ctx context.Context, w *Writes, d *deliveries) (ctrl.Manager, *informer.Factory) {
 	GinkgoHelper()
 	identity, err := c.plane.Identity(serviceAccount, "system:serviceaccounts", "system:serviceaccounts:"+PlatformNamespace)
 	Expect(err).NotTo(HaveOccurred())
 	identity.Wrap(w.wrap)
 	identity.Wrap(informer.ReadAhead)
-	// That is the name of the program in production, and so of its field manager.
+	// The program has this name in production, and therefore this field manager.
 	identity.UserAgent = "forgeplane"
 	informers := &informer.Factory{}
 	mgr, err := ctrl.NewManager(identity, ctrl.Options{
-		Scheme:  c.scheme,
-		Metrics: server.Options{BindAddress: "0"},
-		Cache:   informers.CacheOptions(PlatformNamespace, true),
-		Client:  client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
-		// Several managers follow each other in one process.
+		Scheme:   c.scheme,
+		Metrics:  server.Options{BindAddress: "0"},
+		NewCache: d.newCache,
+		Cache:    informers.CacheOptions(PlatformNamespace, true),
+		Client:   client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+		// A process starts several managers, one after another.
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	Expect(err).NotTo(HaveOccurred())
@@ -191,7 +227,7 @@ func (c *Cluster) newManager(ctx context.Context, w *Writes) (ctrl.Manager, *inf
 	return mgr, informers
 }
 
-// start runs mgr until the function that it returns is called, or the spec or suite in which it was called ends.
+// start runs mgr until the returned function is called, or until the end of the spec or suite.
 func (c *Cluster) start(mgr ctrl.Manager) (stop func()) {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -206,7 +242,7 @@ func (c *Cluster) start(mgr ctrl.Manager) (stop func()) {
 	return stop
 }
 
-// install puts the kinds and the permissions of the controllers into a new control plane.
+// install installs the kinds and the permissions of the controllers in a new control plane.
 func (c *Cluster) install(ctx context.Context, administrator *rest.Config) error {
 	root, err := repositoryRoot()
 	if err != nil {
@@ -223,7 +259,7 @@ func (c *Cluster) install(ctx context.Context, administrator *rest.Config) error
 		return err
 	}
 	for _, name := range []string{
-		"rbac/namespace", "rbac/service_account", "rbac/role", "rbac/role_binding", "rbac/tenant_roles", "rbac/restore_role", "admission/finalizers", "admission/pin", "admission/secrets", "admission/status",
+		"rbac/namespace", "rbac/service_account", "rbac/role", "rbac/role_binding", "rbac/tenant_roles", "rbac/restore_role", "rbac/rest_roles", "admission/finalizers", "admission/pin", "admission/secrets", "admission/status",
 	} {
 		if err := createAll(ctx, admin, filepath.Join(root, "config", filepath.FromSlash(name)+".yaml")); err != nil {
 			return err
@@ -254,7 +290,7 @@ func createAll(ctx context.Context, c client.Client, path string) error {
 	}
 }
 
-// repositoryRoot is the nearest directory above the working directory that holds config/crd.
+// repositoryRoot returns the nearest directory above the working directory that contains config/crd.
 func repositoryRoot() (string, error) {
 	directory, err := os.Getwd()
 	if err != nil {
@@ -272,7 +308,7 @@ func repositoryRoot() (string, error) {
 	}
 }
 
-// expectNoPanics fails when any controller of this process has recovered from a panic.
+// expectNoPanics fails if a controller of this process has recovered from a panic.
 func expectNoPanics() {
 	GinkgoHelper()
 	families, err := metrics.Registry.Gather()

@@ -14,22 +14,22 @@ import (
 // Hold is a finalizer that only the test removes.
 const Hold = "example.com/hold"
 
-// Contest is about something that only one object can have. Nothing in it is created yet.
+// Contest is a conflict about something that only one object can hold. Its objects are not created yet.
 type Contest struct {
-	// Old is created first, and claims something else, or nothing, until Seize was called.
+	// Old is created first. It claims something else, or nothing, until Seize is called.
 	Old v1alpha1.Object
-	// Young holds what both claim in the end.
+	// Young is the holder, which Old cannot replace.
 	Young v1alpha1.Object
 	// Seize changes something, so that Old claims what Young holds.
 	Seize func()
-	// Words say what that is in the condition of Old.
+	// Words are the name of the claim in the condition of Old.
 	Words string
-	// Holder is whom readers find; nil where nobody looks it up.
+	// Holder returns the holder that readers find. It is nil if nothing looks up the holder.
 	Holder func(ctx context.Context) (client.Object, error)
 }
 
-// DescribeHolder adds to a suite what holds for everything that only one object can have. The first function returns the Forge of
-// the spec; begin declares what both objects refer to, and returns the contest.
+// DescribeHolder adds specs about something that only one object can hold to a suite. The first function returns the Forge of the spec. begin
+// declares the objects that both refer to, and returns the contest.
 func DescribeHolder(what string, forge func() *Forge, begin func() Contest) {
 	Describe("the holder of "+what, func() {
 		var f *Forge
@@ -54,7 +54,7 @@ func DescribeHolder(what string, forge func() *Forge, begin func() Contest) {
 			f.ExpectReady(c.Young)
 		})
 
-		It("keeps it when an older object comes to claim it", func() {
+		It("keeps it when an older object claims it later", func() {
 			c.Seize()
 			expectRefused()
 			f.ExpectReady(c.Young)

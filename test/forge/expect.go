@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// waitTimeout is how long a verb waits after Run for what it expects.
-	waitTimeout = 20 * time.Second
+	// waitTimeout is how long a verb waits for the expected state after Run.
+	waitTimeout = time.Minute
 	polling     = 10 * time.Millisecond
 )
 
-// Reconcile calls the controller of obj's kind once, and once more to see that it writes nothing when nothing has changed.
-// It returns what the first call did, and leaves obj as it is afterwards. It is for as long as the controllers do not run.
+// Reconcile calls the controller of obj's kind once, and a second time to check that it writes nothing if nothing has changed. It returns the
+// result of the first call, and updates obj. It must not be called while the controllers run.
 func (f *Forge) Reconcile(obj v1alpha1.Object) (reconcile.Result, error) {
 	GinkgoHelper()
 	result, err := f.ReconcileOnce(obj)
@@ -37,8 +37,7 @@ func (f *Forge) Reconcile(obj v1alpha1.Object) (reconcile.Result, error) {
 	return result, err
 }
 
-// ReconcileOnce is Reconcile without the second call, for work that is under way. An object that is gone afterwards
-// loses its UID.
+// ReconcileOnce is Reconcile without the second call, for unfinished work. An object that is gone afterwards loses its UID.
 func (f *Forge) ReconcileOnce(obj v1alpha1.Object) (reconcile.Result, error) {
 	GinkgoHelper()
 	Expect(f.running).To(BeNil(), "the controllers run: nothing must interfere with them")
@@ -63,6 +62,13 @@ func (f *Forge) ExpectReady(objs ...v1alpha1.Object) {
 	}
 }
 
+// ExpectSettled expects that an object has no effect because its own declaration says so, that nothing waits for it, and that the message
+// contains each of the words.
+func (f *Forge) ExpectSettled(obj v1alpha1.Object, reason string, words ...string) {
+	GinkgoHelper()
+	f.expect(obj, state{ended, reason, words})
+}
+
 // ExpectStalled expects that an object is not ready for a reason that only a change can remove, and that the message contains each of the
 // words.
 func (f *Forge) ExpectStalled(obj v1alpha1.Object, reason string, words ...string) {
@@ -77,13 +83,13 @@ func (f *Forge) ExpectWaiting(obj v1alpha1.Object, reason string, words ...strin
 	f.expect(obj, state{waiting, reason, words})
 }
 
-// ExpectFailing is ExpectWaiting for what is tried again with a growing delay.
+// ExpectFailing is ExpectWaiting for work that is retried with a growing delay.
 func (f *Forge) ExpectFailing(obj v1alpha1.Object, reason string, words ...string) {
 	GinkgoHelper()
 	f.expect(obj, state{failing, reason, words})
 }
 
-// expect reconciles obj and looks at its state, or waits for the state where the controllers run.
+// expect reconciles obj and checks its state. If the controllers run, it waits for the state instead.
 func (f *Forge) expect(obj v1alpha1.Object, want state) {
 	GinkgoHelper()
 	if f.running != nil {

@@ -12,12 +12,13 @@ import (
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -26,39 +27,53 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/controllers"
+	"github.com/forgeplane/forgeplane/controllers/project"
 	"github.com/forgeplane/forgeplane/controllers/remotemirror"
+	"github.com/forgeplane/forgeplane/controllers/storagemove"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/internal/quota"
+	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	moves "github.com/forgeplane/forgeplane/internal/storagemove"
 )
 
 // Options configure an installation.
 type Options struct {
-	// IDs is what ids are allocated from; all there are when empty.
+	// IDs is the range that ids are allocated from. If it is empty, all ids can be allocated.
 	IDs ids.Range
-	// RootGroups say which namespaces may hold root groups; every one when empty.
+	// RootGroups are the rules for root groups. Without rules, every namespace can have root groups.
 	RootGroups []catalog.RootGroupRule
-	// AllowFileImport lets importURL name directories of this machine.
+	// AllowFileImport allows importURL to name directories of this machine.
 	AllowFileImport bool
-	// AllowTargets name the networks and hosts that may be reached although they are private; the loopback when nil.
+	// AllowTargets are the private networks and hosts that can be reached. If it is nil, only the loopback can be reached.
 	AllowTargets []string
-	// Egress limits how slow the targets of imports and mirrors may be; as by default when empty.
+	// Egress limits how slow the targets of imports and mirrors can be. If it is empty, the defaults apply.
 	Egress egress.Limits
-	// Mirrors limit pushes to mirrors; those by default when empty.
+	// Mirrors limits pushes to mirrors. If it is empty, the defaults apply.
 	Mirrors remotemirror.Limits
-	// Retention is how much the deleted projects of a namespace may leave; that by default when empty.
+	// Moves limits moves between shards. If it is empty, the defaults apply, but no server has to learn of a move.
+	Moves storagemove.Limits
+	// History records moves, unless it is nil.
+	History *moves.History
+	// Registry returns the registry of a process, with the images of projects. If it is nil, the container registry is off.
+	Registry func(*catalog.Catalog, clock.PassiveClock) *registry.Registry
+	// Retention limits what the deleted projects of a namespace can leave. If it is empty, the defaults apply.
 	Retention quota.Retention
 	// Limits are the limits of repositories and Git processes; zero values mean the defaults.
 	Limits git.Limits
-	// Audit is told what the controllers do; nil for nobody.
+	// Images are the container repositories of projects; nil for none.
+	Images project.Images
+	// Audit records the writes of the controllers, unless it is nil.
 	Audit *audit.Log
+	// Metrics is the registry of the controllers, unless it is nil.
+	Metrics prometheus.Registerer
 }
 
-// Forge is an installation of Forgeplane for one spec. Two on one cluster are like two replicas.
+// Forge is an installation of Forgeplane for one spec. Two installations on one cluster behave like two replicas.
 type Forge struct {
 	// Catalog answers from a cache that shows every write of this Forge's verbs.
 	Catalog *catalog.Catalog
@@ -66,7 +81,7 @@ type Forge struct {
 	IDs *ids.Allocator
 	// Repositories finds the repositories of projects.
 	Repositories *repository.Repositories
-	// Clock is the one of all controllers. It stands still.
+	// Clock is the clock of all controllers. It stands still.
 	Clock *clocktesting.FakePassiveClock
 
 	cluster     *Cluster
@@ -77,10 +92,9 @@ type Forge struct {
 	controllers map[string]reconcile.Reconciler
 	storages    string
 	running     *Running
-	ran         bool
 }
 
-// New returns an installation without any object. It ends with the spec, and takes every object of Forgeplane with it.
+// New returns an installation without any object. It ends with the spec, and its end deletes every object of Forgeplane and every Secret.
 func New(c *Cluster, o Options) *Forge {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
@@ -91,6 +105,13 @@ func New(c *Cluster, o Options) *Forge {
 	cat.LookUpIn(c.informers)
 	if o.Mirrors == (remotemirror.Limits{}) {
 		o.Mirrors = remotemirror.DefaultLimits()
+	}
+	if o.Moves == (storagemove.Limits{}) {
+		o.Moves = storagemove.DefaultLimits()
+		o.Moves.Settle = 0
+	}
+	if o.Registry == nil {
+		o.Registry = func(*catalog.Catalog, clock.PassiveClock) *registry.Registry { return nil }
 	}
 	if o.Retention == (quota.Retention{}) {
 		o.Retention = quota.DefaultRetention()
@@ -106,7 +127,7 @@ func New(c *Cluster, o Options) *Forge {
 	for _, one := range (controllers.Parts{
 		Client: writer, Secrets: c.manager.GetAPIReader(), Events: f.events, Catalog: cat, IDs: f.IDs,
 		Repositories: f.Repositories, Clock: f.Clock, Namespace: PlatformNamespace, AllowFileImport: o.AllowFileImport,
-		Egress: f.egress, Mirrors: o.Mirrors, Retention: o.Retention, Audit: o.Audit,
+		Egress: f.egress, Mirrors: o.Mirrors, Moves: o.Moves, History: o.History, Registry: o.Registry(cat, f.Clock), Retention: o.Retention, Images: o.Images, Audit: o.Audit,
 	}).All() {
 		f.controllers[one.Kind] = one.Reconciler
 	}
@@ -115,7 +136,7 @@ func New(c *Cluster, o Options) *Forge {
 	return f
 }
 
-// newEgress starts a way out, which ends with the spec.
+// newEgress starts a proxy for outgoing requests, which stops with the spec.
 func newEgress(ctx context.Context, o Options) *egress.Proxy {
 	GinkgoHelper()
 	if o.AllowTargets == nil {
@@ -135,46 +156,36 @@ func newEgress(ctx context.Context, o Options) *egress.Proxy {
 	return proxy
 }
 
-// clean removes every object of Forgeplane, and what the controllers made besides.
+// clean deletes every object of Forgeplane, every Secret, and the counters of ids.
 func (f *Forge) clean() {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	admin := settled{f.cluster.admin}
-	// The cache shows what verbs have done. It may not show the last of what running controllers did, for which the API
-	// server takes its time.
-	reader := client.Reader(f.cluster.admin)
-	if f.ran {
-		reader = f.cluster.live
-	}
+	stored, err := f.cluster.stored(ctx)
+	Expect(err).NotTo(HaveOccurred())
 	for _, kind := range v1alpha1.Kinds() {
-		list := kind.NewList()
-		Expect(reader.List(ctx, list)).To(Succeed())
-		Expect(meta.EachListItem(list, func(o runtime.Object) error {
-			obj := o.DeepCopyObject().(client.Object)
-			if len(obj.GetFinalizers()) > 0 {
-				patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-				if err := admin.Patch(ctx, obj, patch); err != nil {
-					return client.IgnoreNotFound(err)
-				}
-			}
-			return client.IgnoreNotFound(admin.Delete(ctx, obj))
-		})).To(Succeed())
-	}
-	for _, which := range []client.ListOption{
-		client.InNamespace(PlatformNamespace), client.HasLabels{v1alpha1.LabelSecret},
-	} {
-		var secrets corev1.SecretList
-		Expect(reader.List(ctx, &secrets, which)).To(Succeed())
-		for i := range secrets.Items {
-			Expect(client.IgnoreNotFound(admin.Delete(ctx, &secrets.Items[i]))).To(Succeed())
+		for key := range stored[f.kind(kind)] {
+			obj := kind.DeepCopyObject().(client.Object)
+			obj.SetNamespace(key.Namespace)
+			obj.SetName(key.Name)
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+			Expect(client.IgnoreNotFound(admin.Patch(ctx, obj, patch))).To(Succeed())
+			Expect(client.IgnoreNotFound(admin.Delete(ctx, obj))).To(Succeed())
 		}
+	}
+	secrets, err := f.cluster.plane.Stored(ctx, "secrets/")
+	Expect(err).NotTo(HaveOccurred())
+	for path := range secrets {
+		key := keyOf(path)
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		Expect(client.IgnoreNotFound(admin.Delete(ctx, secret))).To(Succeed())
 	}
 	counters := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: PlatformNamespace, Name: ids.ConfigMap}}
 	Expect(client.IgnoreNotFound(f.cluster.live.Delete(ctx, counters))).To(Succeed())
 }
 
-// NewNamespace makes a namespace with the given labels, in the form key=value, and returns its name.
+// NewNamespace creates a namespace with the given labels, in the form key=value, and returns its name.
 func (f *Forge) NewNamespace(labels ...string) string {
 	GinkgoHelper()
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "team-", Labels: map[string]string{}}}
@@ -186,7 +197,7 @@ func (f *Forge) NewNamespace(labels ...string) string {
 	return n.Name
 }
 
-// NewStorage makes a RepositoryStorage on a directory of its own, and expects it to become ready.
+// NewStorage creates a RepositoryStorage on its own directory, and expects it to become ready.
 func (f *Forge) NewStorage(name string) *v1alpha1.RepositoryStorage {
 	GinkgoHelper()
 	s := RepositoryStorage(name).At(f.NewDirectory(name)).Build()
@@ -195,11 +206,11 @@ func (f *Forge) NewStorage(name string) *v1alpha1.RepositoryStorage {
 	return s
 }
 
-// Live reads and writes as the administrator, past every cache.
+// Live returns a client that reads and writes as the administrator, past every cache.
 func (f *Forge) Live() client.Client { return f.cluster.live }
 
-// Events returns the events that the controllers have told so far, each as "Warning AlreadyExists ada: the message".
-// After Run they are in Kubernetes instead.
+// Events returns the events of the controllers so far, in the form "Warning AlreadyExists ada: the message". After Run, the events are in
+// Kubernetes instead.
 func (f *Forge) Events() []string { return f.events.all() }
 
 func (f *Forge) kind(obj client.Object) string {
@@ -229,7 +240,7 @@ func (r *recorder) all() []string {
 	return slices.Clone(r.events)
 }
 
-// ctrlLogger logs what goes wrong to where Ginkgo shows it when the spec fails.
+// ctrlLogger writes the log to Ginkgo, which shows it when the spec fails.
 func ctrlLogger() logr.Logger {
 	return zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true), zap.Level(zapcore.WarnLevel), zap.StacktraceLevel(zapcore.PanicLevel))
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/ids"
 )
 
-// DescribeIDs adds to a suite what holds for the ids of every kind that has one. The first function returns the Forge of the
-// spec; build returns an object of a name, not created yet, that becomes ready and claims nothing that another one does.
+// DescribeIDs adds specs about the ids of a kind to a suite. The first function returns the Forge of the spec. build returns an object with a name
+// that is not created yet, becomes ready, and claims nothing that another object claims.
 func DescribeIDs(forge func() *Forge, build func(name string) v1alpha1.Identified) {
 	pinned := func(name string, id int64) v1alpha1.Identified {
 		obj := build(name)
@@ -54,7 +54,7 @@ func DescribeIDs(forge func() *Forge, build func(name string) v1alpha1.Identifie
 			expectID(eve, 3)
 		})
 
-		It("can be pinned, which neither moves the counter nor makes it run into the pinned one", func() {
+		It("can be pinned, which does not move the counter, and the counter skips a pinned id", func() {
 			highest := pinned("highest", ids.MaxID)
 			first := pinned("first", 1)
 			f.Create(highest, first)
@@ -66,12 +66,12 @@ func DescribeIDs(forge func() *Forge, build func(name string) v1alpha1.Identifie
 			expectID(ada, 2)
 		})
 
-		It("stays below 2^53", func() {
+		It("must be below 2^53", func() {
 			f.ExpectRefused(pinned("beyond", ids.MaxID+1), "spec.id")
 			f.ExpectRefused(pinned("below", -1), "spec.id")
 		})
 
-		It("is put back when a replace has dropped it", func() {
+		It("is restored when a replace has dropped it", func() {
 			f.Create(ada)
 			f.ExpectReady(ada)
 			f.Replace(build("ada"))
@@ -79,7 +79,7 @@ func DescribeIDs(forge func() *Forge, build func(name string) v1alpha1.Identifie
 			expectID(ada, 1)
 		})
 
-		It("cannot change, not even by way of dropping it", func() {
+		It("cannot change, not even by dropping it first", func() {
 			f.Create(ada)
 			f.ExpectReady(ada)
 			spec, _ := ada.IDs()
@@ -90,7 +90,7 @@ func DescribeIDs(forge func() *Forge, build func(name string) v1alpha1.Identifie
 			expectID(ada, 1)
 		})
 
-		It("is the older one's where two have pinned the same, and the younger one names the holder", func() {
+		It("belongs to the older one if two have pinned the same, and the younger one names the holder", func() {
 			ada, bob = pinned("ada", 5), pinned("bob", 5)
 			f.Create(ada, bob)
 			older, younger := ByAge(ada, bob)
@@ -105,7 +105,7 @@ func DescribeIDs(forge func() *Forge, build func(name string) v1alpha1.Identifie
 			expectID(younger, 1)
 		})
 
-		It("passes to the younger one when the older one goes, and both agree on it all the time", func() {
+		It("passes to the younger one when the older one is deleted, and both always agree on it", func() {
 			f.Run()
 			ada, bob = pinned("ada", 5), pinned("bob", 5)
 			older, younger := CreateInTurn(f, ada, bob)
@@ -116,7 +116,7 @@ func DescribeIDs(forge func() *Forge, build func(name string) v1alpha1.Identifie
 			expectID(younger, 5)
 		})
 
-		It("is allocated once where several replicas allocate", func() {
+		It("is allocated once if several replicas allocate", func() {
 			other := New(f.cluster, Options{})
 			seen := map[int64]string{}
 			for i := range 12 {

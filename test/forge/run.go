@@ -2,10 +2,11 @@ package forge
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -24,15 +25,16 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// Running is a process of Forgeplane that runs the controllers of all kinds, with a cache of its own.
+// Running is a process of Forgeplane that runs the controllers of all kinds, with its own cache.
 type Running struct {
 	// Writes are the requests of this process that change something.
 	Writes Writes
 
-	forge  *Forge
-	cache  client.Reader
-	stop   func()
-	queues queues
+	forge      *Forge
+	cache      client.Reader
+	stop       func()
+	queues     queues
+	deliveries *deliveries
 }
 
 // Run starts the controllers, which run until the end of the spec or Stop. During that time verbs do not reconcile. Verbs that change
@@ -42,8 +44,8 @@ func (f *Forge) Run() *Running {
 	Expect(f.running).To(BeNil(), "the controllers run already")
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	r := &Running{forge: f, queues: queues{all: map[string]*queue{}}}
-	mgr, informers := f.cluster.newManager(ctx, &r.Writes)
+	r := &Running{forge: f, queues: queues{all: map[string]*queue{}}, deliveries: newDeliveries()}
+	mgr, informers := f.cluster.newManager(ctx, &r.Writes, r.deliveries)
 	r.cache = mgr.GetCache()
 	cat := catalog.New(mgr.GetCache(), f.options.RootGroups...)
 	cat.LookUpIn(informers)
@@ -51,14 +53,15 @@ func (f *Forge) Run() *Running {
 		Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("forgeplane"), Catalog: cat,
 		IDs:          ids.New(mgr.GetCache(), mgr.GetAPIReader(), mgr.GetClient(), PlatformNamespace, f.options.IDs),
 		Repositories: repository.New(f.engine, cat), Clock: f.Clock, Namespace: PlatformNamespace, AllowFileImport: f.options.AllowFileImport,
-		Egress: f.egress, Mirrors: f.options.Mirrors, Retention: f.options.Retention, Audit: f.options.Audit,
+		Egress: f.egress, Mirrors: f.options.Mirrors, Moves: f.options.Moves, History: f.options.History, Registry: f.options.Registry(cat, f.Clock),
+		Retention: f.options.Retention, Audit: f.options.Audit, Metrics: f.options.Metrics,
 	}.AddTo(mgr, controller.Options{MaxConcurrentReconciles: 10, NewQueue: r.queues.add})).To(Succeed())
 	r.stop = f.cluster.start(mgr)
-	f.running, f.ran = r, true
+	f.running = r
 	return r
 }
 
-// Stop ends the process in an orderly way.
+// Stop stops the process gracefully.
 func (r *Running) Stop() {
 	GinkgoHelper()
 	r.stop()
@@ -76,15 +79,16 @@ func (r *Running) unrest() error {
 	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
 	before := r.queues.worked()
-	// The API server takes its time for each of these lists, to be sure that it knows the latest.
-	all := v1alpha1.Kinds()
-	behind := make([]error, len(all))
-	var lists sync.WaitGroup
-	for i := range all {
-		lists.Go(func() { behind[i] = r.behind(ctx, all[i]) })
+	stored, err := r.forge.cluster.stored(ctx)
+	if err != nil {
+		return err
 	}
-	lists.Wait()
-	if err := errors.Join(append(behind, r.queues.busy())...); err != nil {
+	for _, kind := range v1alpha1.Kinds() {
+		if err := r.behind(ctx, kind, stored[r.forge.kind(kind)]); err != nil {
+			return err
+		}
+	}
+	if err := r.queues.busy(); err != nil {
 		return err
 	}
 	if after := r.queues.worked(); after != before {
@@ -93,13 +97,10 @@ func (r *Running) unrest() error {
 	return nil
 }
 
-// behind returns which objects of a kind were not reconciled yet, or are not what the cache shows.
-func (r *Running) behind(ctx context.Context, kind v1alpha1.Object) error {
+// behind returns an error if objects of a kind were not reconciled yet, or if the cache does not show them as they are stored.
+func (r *Running) behind(ctx context.Context, kind v1alpha1.Object, stored map[client.ObjectKey]string) error {
 	name := r.forge.kind(kind)
-	there, shown := kind.NewList(), kind.NewList()
-	if err := r.forge.cluster.live.List(ctx, there); err != nil {
-		return err
-	}
+	shown := kind.NewList()
 	if err := r.cache.List(ctx, shown); err != nil {
 		return err
 	}
@@ -108,21 +109,21 @@ func (r *Running) behind(ctx context.Context, kind v1alpha1.Object) error {
 		versions[client.ObjectKeyFromObject(o.(client.Object))] = o.(client.Object).GetResourceVersion()
 		return nil
 	})
-	return meta.EachListItem(there, func(o runtime.Object) error {
-		obj := o.(client.Object)
-		key := client.ObjectKeyFromObject(obj)
-		switch {
-		case versions[key] != obj.GetResourceVersion() || len(versions) != meta.LenList(there):
-			return fmt.Errorf("the cache is behind with %s %s", name, key)
-		case !r.queues.did(name, key):
+	if !maps.Equal(versions, stored) {
+		return fmt.Errorf("the cache shows the kind %s in the versions %v, and they are %v", name, versions, stored)
+	}
+	if err := r.deliveries.outstanding(name, stored); err != nil {
+		return err
+	}
+	for key := range stored {
+		if !r.queues.did(name, key) {
 			return fmt.Errorf("%s %s was not reconciled yet", name, key)
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
-// ExpectRestartWritesNothing starts the controllers, again if they run, and expects that they leave every object and every
-// repository as it is.
+// ExpectRestartWritesNothing starts the controllers, or restarts them if they run, and expects that they change no object and no repository.
 func (f *Forge) ExpectRestartWritesNothing() {
 	GinkgoHelper()
 	if f.running != nil {
@@ -142,13 +143,15 @@ type queues struct {
 	all  map[string]*queue
 }
 
-// queue is the one that a controller works on by default, and remembers what was done.
+// queue wraps the default queue of a controller, and records what was done.
 type queue struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 	lock   sync.Mutex
 	active int
 	worked int
 	done   map[client.ObjectKey]bool
+	// added are the objects that wait, from before they are in the queue until after they have been taken out of it.
+	added map[reconcile.Request]bool
 }
 
 func (q *queues) add(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
@@ -157,6 +160,7 @@ func (q *queues) add(name string, limiter workqueue.TypedRateLimiter[reconcile.R
 	q.all[name] = &queue{
 		PriorityQueue: priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter }),
 		done:          map[client.ObjectKey]bool{},
+		added:         map[reconcile.Request]bool{},
 	}
 	return q.all[name]
 }
@@ -173,7 +177,7 @@ func (q *queues) did(kind string, key client.ObjectKey) bool {
 	return one.done[key]
 }
 
-// worked is how often any object was worked on.
+// worked returns how often each object was reconciled.
 func (q *queues) worked() (n int) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
@@ -185,13 +189,13 @@ func (q *queues) worked() (n int) {
 	return n
 }
 
-// busy returns what is still to be done, if anything.
+// busy returns the work that is left, if any.
 func (q *queues) busy() error {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	for name, one := range q.all {
 		one.lock.Lock()
-		active := one.active
+		active := one.active + len(one.added)
 		one.lock.Unlock()
 		if n := one.Len() + active; n > 0 {
 			return fmt.Errorf("%d objects are still in the queue %s", n, name)
@@ -200,18 +204,47 @@ func (q *queues) busy() error {
 	return nil
 }
 
-// GetWithPriority counts what is being worked on.
+// promptRetries is the number of retries that count as work that is left. They happen within 100 ms, and solve conflicts between writers.
+const promptRetries = 4
+
+// AddWithOpts marks the objects as added, unless they are added for later.
+func (q *queue) AddWithOpts(o priorityqueue.AddOpts, items ...reconcile.Request) {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	for _, item := range items {
+		if o.After == 0 && (!o.RateLimited || q.NumRequeues(item) < promptRetries) {
+			q.added[item] = true
+		}
+	}
+	q.PriorityQueue.AddWithOpts(o, items...)
+}
+
+// Add is AddWithOpts for an object that is added at once.
+func (q *queue) Add(item reconcile.Request) { q.AddWithOpts(priorityqueue.AddOpts{}, item) }
+
+// AddAfter is AddWithOpts for an object that is added later.
+func (q *queue) AddAfter(item reconcile.Request, after time.Duration) {
+	q.AddWithOpts(priorityqueue.AddOpts{After: after}, item)
+}
+
+// AddRateLimited is AddWithOpts for an object that is tried again.
+func (q *queue) AddRateLimited(item reconcile.Request) {
+	q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, item)
+}
+
+// GetWithPriority counts the object as work in progress.
 func (q *queue) GetWithPriority() (item reconcile.Request, priority int, shutdown bool) {
 	item, priority, shutdown = q.PriorityQueue.GetWithPriority()
 	if !shutdown {
 		q.lock.Lock()
 		defer q.lock.Unlock()
 		q.active++
+		delete(q.added, item)
 	}
 	return item, priority, shutdown
 }
 
-// Done remembers what was worked on.
+// Done records that the object was reconciled.
 func (q *queue) Done(item reconcile.Request) {
 	q.PriorityQueue.Done(item)
 	q.lock.Lock()

@@ -10,8 +10,8 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// settled is a client whose writes return when the cache shows them, so that what is called next sees them in every
-// index. The client below it reads its own writes.
+// settled is a client whose writes return when the cache shows them, so that later calls see them in every index. The client below it reads its own
+// writes.
 type settled struct{ client.Client }
 
 func (s settled) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
@@ -41,7 +41,7 @@ func (s settledStatus) Patch(ctx context.Context, obj client.Object, patch clien
 	return s.whole.settle(ctx, obj, s.SubResourceWriter.Patch(ctx, obj, patch, opts...))
 }
 
-// settle waits until the cache shows the write of obj that err is the answer to.
+// settle waits until the cache shows the write of obj that returned err.
 func (s settled) settle(ctx context.Context, obj client.Object, err error) error {
 	if err != nil || !cached(obj) {
 		return err

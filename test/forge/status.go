@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	// The library that kubectl wait's successors and GitOps tools judge objects by.
+	// Successors of kubectl wait and GitOps tools use this library to judge objects.
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -17,13 +17,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/test/argocd"
 )
 
-// lawful returns what is wrong with a status that a controller has written, however old it is by now.
+// lawful returns the problem of a status that a controller has written, whatever its age.
 func lawful(obj v1alpha1.Object) error {
 	s := obj.GetCommonStatus()
 	if s.ObservedGeneration == -1 && len(s.Conditions) == 0 {
-		return nil // No controller has seen it.
+		return nil // No controller has observed it.
 	}
 	var problems []error
 	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -62,6 +63,8 @@ func lawful(obj v1alpha1.Object) error {
 	case reconciling != nil && (reconciling.Reason != ready.Reason || reconciling.Message != ready.Message),
 		stalled != nil && (stalled.Reason != ready.Reason || stalled.Message != ready.Message):
 		complain("the reason of Ready differs from that of Reconciling or Stalled")
+	case ready.Status == metav1.ConditionTrue && (ready.Reason == v1alpha1.ReasonReady) != (ready.Message == ""):
+		complain("only an object that is settled says why, in the message of Ready")
 	}
 	return errors.Join(problems...)
 }
@@ -99,18 +102,23 @@ func checkStatus(obj v1alpha1.Object) error {
 }
 
 func judge(obj v1alpha1.Object) (status.Status, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	content, err := untyped(obj)
 	if err != nil {
 		return "", err
 	}
-	result, err := status.Compute(&unstructured.Unstructured{Object: content})
+	result, err := status.Compute(content)
 	if err != nil {
 		return "", err
 	}
 	return result.Status, nil
 }
 
-// state is one that the conditions of an object show.
+func untyped(obj v1alpha1.Object) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	return &unstructured.Unstructured{Object: content}, err
+}
+
+// state is a state that the conditions of an object show.
 type state struct {
 	kind   stateKind
 	reason string
@@ -121,6 +129,7 @@ type stateKind string
 
 const (
 	ready   stateKind = "ready"
+	ended   stateKind = "settled"
 	stalled stateKind = "stalled"
 	waiting stateKind = "waiting"
 	failing stateKind = "failing"
@@ -140,6 +149,8 @@ func (s state) of(obj v1alpha1.Object) error {
 		found = stalled
 	case meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionReconciling):
 		found = waiting
+	case is.Reason != v1alpha1.ReasonReady:
+		found = ended
 	}
 	if want := s.kind; want != found && (want != failing || found != waiting) {
 		problems = append(problems, fmt.Errorf("it is %s, not %s: %s: %s", found, want, is.Reason, is.Message))
@@ -155,19 +166,20 @@ func (s state) of(obj v1alpha1.Object) error {
 	return errors.Join(problems...)
 }
 
-// statusWatch holds every status that comes by against the rules.
+// statusWatch checks every status in the events of a watch, and that Argo CD judges it like kstatus.
 type statusWatch struct {
+	health   *argocd.Check
 	lock     sync.Mutex
 	problems []string
 }
 
-// OnAdd looks at a status.
+// OnAdd checks a status.
 func (w *statusWatch) OnAdd(o any, _ bool) { w.look(o) }
 
-// OnUpdate looks at a status.
+// OnUpdate checks a status.
 func (w *statusWatch) OnUpdate(_, o any) { w.look(o) }
 
-// OnDelete has nothing to look at.
+// OnDelete checks nothing.
 func (*statusWatch) OnDelete(any) {}
 
 func (w *statusWatch) look(o any) {
@@ -175,14 +187,24 @@ func (w *statusWatch) look(o any) {
 	if !ok {
 		return
 	}
-	if err := lawful(obj); err != nil {
+	if err := errors.Join(lawful(obj), w.unhealthy(obj)); err != nil {
 		w.lock.Lock()
 		defer w.lock.Unlock()
 		w.problems = append(w.problems, fmt.Sprintf("%T %s: %s", obj, client.ObjectKeyFromObject(obj), err))
 	}
 }
 
-// expectLawful fails when a status was against the rules since the last call.
+// unhealthy returns how the health check for Argo CD is wrong about an object.
+func (w *statusWatch) unhealthy(obj v1alpha1.Object) error {
+	content, err := untyped(obj)
+	if err != nil {
+		return err
+	}
+	_, err = w.health.Verify(content)
+	return err
+}
+
+// expectLawful fails if a status has broken a rule since the last call.
 func (w *statusWatch) expectLawful() {
 	GinkgoHelper()
 	w.lock.Lock()

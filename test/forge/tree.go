@@ -18,8 +18,8 @@ func (f *Forge) NewDirectory(name string) string {
 	return directory
 }
 
-// tree returns one line for each file and directory of the repositories, which changes whenever it is written to. The
-// directories of the storages themselves are left out: to see whether they can be written to, something is.
+// tree returns one line for each file and directory of the repositories, which changes with every write. It omits the directories of the storages
+// themselves, because Forgeplane writes to them to test whether it can.
 func (f *Forge) tree() (lines []string) {
 	GinkgoHelper()
 	err := filepath.WalkDir(f.storages, func(path string, entry fs.DirEntry, err error) error {

@@ -3,31 +3,58 @@ package forge
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/internal/claim"
+	"github.com/forgeplane/forgeplane/internal/fieldmanager"
 )
 
-// The verbs of this file do what people do, as the administrator of the cluster. They return when the cache shows it,
-// and leave the objects that they are given as the API server has them. Several objects in one call come at once.
+// The verbs of this file act as the administrator of the cluster. They return when the cache shows the result, and update the given objects.
+// They write several objects of one call without a pause in between.
 
 // Create creates the objects.
 func (f *Forge) Create(objs ...client.Object) {
+	GinkgoHelper()
+	f.create(objs)
+}
+
+// CreateOverREST is Create with the field manager of the REST API. As after a restore, the objects do not belong to their targets yet.
+func (f *Forge) CreateOverREST(objs ...client.Object) {
+	GinkgoHelper()
+	f.create(objs, client.FieldOwner(fieldmanager.REST))
+}
+
+func (f *Forge) create(objs []client.Object, options ...client.CreateOption) {
 	GinkgoHelper()
 	f.rest()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	for _, obj := range objs {
-		Expect(f.cluster.writer(obj).Create(ctx, obj)).To(Succeed(), "creating %s", f.show(obj))
+		Expect(f.cluster.writer(obj).Create(ctx, obj, options...)).To(Succeed(), "creating %s", f.show(obj))
 	}
+}
+
+// Apply declares an object that exists, like the client-side apply of kubectl and Argo CD for a manifest that changes none of its fields.
+func (f *Forge) Apply(obj client.Object) {
+	GinkgoHelper()
+	f.Change(obj, func() {
+		annotations := maps.Clone(obj.GetAnnotations())
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[corev1.LastAppliedConfigAnnotation] = "{}"
+		obj.SetAnnotations(annotations)
+	})
 }
 
 // Change reads obj again, calls change, which changes obj, and writes it. It retries if a controller wrote in between.
@@ -98,7 +125,7 @@ func (f *Forge) refresh(obj client.Object) error {
 	})
 }
 
-// ExpectRefused expects that the API server does not let obj be created, and says each of the words.
+// ExpectRefused expects that the API server refuses to create obj, with a message that contains each of the words.
 func (f *Forge) ExpectRefused(obj client.Object, words ...string) {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
@@ -106,7 +133,7 @@ func (f *Forge) ExpectRefused(obj client.Object, words ...string) {
 	expectInvalid(f.cluster.live.Create(ctx, obj), words)
 }
 
-// ExpectChangeRefused is Change that the API server does not let through; it leaves obj as it was.
+// ExpectChangeRefused is Change for a change that the API server refuses. It restores obj.
 func (f *Forge) ExpectChangeRefused(obj client.Object, change func(), words ...string) {
 	GinkgoHelper()
 	expectInvalid(f.change(obj, change), words)
@@ -121,7 +148,7 @@ func expectInvalid(err error, words []string) {
 	}
 }
 
-// ExpectGone expects that the objects are not there any more, or go without being touched again.
+// ExpectGone expects that the objects no longer exist, or disappear without another request.
 func (f *Forge) ExpectGone(objs ...client.Object) {
 	GinkgoHelper()
 	for _, obj := range objs {
@@ -137,8 +164,8 @@ func (f *Forge) ExpectGone(objs ...client.Object) {
 	}
 }
 
-// ByAge returns the objects so that the one comes first that holds what both claim. Of two that were created within the
-// same second, which comes first is up to chance.
+// ByAge returns the objects in an order in which the first one holds what both claim. If both were created within the same second, their order is
+// random.
 func ByAge[T client.Object](a, b T) (older, younger T) {
 	if claim.Older(a, b) {
 		return a, b
@@ -146,8 +173,8 @@ func ByAge[T client.Object](a, b T) (older, younger T) {
 	return b, a
 }
 
-// CreateInTurn creates a, and b when it will be younger, and returns them. While controllers run, of two of the same second the one
-// that is reconciled first holds what both claim.
+// CreateInTurn creates a, waits until b will be younger, creates b, and returns both. If both were created within the same second while controllers
+// run, the object that is reconciled first would hold what both claim.
 func CreateInTurn[T client.Object](f *Forge, a, b T) (older, younger T) {
 	GinkgoHelper()
 	f.Create(a)
@@ -156,15 +183,15 @@ func CreateInTurn[T client.Object](f *Forge, a, b T) (older, younger T) {
 	return a, b
 }
 
-// UntilYounger waits until what is created next is younger than obj by the clock of the API server, which counts seconds: of the
-// same second, which of them holds what both claim would be up to chance.
+// UntilYounger waits until the next object will be younger than obj by the clock of the API server, which counts seconds. Among objects of the same
+// second, the holder of what both claim would be random.
 func UntilYounger(obj client.Object) {
 	GinkgoHelper()
 	Eventually(time.Now).WithTimeout(callTimeout).WithPolling(polling).
 		Should(BeTemporally(">=", obj.GetCreationTimestamp().Add(time.Second)))
 }
 
-// rest lets running controllers finish what they are at.
+// rest waits until running controllers have finished their work.
 func (f *Forge) rest() {
 	GinkgoHelper()
 	if f.running != nil {

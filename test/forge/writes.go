@@ -10,14 +10,14 @@ import (
 	"sync"
 )
 
-// Writes are the requests of one client that may have changed something in Kubernetes. They are counted where they leave
-// the process, so that nothing goes around it.
+// Writes are the requests of one client that may have changed something in Kubernetes. They are counted in the transport, so that no request is
+// missed.
 type Writes struct {
 	lock     sync.Mutex
 	requests []string
 }
 
-// All returns the requests so far, as a person reads them. The contents of Secrets are left out.
+// All returns the requests so far as text. It omits the contents of Secrets.
 func (w *Writes) All() []string {
 	w.lock.Lock()
 	defer w.lock.Unlock()
@@ -36,7 +36,7 @@ type writesCounter struct {
 	next   http.RoundTripper
 }
 
-// maxShown bounds what is kept of a request's body.
+// maxShown limits the length of the recorded body of a request.
 const maxShown = 2000
 
 func (c *writesCounter) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -1,4 +1,4 @@
-// Package forgeplane starts Forgeplane beside a control plane on the same machine, as "make run" and tests do.
+// Package forgeplane starts Forgeplane with a control plane on the same machine, for "make run" and tests.
 package forgeplane
 
 import (
@@ -15,63 +15,71 @@ import (
 )
 
 const (
-	// Namespace is the platform's namespace, which has the Secrets of access tokens.
+	// Namespace is the namespace of the platform, which has the Secrets of access tokens.
 	Namespace = "forgeplane-system"
 
-	// AuditLog is the file among the logs that has a line for every write.
+	// AuditLog is the name of the log file that has a line for every write.
 	AuditLog = "audit.log"
 
-	// grace is for pushes under way.
+	// grace is the time for unfinished pushes.
 	grace        = 15 * time.Second
 	pollInterval = 20 * time.Millisecond
 )
 
-// Part is what a process runs: a subcommand of forgeplane.
+// Part is the part of Forgeplane that a process runs: a subcommand of forgeplane.
 type Part string
 
-// The parts.
+// These are the parts.
 const (
 	All       Part = "all"
 	Manager   Part = "manager"
 	APIServer Part = "apiserver"
+	Registry  Part = "registry"
 )
 
-// Account is who a process with this part is in the cluster, here by a certificate of that name: a permission that is missing in
-// config/rbac is missing here too.
+// Account returns the identity of a process with this part in the cluster. Here, the process uses a certificate of that name, so that a permission
+// that is missing in config/rbac is missing here too.
 func (p Part) Account() string {
 	account := "system:serviceaccount:" + Namespace + ":forgeplane"
-	if p == All {
+	switch p {
+	case All:
 		return account
+	case Registry:
+		return APIServer.Account()
+	default:
+		return account + "-" + string(p)
 	}
-	return account + "-" + string(p)
 }
 
-// Options say what to start.
+// Options configure a process of Forgeplane.
 type Options struct {
-	// Part is All when it is empty.
+	// Part is the part of Forgeplane. An empty part is All.
 	Part Part
 	// Programs is the directory of the executables forgeplane and forgeplane-hook.
 	Programs string
-	// Data is the directory of what Forgeplane itself needs: its kubeconfig file and its socket. Two that run at the
-	// same time must not share it.
+	// Data is the directory of the files that Forgeplane itself needs: its kubeconfig file and its socket. Two processes that run at the same time
+	// must not share it.
 	Data string
-	// Activity is the file of the activity database, which several on one machine may share; activity.db in Data when it is
-	// empty.
+	// Activity is the file of the activity database, which several processes on one machine can share. If it is empty, it is activity.db in Data.
 	Activity string
-	// Logs is the directory of the log, which is appended to.
+	// Blobs is the directory of the blob store, which several processes can share. If it is empty, it is blobs beside the file of the activity
+	// database.
+	Blobs string
+	// Registry is the directory of images. If it is empty, it is registry beside the file of the activity database.
+	Registry string
+	// Logs is the directory of the log. New lines are appended.
 	Logs string
-	// HTTPPort, TLSPort and HealthPort are where it listens on 127.0.0.1: for clients, for kube-apiserver, and for health
-	// checks.
+	// HTTPPort, TLSPort and HealthPort are the ports on 127.0.0.1 for clients, for kube-apiserver, and for health checks.
 	HTTPPort, TLSPort, HealthPort int
-	// ServicePort is where kube-apiserver finds the servers, such as a balancer in front of several; TLSPort when it is 0.
+	// ServicePort is the port at which kube-apiserver finds the servers, such as the port of a balancer. If it is 0, it is TLSPort.
 	ServicePort int
-	// Flags are further ones of the program, which win over those that are given to it here.
+	// Flags are further flags of the program. They override the flags that this package sets.
 	Flags []string
-	// ControlPlane is what it works on; config/default is applied to it.
+	// ControlPlane is the control plane of the cluster, to which config/default is applied.
 	ControlPlane *controlplane.ControlPlane
 }
 
-// Program returns how to run Forgeplane, and writes the kubeconfig file that it needs.
+// Program returns how to run Forgeplane, and writes the kubeconfig file that Forgeplane needs.
 func (o Options) Program() (process.Program, error) {
 	part := cmp.Or(o.Part, All)
 	identity, err := o.ControlPlane.Identity(part.Account(), "system:serviceaccounts", "system:serviceaccounts:"+Namespace)
@@ -82,22 +90,31 @@ func (o Options) Program() (process.Program, error) {
 	if err := controlplane.WriteKubeconfig(kubeconfig, identity); err != nil {
 		return process.Program{}, err
 	}
+	activity := cmp.Or(o.Activity, filepath.Join(o.Data, "activity.db"))
 	args := []string{
 		string(part),
 		"--development",
-		// Mirrors may lead from one project to another.
-		"--allow-private-targets=127.0.0.1",
 		"--kubeconfig=" + kubeconfig,
-		"--service-port=" + strconv.Itoa(cmp.Or(o.ServicePort, o.TLSPort)),
-		"--service-external-name=localhost",
 		"--health-address=" + loopback(o.HealthPort),
 		"--metrics-address=0",
 		"--audit-log=" + filepath.Join(o.Logs, AuditLog),
-		"--activity-database=" + cmp.Or(o.Activity, filepath.Join(o.Data, "activity.db")),
+		"--activity-database=" + activity,
+		"--registry-storage=" + cmp.Or(o.Registry, filepath.Join(filepath.Dir(activity), "registry")),
+	}
+	if part != Registry {
+		args = append(args,
+			// Mirrors can lead from one project to another.
+			"--allow-private-targets=127.0.0.1",
+			"--service-port="+strconv.Itoa(cmp.Or(o.ServicePort, o.TLSPort)),
+			"--service-external-name=localhost",
+			"--blobs="+cmp.Or(o.Blobs, filepath.Join(filepath.Dir(activity), "blobs")),
+		)
 	}
 	if part != Manager {
+		args = append(args, "--http-address="+loopback(o.HTTPPort))
+	}
+	if part == All || part == APIServer {
 		args = append(args,
-			"--http-address="+loopback(o.HTTPPort),
 			"--tls-address="+loopback(o.TLSPort),
 			"--hook-binary="+filepath.Join(o.Programs, "forgeplane-hook"),
 			"--runtime-dir="+filepath.Join(o.Data, "run"),
@@ -114,7 +131,7 @@ func (o Options) Program() (process.Program, error) {
 	}, nil
 }
 
-// AwaitReady is WaitReady for a process, whose end ends the waiting, as does patience.
+// AwaitReady is WaitReady for a process. It stops waiting when the process ends, or after the given time.
 func (o Options) AwaitReady(p *process.Process, patience time.Duration) error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -130,8 +147,7 @@ func (o Options) AwaitReady(p *process.Process, patience time.Duration) error {
 	return o.WaitReady(ctx)
 }
 
-// WaitReady polls Forgeplane until it says that it is ready, which no watch can tell. When the context ends first, it
-// returns the cause of that.
+// WaitReady polls Forgeplane until it is ready, because this state cannot be watched. If the context ends first, WaitReady returns the cause.
 func (o Options) WaitReady(ctx context.Context) error {
 	prober := http.Client{Timeout: 5 * time.Second}
 	ticker := time.NewTicker(pollInterval)

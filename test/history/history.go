@@ -1,4 +1,4 @@
-// Package history makes up histories of Git, the same each time.
+// Package history generates reproducible Git histories.
 package history
 
 import (
@@ -9,35 +9,35 @@ import (
 )
 
 const (
-	// epoch is the time of the first commit; each is a minute after the one before.
+	// epoch is the time of the first commit. Each commit is a minute after the previous one.
 	epoch = 1700000000
-	// files is how many files a history has, and fileLines how long each of them is.
+	// files is the number of files of a history, and fileLines is the number of lines of each file.
 	files     = 400
 	fileLines = 120
-	// authors is how many people have written it.
+	// authors is the number of authors.
 	authors = 40
-	// topicShare and mergeShare are, of all commits, those on topic branches, and those that merge one, in percent.
+	// topicShare and mergeShare are the percentages of commits that are on topic branches, and that merge a topic branch.
 	topicShare = 25
 	mergeShare = 4
-	// renames is after how many commits on main a file gets another name, and tags after how many a tag is made.
+	// renames is the number of commits on main after which a file is renamed, and tags is the number after which a tag is created.
 	renames = 50
 	tags    = 100
 )
 
-// Options say what a history is like.
+// Options describe a history.
 type Options struct {
-	// Commits is how many there are, each of which changes some lines of a few files.
+	// Commits is the number of commits. Each commit changes some lines of a few files.
 	Commits int
-	// Topics is the number of branches "topic/<number>", each of which begins at a commit of main. Some are merged. They come with tags and
-	// renamed files. There must be ten commits for each.
+	// Topics is the number of branches "topic/<number>", each of which begins at a commit of main. Some of them are merged. Histories with topics
+	// also have tags and renamed files. There must be ten commits for each topic.
 	Topics int
 	// Branches are further branches at the last commit of main.
 	Branches []string
 }
 
-// Stream is the history for "git fast-import".
+// Stream returns the history in the format of "git fast-import".
 func Stream(o Options) *bytes.Buffer {
-	h := &history{random: rand.New(rand.NewPCG(1, 2))} //nolint:gosec // it is to be the same each time
+	h := &history{random: rand.New(rand.NewPCG(1, 2))} //nolint:gosec // it must be the same each time
 	for number := range o.Commits {
 		h.commit(number, o)
 	}
@@ -55,9 +55,9 @@ type history struct {
 	random   *rand.Rand
 	names    [files]string
 	contents [files][]string
-	// there says which files are on main.
+	// there reports which files exist on main.
 	there [files]bool
-	// begun is how many topic branches there are, and open which of them are not merged.
+	// begun is the number of topic branches, and open are the branches that are not merged yet.
 	begun int
 	open  []int
 	// straight is the number of commits of main, without merges.
@@ -95,7 +95,7 @@ func mark(number int) string { return fmt.Sprintf(":%d", number+1) }
 
 func topic(n int) string { return fmt.Sprintf("refs/heads/topic/%d", n) }
 
-// extras follow what is known of a commit on main.
+// extras renames a file in a commit on main or plans a tag for it, each after a certain number of commits.
 func (h *history) extras(number int) {
 	if at := h.random.IntN(files); h.straight%renames == 0 && h.there[at] {
 		to := fmt.Sprintf("renamed/%d/file %03d.txt", number, at)
@@ -109,7 +109,7 @@ func (h *history) extras(number int) {
 
 func (h *history) reset(ref, to string) { fmt.Fprintf(&h.stream, "reset %s\nfrom %s\n\n", ref, to) }
 
-// begin begins a commit, on a new branch where it says from where.
+// begin begins a commit. If from is not empty, the commit begins a new branch there.
 func (h *history) begin(ref string, number int, from string) {
 	message := fmt.Sprintf("Change number %d\n", number)
 	if number%7 == 0 {
@@ -147,7 +147,7 @@ func (h *history) write(path, content string) {
 
 func line(random *rand.Rand) string { return Text(random, 8) + "\n" }
 
-// Text is some words in a line.
+// Text returns some words in a line.
 func Text(random *rand.Rand, words int) string {
 	known := []string{"branch", "commit", "forge", "group", "label", "merge", "project", "push", "release", "token"}
 	var text strings.Builder

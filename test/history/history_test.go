@@ -8,7 +8,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/history"
 )
 
-func TestAHistoryHasAllThatIsAskedForAndIsTheSameEachTime(t *testing.T) {
+func TestStream_isReproducibleAndHasAllOptions(t *testing.T) {
 	var heads []string
 	for range 2 {
 		c := gittest.New(t, "sha1")
@@ -37,7 +37,7 @@ func TestAHistoryHasAllThatIsAskedForAndIsTheSameEachTime(t *testing.T) {
 	}
 }
 
-func TestAPlainHistoryIsALine(t *testing.T) {
+func TestStream_isLinearByDefault(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Import(t, history.Stream(history.Options{Commits: 40}))
 	if n := c.Git(t, "rev-list", "--count", "--first-parent", "--no-merges", "main"); n != "40" {

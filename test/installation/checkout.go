@@ -1,9 +1,11 @@
-// Package installation provides Forgeplane as for a user who has just cloned it: a checkout with built programs, and the processes that
+// Package installation provides Forgeplane in the way of a user who has just cloned it: a checkout with built programs, and the processes that
 // "make run" starts in it.
 package installation
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -13,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-// Checkout is a copy of the checkout that the tests are in, its uncommitted changes included, with a history of one commit.
+// Checkout is a copy of the checkout that contains the tests, including its uncommitted changes, with a history of one commit.
 type Checkout struct {
 	// Dir is the work tree.
 	Dir string
@@ -21,11 +23,10 @@ type Checkout struct {
 	home string
 }
 
-// programs are what "make build" builds.
+// programs are the programs that "make build" builds.
 var programs = []string{"run", "forgeplane", "forgeplane-hook"}
 
-// NewCheckout copies the checkout into a directory that goes with the spec or suite, and the programs that
-// "make build" builds, which it calls.
+// NewCheckout copies the checkout into a directory that is removed with the spec or suite. It calls "make build" and copies the built programs.
 func NewCheckout() *Checkout {
 	GinkgoHelper()
 	space := GinkgoT().TempDir()
@@ -49,10 +50,18 @@ func NewCheckout() *Checkout {
 	return c
 }
 
-// Program is the path of a program in bin.
+// Program returns the path of a program in bin.
 func (c *Checkout) Program(name string) string { return filepath.Join(c.Dir, "bin", name) }
 
-// root is the checkout that the working directory is in.
+// Helm builds Helm, and returns the directory of the program.
+func Helm(ctx context.Context) string {
+	GinkgoHelper()
+	made, err := exec.CommandContext(ctx, "make", "--no-print-directory", "--directory="+root(), "helm").CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(made))
+	return filepath.Join(root(), "bin")
+}
+
+// root returns the checkout that contains the working directory.
 func root() string {
 	GinkgoHelper()
 	directory, err := os.Getwd()
@@ -67,8 +76,8 @@ func root() string {
 	return ""
 }
 
-// copyFile copies a file or link if it exists: git also lists files that were deleted without a commit. Go's test cache records which files
-// of the module a test opens, so a change of any of them runs the test again.
+// copyFile copies a file or link if it exists, because git also lists files that were deleted without a commit. Go's test cache records the files
+// of the module that a test opens, so a change of any of them runs the test again.
 func copyFile(from, to string) {
 	GinkgoHelper()
 	info, err := os.Lstat(from)

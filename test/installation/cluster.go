@@ -16,15 +16,15 @@ import (
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-// Cluster is a control plane with config/default in it, where Forgeplane does not run yet. Its administrator sits at a
-// terminal in the checkout, or uses a client where that is too slow.
+// Cluster is a control plane with config/default in it, in which Forgeplane does not run yet. Its administrator uses a terminal in the checkout, or
+// a client if the terminal is too slow.
 type Cluster struct {
 	*controlplane.ControlPlane
 	Admin  terminal.Terminal
 	Client client.Client
 }
 
-// StartCluster starts a control plane that goes with the spec or suite. Its kube-apiserver notes the requests of the audited users.
+// StartCluster starts a control plane that stops with the spec or suite. Its kube-apiserver logs the requests of the audited users.
 func (c *Checkout) StartCluster(audited ...string) *Cluster {
 	GinkgoHelper()
 	binaries, err := controlplane.FindBinaries()
@@ -40,7 +40,7 @@ func (c *Checkout) StartCluster(audited ...string) *Cluster {
 	return one
 }
 
-// install puts config/default into the cluster.
+// install applies config/default to the cluster.
 func (c *Cluster) install(_ context.Context, administrator *rest.Config) (err error) {
 	Expect(controlplane.WriteKubeconfig(c.Admin.Getenv("KUBECONFIG"), administrator)).To(Succeed())
 	c.Admin.Kubectl("apply", "--server-side", "--kustomize=config/default")

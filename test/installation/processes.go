@@ -13,9 +13,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// Processes returns the processes that run now and have to do with the checkout, each as a line for people: those whose
-// program, arguments or working directory are in it, or descend from one of these. It skips the spec where the operating
-// system does not tell.
+// Processes returns the running processes that belong to the checkout, each as a line of text: processes with a program, arguments or a working
+// directory in the checkout, and their descendants. It skips the spec if the operating system does not provide this information.
 func (c *Checkout) Processes() []string {
 	GinkgoHelper()
 	if runtime.GOOS != "linux" {
@@ -61,13 +60,13 @@ func (c *Checkout) mentions(directory string) bool {
 	return err == nil && bytes.Contains(command, []byte(c.Dir))
 }
 
-// parent returns the parent's process id, 0 for a process that has ended or is about to.
+// parent returns the process id of the parent, or 0 for a process that has ended or is about to end.
 func parent(directory string) int {
 	stat, err := os.ReadFile(filepath.Join(directory, "stat"))
 	if err != nil {
 		return 0
 	}
-	// The name of the program, in parentheses, may have anything in it.
+	// The name of the program, in parentheses, can contain any characters.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if fields[0] == "Z" {
 		return 0

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// readyTimeout is for machines that do other things as well.
+	// readyTimeout is long enough for a machine that does other work at the same time.
 	readyTimeout = 90 * time.Second
 	stopTimeout  = 60 * time.Second
 	polling      = 20 * time.Millisecond
 )
 
-// Ports are the variables of make run that say where it listens.
+// Ports are the variables of make run for its ports.
 type Ports struct{ HTTP, Kube, TLS, Health int }
 
-// FreePorts returns ports that nobody listens on.
+// FreePorts returns free ports.
 func FreePorts() Ports {
 	GinkgoHelper()
 	var p Ports
@@ -38,7 +38,7 @@ func FreePorts() Ports {
 	return p
 }
 
-// Variables are the ports as make run takes them from its environment.
+// Variables returns the ports as environment variables of make run.
 func (p Ports) Variables() []string {
 	return []string{
 		fmt.Sprintf("HTTP_PORT=%d", p.HTTP), fmt.Sprintf("KUBE_PORT=%d", p.Kube),
@@ -46,9 +46,9 @@ func (p Ports) Variables() []string {
 	}
 }
 
-// Run is what "make run" runs, with its data in .dev of the checkout.
+// Run is a run of "make run", with its data in .dev of the checkout.
 type Run struct {
-	// Begun is when it was started.
+	// Begun is the time of the start.
 	Begun time.Time
 
 	checkout *Checkout
@@ -56,7 +56,7 @@ type Run struct {
 	output   string
 }
 
-// Start starts Forgeplane as make run does, with more in the environment. The caller ends it by Stop.
+// Start starts Forgeplane with make run and further environment variables. The caller must call Stop.
 func (c *Checkout) Start(env ...string) *Run {
 	GinkgoHelper()
 	output, err := os.CreateTemp(c.Dir, ".run-*.out")
@@ -70,7 +70,7 @@ func (c *Checkout) Start(env ...string) *Run {
 	return r
 }
 
-// WaitReady waits until the user sees that the run is ready, and returns how long that took.
+// WaitReady waits until the output says that the run is ready, and returns how long that took.
 func (r *Run) WaitReady() time.Duration {
 	GinkgoHelper()
 	Eventually(func() string {
@@ -84,7 +84,7 @@ func (r *Run) WaitReady() time.Duration {
 	return time.Since(r.Begun)
 }
 
-// Output is what the run has printed.
+// Output returns the output of the run.
 func (r *Run) Output() string {
 	GinkgoHelper()
 	text, err := os.ReadFile(r.output)
@@ -92,7 +92,7 @@ func (r *Run) Output() string {
 	return string(text)
 }
 
-// PID is its process id.
+// PID returns the process id.
 func (r *Run) PID() int { return r.process.PID() }
 
 // Interrupt sends Ctrl-C, waits until the run has ended without a failure, and returns how long that took.
@@ -104,29 +104,29 @@ func (r *Run) Interrupt() time.Duration {
 	return time.Since(begun)
 }
 
-// Stop ends it, if it has not ended yet.
+// Stop stops the run, if it has not ended yet.
 func (r *Run) Stop() {
 	GinkgoHelper()
 	Expect(r.process.Stop()).To(Succeed())
 }
 
-// WaitEnded waits until it has ended by itself, and says how it did.
+// WaitEnded waits until the run has ended by itself, and returns its error.
 func (r *Run) WaitEnded() error {
 	GinkgoHelper()
 	Eventually(r.process.Done()).WithTimeout(stopTimeout).WithPolling(polling).Should(BeClosed())
 	return r.process.Ended()
 }
 
-// Kill ends it as a crash would.
+// Kill ends the run like a crash.
 func (r *Run) Kill() {
 	GinkgoHelper()
 	Expect(r.process.Kill()).To(Succeed())
 }
 
-// Data is the directory that keeps everything.
+// Data returns the directory that keeps everything.
 func (c *Checkout) Data() string { return filepath.Join(c.Dir, ".dev") }
 
-// Terminal returns a terminal in the checkout, before anybody has sourced anything.
+// Terminal returns a terminal in the checkout, without the environment of a run.
 func (c *Checkout) Terminal() terminal.Terminal { return terminal.New(c.Dir, c.home) }
 
 // Sourced returns a terminal in the checkout after ". .dev/env".

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Group is processes that run together: the end of any one is a failure of all. Its methods may be called by several
-// goroutines. The zero Group is not usable.
+// Group is a group of processes that run together. It fails when any of them ends. Its methods can be called by several goroutines. The zero Group
+// is not usable.
 type Group struct {
 	failed chan error
 
@@ -34,7 +34,7 @@ func (g *Group) Start(program Program) (*Process, error) {
 	return p, nil
 }
 
-// watch lives as long as its process.
+// watch runs as long as its process.
 func (g *Group) watch(p *Process) {
 	<-p.Done()
 	g.lock.Lock()
@@ -44,11 +44,11 @@ func (g *Group) watch(p *Process) {
 	}
 	select {
 	case g.failed <- p.Ended():
-	default: // The first end is the cause; the others follow from it.
+	default: // The first end is the cause, and the others follow from it.
 	}
 }
 
-// Failed receives the end of the first process that ended without being stopped, with the last lines of its log.
+// Failed receives the error of the first process that ended without being stopped, with the last lines of its log.
 func (g *Group) Failed() <-chan error { return g.failed }
 
 // Processes returns the processes in the order in which they started.
@@ -58,7 +58,7 @@ func (g *Group) Processes() []*Process {
 	return append([]*Process(nil), g.processes...)
 }
 
-// Stop ends all processes, the last started first, each one before the next. Nothing can be started afterwards.
+// Stop stops all processes one after another, the last started first. Nothing can be started afterwards.
 func (g *Group) Stop() error {
 	g.lock.Lock()
 	g.stopped = true

@@ -1,5 +1,5 @@
-// Package process runs the programs that a development or test run consists of: each in a process group of its own, its
-// output in a file, and none of them outliving the process that started it, however that one ends.
+// Package process runs the programs of a development or test run, each in its own process group and with its output in a file. No program outlives
+// the process that started it, however that process ends.
 package process
 
 import (
@@ -15,25 +15,25 @@ import (
 
 const (
 	defaultGrace = 10 * time.Second
-	// killed is how long a killed process may take to go: the kernel finishes its writes first.
+	// killed is the time within which a killed process must be gone, because the kernel finishes its writes first.
 	killed = 10 * time.Second
 )
 
-// Program says what to run.
+// Program describes how to run a program.
 type Program struct {
-	// Name is what messages call it.
+	// Name is the name in messages.
 	Name string
-	// Path is the executable's file.
+	// Path is the path of the executable.
 	Path string
 	// Args are its arguments, without the program's own name.
 	Args []string
-	// Dir is its working directory; the caller's own when empty.
+	// Dir is the working directory. If it is empty, it is the caller's.
 	Dir string
-	// Env is its environment as KEY=value; the caller's own when nil.
+	// Env is the environment as KEY=value. If it is nil, it is the caller's.
 	Env []string
-	// Log is the file that its standard output and error are appended to; the directory is made when missing.
+	// Log is the file to which standard output and standard error are appended. Its directory is created if necessary.
 	Log string
-	// Grace is how long Stop waits after SIGTERM before it kills; 10 s when zero.
+	// Grace is how long Stop waits after SIGTERM before it kills the process. 0 means 10 s.
 	Grace time.Duration
 }
 
@@ -47,8 +47,8 @@ type Process struct {
 	err       error
 }
 
-// Start runs a program and returns once it was executed. The caller ends it by Stop or Kill; on Linux the kernel does
-// when this process dies first.
+// Start runs a program and returns once the program is executed. The caller must call Stop or Kill. On Linux, the kernel kills the process if this
+// process dies first.
 func Start(program Program) (*Process, error) {
 	if program.Grace == 0 {
 		program.Grace = defaultGrace
@@ -79,10 +79,10 @@ func Start(program Program) (*Process, error) {
 	return p, nil
 }
 
-// run starts the child and stays until it is gone.
+// run starts the child and returns when the child is gone.
 func (p *Process) run(started chan<- error) {
-	// The kernel sends the death signal when the thread that forked ends, which may be long before the process does: any
-	// goroutine that comes to run on a thread can end it. So this goroutine keeps its own for as long as the child lives.
+	// The kernel sends the death signal when the thread that forked ends, which can be long before the process ends, because any goroutine that
+	// runs on a thread can end it. Therefore, this goroutine keeps its own thread as long as the child lives.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(p.done)
@@ -95,16 +95,16 @@ func (p *Process) run(started chan<- error) {
 	}
 }
 
-// Name is what messages call the program.
+// Name returns the name of the program in messages.
 func (p *Process) Name() string { return p.program.Name }
 
-// PID is the process id, which is also the id of the process group.
+// PID returns the process id, which is also the id of the process group.
 func (p *Process) PID() int { return p.command.Process.Pid }
 
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Ended says how the process ended, with the last lines of its log; to be called after Done is closed.
+// Ended returns how the process ended, with the last lines of its log. It must be called after Done is closed.
 func (p *Process) Ended() error {
 	how := "exit status 0"
 	if p.err != nil {
@@ -130,7 +130,7 @@ func (p *Process) Stop() error {
 	case <-time.After(p.program.Grace):
 		late = fmt.Errorf("%s did not end within %s of SIGTERM and was killed", p.program.Name, p.program.Grace)
 	}
-	// ESRCH is the usual answer: nobody is left.
+	// ESRCH is the usual answer: no process is left.
 	_ = syscall.Kill(-p.PID(), syscall.SIGKILL)
 	if err := p.wait(); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (p *Process) Stop() error {
 	return late
 }
 
-// Kill ends the process as a crash would, at once and alone: what it started itself lives on. It returns when it is gone.
+// Kill ends the process like a crash, at once and without its children. It returns when the process is gone.
 func (p *Process) Kill() error {
 	if err := p.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("killing %s: %w", p.program.Name, err)

@@ -19,7 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/process"
 )
 
-// parentVariable makes this test binary the parent of a program instead of a test; its value is the program's script.
+// parentVariable makes this test binary the parent of a program instead of a test. Its value is the script of the program.
 const parentVariable = "PROCESS_TEST_PARENT"
 
 func TestMain(m *testing.M) {
@@ -50,8 +50,8 @@ func start(t *testing.T, program process.Program) *process.Process {
 	return p
 }
 
-// life is a pipe by which a process shows that it lives: it says a word when it opens the pipe, and the pipe ends when
-// nobody has it open any more.
+// life is a pipe by which a process shows that it is alive. The process writes a word when it opens the pipe, and the pipe ends when no process has
+// it open.
 type life struct {
 	path   string
 	reader *bufio.Reader
@@ -74,13 +74,13 @@ func (l *life) begins(t *testing.T) {
 	NewWithT(t).Expect(l.reader.ReadString('\n')).To(Equal("alive\n"))
 }
 
-// ends waits until every process that had the pipe is gone.
+// ends waits until every process that had the pipe open is gone.
 func (l *life) ends(t *testing.T) {
 	t.Helper()
 	NewWithT(t).Expect(io.ReadAll(l.reader)).To(BeEmpty())
 }
 
-func TestAProcessThatEndsTellsHowWithItsLastLines(t *testing.T) {
+func TestEnded_includesTheLastLines(t *testing.T) {
 	g := NewWithT(t)
 	p := start(t, shell(t, "worker", "for i in $(seq 30); do echo line $i; done; echo last words >&2; exit 3"))
 	g.Eventually(p.Done()).Should(BeClosed())
@@ -88,7 +88,7 @@ func TestAProcessThatEndsTellsHowWithItsLastLines(t *testing.T) {
 		ContainSubstring("line 30\nlast words"), Not(ContainSubstring("line 16\n")))))
 }
 
-func TestTheLinesOfAnEarlierRunAreNotInTheTail(t *testing.T) {
+func TestTail_excludesEarlierRuns(t *testing.T) {
 	g := NewWithT(t)
 	program := shell(t, "worker", "echo first")
 	g.Eventually(start(t, program).Done()).Should(BeClosed())
@@ -99,12 +99,12 @@ func TestTheLinesOfAnEarlierRunAreNotInTheTail(t *testing.T) {
 	g.Expect(os.ReadFile(program.Log)).To(BeEquivalentTo("first\nsecond\n"))
 }
 
-func TestAProgramThatDoesNotExistIsNotStarted(t *testing.T) {
+func TestStart_failsIfTheProgramDoesNotExist(t *testing.T) {
 	_, err := process.Start(process.Program{Name: "nobody", Path: "/does/not/exist", Log: os.DevNull})
 	NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring("starting nobody"), ContainSubstring("/does/not/exist"))))
 }
 
-func TestStopLetsAProcessFinish(t *testing.T) {
+func TestStop_letsAProcessFinish(t *testing.T) {
 	g := NewWithT(t)
 	l := newLife(t)
 	p := start(t, shell(t, "worker", "trap 'echo finished; exit 0' TERM; exec 3>"+l.path+"; echo alive >&3; sleep 1000 & wait"))
@@ -114,7 +114,7 @@ func TestStopLetsAProcessFinish(t *testing.T) {
 	g.Expect(p.Stop()).To(Succeed(), "a second time")
 }
 
-func TestStopKillsAProcessThatDoesNotEndInTime(t *testing.T) {
+func TestStop_killsAProcessAfterItsGracePeriod(t *testing.T) {
 	g := NewWithT(t)
 	l := newLife(t)
 	program := shell(t, "stubborn", "trap '' TERM; exec 3>"+l.path+"; echo alive >&3; exec sleep 1000")
@@ -125,7 +125,7 @@ func TestStopKillsAProcessThatDoesNotEndInTime(t *testing.T) {
 	l.ends(t)
 }
 
-func TestStopLeavesNothingOfTheProcessGroup(t *testing.T) {
+func TestStop_endsTheWholeProcessGroup(t *testing.T) {
 	l := newLife(t)
 	p := start(t, shell(t, "parent", "(trap '' TERM; exec 3>"+l.path+"; echo alive >&3; exec sleep 1000) & wait"))
 	l.begins(t)
@@ -133,12 +133,12 @@ func TestStopLeavesNothingOfTheProcessGroup(t *testing.T) {
 	l.ends(t)
 }
 
-// leaving is a script that starts something which heeds no signal but one, and then does something else.
+// leaving is a script that starts a child that ignores SIGTERM, and then does something else.
 func leaving(l *life, then string) string {
 	return "(trap '' TERM; exec 3>" + l.path + "; echo alive >&3; exec sleep 1000) >/dev/null 2>&1 & " + then
 }
 
-func TestRun_leavesNothingOfTheProcessGroup(t *testing.T) {
+func TestRun_endsTheWholeProcessGroup(t *testing.T) {
 	g, l := NewWithT(t), newLife(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -160,7 +160,7 @@ func TestRun_leavesNothingOfTheProcessGroup(t *testing.T) {
 	l.ends(t)
 }
 
-func TestAProcessDoesNotOutliveItsParent(t *testing.T) {
+func TestProcess_diesWithItsParent(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has a signal for the death of the parent")
 	}
@@ -175,7 +175,7 @@ func TestAProcessDoesNotOutliveItsParent(t *testing.T) {
 	l.ends(t)
 }
 
-func TestAGroupStopsTheLastStartedFirst(t *testing.T) {
+func TestGroup_stopsTheLastStartedProcessFirst(t *testing.T) {
 	g := NewWithT(t)
 	order := filepath.Join(t.TempDir(), "order")
 	group := process.NewGroup()
@@ -195,7 +195,7 @@ func TestAGroupStopsTheLastStartedFirst(t *testing.T) {
 	g.Expect(err).To(HaveOccurred())
 }
 
-func TestAGroupFailsWithTheFirstProcessThatEnds(t *testing.T) {
+func TestGroup_failsWithTheFirstProcessThatEnds(t *testing.T) {
 	g := NewWithT(t)
 	group := process.NewGroup()
 	t.Cleanup(func() { _ = group.Stop() })

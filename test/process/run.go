@@ -6,20 +6,20 @@ import (
 	"syscall"
 )
 
-// Run runs a command until it ends, as its own Run does, in a process group of its own. When the context of the command ends, the whole
-// group is killed, and when the command has ended, so is what it has left behind there: the processes that "git push" starts outlive it,
-// and wait for a server that does not answer without end. On Linux the kernel kills the command, alone, when this process dies first.
+// Run is like the method Run of a command, but in a separate process group. When the context of the command ends, Run kills the whole group. When
+// the command has ended, Run kills the processes that the command has left in the group: the processes that "git push" starts outlive it, and wait
+// forever for a server that does not answer. On Linux, the kernel kills only the command if this process dies first.
 func Run(command *exec.Cmd) error {
 	command.SysProcAttr = attributes()
 	kill := func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	command.Cancel = kill
-	// As in Process.run.
+	// See Process.run for the reason.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := command.Start(); err != nil {
 		return err
 	}
 	err := command.Wait()
-	_ = kill() // ESRCH is the usual answer: nobody is left
+	_ = kill() // ESRCH is the usual answer: no process is left
 	return err
 }

@@ -11,8 +11,8 @@ const (
 	tailBytes = 16 << 10
 )
 
-// Tail returns the last lines that this process wrote to its log, at most 15 lines of at most 16 KiB together; of a log
-// that cannot be read it says why.
+// Tail returns the last lines that this process wrote to its log: at most 15 lines of at most 16 KiB together. If the log cannot be read, it
+// returns the reason.
 func (p *Process) Tail() string {
 	file, err := os.Open(p.program.Log)
 	if err != nil {

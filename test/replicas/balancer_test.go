@@ -10,14 +10,14 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// balancer stands for the Service of a cluster: it passes connections on to the first server that takes them.
+// balancer plays the role of a Service of a cluster: it passes connections on to the first server that accepts them.
 type balancer struct {
 	listener net.Listener
 	servers  []int
 	wait     sync.WaitGroup
 }
 
-// startBalancer starts one that goes with the suite, in front of servers at ports of 127.0.0.1.
+// startBalancer starts a balancer for servers at ports of 127.0.0.1. It stops with the suite.
 func startBalancer(servers ...int) *balancer {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

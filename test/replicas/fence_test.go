@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -22,7 +23,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-// fenceEnv is set where this executable is another process, which closes the repository at a path and keeps it closed.
+// fenceEnv is set if this executable is the process that closes the repository at a path and keeps it closed.
 const fenceEnv = "FORGEPLANE_TEST_FENCE"
 
 func TestMain(m *testing.M) {
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// keepClosed closes a repository for as long as this process lives.
+// keepClosed closes a repository as long as this process lives.
 func keepClosed(path string) error {
 	repository, err := repositoryAt(path)
 	if err != nil {
@@ -44,7 +45,7 @@ func keepClosed(path string) error {
 	if err != nil {
 		return err
 	}
-	defer open() // what nobody refers to is closed by the garbage collector, and gives its locks up
+	defer open() // without a reference, the garbage collector would close the repository object and release its locks
 	fmt.Fprintln(os.Stdout, "closed")
 	<-time.After(time.Hour)
 	return nil
@@ -87,7 +88,7 @@ metadata: {name: fenced, namespace: yard}
 spec: {path: fenced, groupRef: {name: yard}, defaultBranch: main}
 `
 
-// visitor is somebody who uses the project at one server.
+// visitor is a user of the project at one server.
 type visitor struct {
 	server *replica
 	api    rest.Client
@@ -104,13 +105,13 @@ const (
 	readOnly = "The repository is temporarily read-only. Please try again later."
 )
 
-// branch makes a branch over REST.
+// branch creates a branch over REST.
 func (v *visitor) branch(name string) rest.Answer {
 	GinkgoHelper()
 	return v.api.Call("POST"+atFenced+"branches", fmt.Sprintf(`{"branch":%q,"ref":"main"}`, name))
 }
 
-// file makes a file on a branch of its own over REST.
+// file creates a file on its own branch over REST.
 func (v *visitor) file(name string) rest.Answer {
 	GinkgoHelper()
 	return v.api.Call("POST"+atFenced+"files/"+name, fmt.Sprintf(`{"branch":%q,"start_branch":"main","content":"Hello.\n","commit_message":"Begin"}`, name))
@@ -123,7 +124,7 @@ func (v *visitor) push(branch string) (screen string, err error) {
 	return v.clone.Push(branch)
 }
 
-// expectReads expects that whatever changes nothing works.
+// expectReads expects that all reads work.
 func (v *visitor) expectReads() {
 	GinkgoHelper()
 	v.clone.Git("fetch", "--quiet", "origin")
@@ -133,7 +134,7 @@ func (v *visitor) expectReads() {
 	}
 }
 
-// expectRefused expects that whatever changes something is told to come again.
+// expectRefused expects that all changes are refused with the advice to try again later.
 func (v *visitor) expectRefused(name string) {
 	GinkgoHelper()
 	v.clone.Commit(name, "Hello.\n")
@@ -143,7 +144,7 @@ func (v *visitor) expectRefused(name string) {
 	Expect(v.file(name)).To(forbidden)
 }
 
-// expectWrites expects that changes are made, and seen at once by another visitor.
+// expectWrites expects that changes succeed, and that another visitor sees them at once.
 func (v *visitor) expectWrites(name string, other *visitor) {
 	GinkgoHelper()
 	v.clone.MustPush(name + "-pushed")
@@ -162,11 +163,12 @@ var _ = Describe("A repository that another process closes", Ordered, func() {
 	BeforeAll(func() {
 		start(manager, one, two)
 		one.stop()
+		flags := one.options.Flags
 		hook = newSlowHook(one)
 		start(one)
 		DeferCleanup(func() {
 			one.stop()
-			one.options.Flags = nil
+			one.options.Flags = flags
 		})
 		admin.Apply(fenced)
 		admin.WaitReady("project/fenced", "--namespace=yard")
@@ -179,7 +181,7 @@ var _ = Describe("A repository that another process closes", Ordered, func() {
 		first, second = visit(one), visit(two)
 	})
 
-	It("refuses changes and serves reads through every server, until the process that has closed it is killed", func() {
+	It("refuses changes and serves reads through every server, until that process is killed", func() {
 		closer := startCloser(repository)
 		closer.expectClosed()
 		for name, v := range map[string]*visitor{"first": first, "second": second} {
@@ -187,7 +189,7 @@ var _ = Describe("A repository that another process closes", Ordered, func() {
 			v.expectReads()
 		}
 
-		// Clients come again until they get through.
+		// Clients repeat a change until it succeeds.
 		through := make(chan string, 4)
 		ends := make(chan struct{})
 		var waiting sync.WaitGroup
@@ -244,7 +246,7 @@ var _ = Describe("A repository that another process closes", Ordered, func() {
 		second.expectWrites("two", first)
 	})
 
-	It("is closed when a push that runs in one server has ended, while the other one refuses those that begin", func() {
+	It("is closed when a running push in one server has ended, while the other server refuses new pushes", func() {
 		pushed := hook.hold(first, "long")
 		closer := startCloser(repository)
 		Eventually(repository.Closed).WithTimeout(soon).WithPolling(polling).Should(BeTrue())
@@ -264,7 +266,7 @@ var _ = Describe("A repository that another process closes", Ordered, func() {
 		first.expectWrites("opened", second)
 	})
 
-	It("is open again when a push runs for longer than the process that closes it waits", func() {
+	It("is open again if a running push takes longer than the process waits", func() {
 		pushed := hook.hold(first, "longer")
 		patience, cancel := context.WithTimeout(context.Background(), limit/2)
 		defer cancel()
@@ -277,18 +279,18 @@ var _ = Describe("A repository that another process closes", Ordered, func() {
 	})
 })
 
-// slowHook is a hook of git that lets pushes stop where they are accepted and have changed nothing yet.
+// slowHook is a Git hook that can stop a push that is accepted but has changed nothing yet.
 type slowHook struct {
-	// pipe is there while the next push is to stop. What is written to it lets the push go on. stopped says that it has stopped.
+	// pipe exists if the next push must stop, and writing to it lets the push continue. stopped exists while a push is stopped.
 	pipe, stopped string
 }
 
-// newSlowHook gives a server, which does not run, the hook.
+// newSlowHook configures a server, which is not running, to use the hook.
 func newSlowHook(server *replica) *slowHook {
 	GinkgoHelper()
 	directory := admin.Space()
 	h := &slowHook{pipe: filepath.Join(directory, "pipe"), stopped: filepath.Join(directory, "stopped")}
-	// The name decides what the program is.
+	// The name of the program selects the hook.
 	program := filepath.Join(directory, "pre-receive")
 	Expect(os.Symlink(checkout.Program("forgeplane-hook"), program)).To(Succeed())
 	script := filepath.Join(directory, "hook")
@@ -296,11 +298,11 @@ func newSlowHook(server *replica) *slowHook {
 '%s' "$@" || exit
 [ ! -p '%s' ] || { : >'%s'; read -r line <'%[2]s'; rm -f '%[3]s'; }
 `, program, h.pipe, h.stopped), 0o700)).To(Succeed()) //nolint:gosec // git executes it
-	server.options.Flags = []string{"--hook-binary=" + script}
+	server.options.Flags = append(slices.Clip(server.options.Flags), "--hook-binary="+script)
 	return h
 }
 
-// hold has somebody push, and returns when the push has begun to write. What it returns is told how the push ends.
+// hold starts a push, and returns when the push has stopped in the hook. The channel receives the result of the push.
 func (h *slowHook) hold(v *visitor, branch string) <-chan error {
 	GinkgoHelper()
 	Expect(syscall.Mkfifo(h.pipe, 0o600)).To(Succeed())
@@ -318,7 +320,7 @@ func (h *slowHook) hold(v *visitor, branch string) <-chan error {
 	return pushed
 }
 
-// release lets the push go on, if there is one.
+// release lets a stopped push continue.
 func (h *slowHook) release() {
 	GinkgoHelper()
 	pipe, err := os.OpenFile(h.pipe, os.O_RDWR, 0)
@@ -329,7 +331,7 @@ func (h *slowHook) release() {
 	defer pipe.Close()
 	_, err = pipe.WriteString("go on\n")
 	Expect(err).NotTo(HaveOccurred())
-	// The text is lost when nobody has the pipe open.
+	// The text would be lost if no process had the pipe open.
 	Eventually(h.stopped).WithTimeout(soon).WithPolling(polling).ShouldNot(BeAnExistingFile())
 	Expect(os.Remove(h.pipe)).To(Succeed())
 }

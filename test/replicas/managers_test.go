@@ -10,7 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 )
 
-// takeover is how long nobody may lead when the manager that did is killed: its lease has to run out, after 15 s.
+// takeover is the longest time without a leader after the leader is killed: its lease expires after 15 s.
 const takeover = 30 * time.Second
 
 var _ = Describe("Two managers", Ordered, func() {
@@ -21,7 +21,7 @@ var _ = Describe("Two managers", Ordered, func() {
 	})
 	AfterAll(func() { standby.stop() })
 
-	It("relieve each other when the one that leads is killed, and the servers go on meanwhile", func() {
+	It("take over when the leader is killed, and the servers continue meanwhile", func() {
 		manager.kill()
 		killed := time.Now()
 		clone := admin.As("dana", token("dana")).Clone(one.address() + "/yard/app.git")
@@ -36,7 +36,7 @@ var _ = Describe("Two managers", Ordered, func() {
 		Expect(time.Since(killed)).To(BeNumerically("<", takeover))
 	})
 
-	It("relieve each other at once when the one that leads is stopped", func() {
+	It("take over at once when the leader is stopped", func() {
 		start(manager)
 		standby.stop()
 		stopped := time.Now()

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// withdrawal is within what time a manager takes away the registration of servers that were killed.
+	// withdrawal is the time within which a manager removes the registration of servers that were killed.
 	withdrawal = time.Minute
-	// deletion is how long a namespace may take to go, whatever becomes of the servers.
+	// deletion is the time within which a namespace must be deleted, whatever happens to the servers.
 	deletion = 2 * time.Minute
 )
 
@@ -26,7 +26,7 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 		expectRegistered()
 	})
 
-	It("go on answering when one of them is killed", func() {
+	It("continue to answer when one of them is killed", func() {
 		before := holder()
 		killed := time.Now()
 		one.kill()
@@ -42,7 +42,7 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 		Expect(holder()).To(Equal(before), "nobody has registered it anew")
 	})
 
-	It("are taken out by the manager when all of them are killed", func() {
+	It("are unregistered by the manager when all of them are killed", func() {
 		two.kill()
 		killed := time.Now()
 		Eventually(available).WithTimeout(withdrawal).WithPolling(polling).Should(Equal("False"))
@@ -61,7 +61,7 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 		report("a namespace is gone after", time.Since(deleted))
 	})
 
-	It("come back with the first that is started", func() {
+	It("are registered again by the first server that starts", func() {
 		begun := time.Now()
 		start(one)
 		expectRegistered()
@@ -69,7 +69,7 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 		expectQuietKubectl()
 	})
 
-	It("are taken out at once by the last that is stopped", func() {
+	It("are unregistered at once by the last server that stops", func() {
 		start(two)
 		Eventually(leases).WithTimeout(soon).WithPolling(polling).Should(HaveLen(2))
 		one.stop()
@@ -85,26 +85,26 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 	})
 })
 
-// registered is the name of the registration, if there is one.
+// registered returns the name of the registration, or an empty string if there is none.
 func registered() string {
 	GinkgoHelper()
 	return admin.Kubectl("get", "apiservice", registration.APIService, "--ignore-not-found", "--output=name")
 }
 
-// holder tells one registration from another.
+// holder returns a text that differs for each registration.
 func holder() string {
 	GinkgoHelper()
 	return admin.Field(".metadata.uid", "apiservice", registration.APIService)
 }
 
-// available is what kube-apiserver thinks of the servers.
+// available returns the state of the servers according to kube-apiserver.
 func available() string {
 	GinkgoHelper()
 	return admin.Kubectl("get", "apiservice", registration.APIService, "--ignore-not-found",
 		`--output=jsonpath={.status.conditions[?(@.type=="Available")].status}`)
 }
 
-// answers reports whether somebody answers through kube-apiserver.
+// answers returns an error unless a server answers through kube-apiserver.
 func answers() error {
 	a, err := door.Try("GET /projects/yard%2Fapp", "")
 	if err == nil && a.Status != http.StatusOK {
@@ -119,7 +119,7 @@ func expectRegistered() {
 	Eventually(answers).WithTimeout(soon).WithPolling(polling).Should(Succeed())
 }
 
-// leases are those of the servers.
+// leases returns the names of the leases of the servers.
 func leases() (names []string) {
 	GinkgoHelper()
 	for _, l := range admin.List("leases", "--namespace="+forgeplane.Namespace, "--selector=app.kubernetes.io/component=forgeplane-apiserver") {
@@ -128,7 +128,7 @@ func leases() (names []string) {
 	return names
 }
 
-// deleteNamespace makes a namespace with something of Forgeplane's in it, and deletes it. It returns what is left of it.
+// deleteNamespace creates a namespace with an object of Forgeplane in it, and deletes it. The result returns what is left of the namespace.
 func deleteNamespace(name string) func() string {
 	GinkgoHelper()
 	admin.Apply(fmt.Sprintf(`
@@ -148,7 +148,7 @@ spec: {path: %[1]s}
 	}
 }
 
-// apply declares a rule, and returns what waits until the manager has seen to it.
+// apply declares a rule, and returns a function that waits until the manager has processed it.
 func apply(branch string) (ready func()) {
 	GinkgoHelper()
 	admin.Apply(fmt.Sprintf(`
@@ -163,7 +163,7 @@ spec: {projectRef: {name: app}, branch: %[1]s}
 	}
 }
 
-// commands are what people do with kubectl, which asks the cluster first what there is.
+// commands are common commands of kubectl, which first asks the cluster for its kinds.
 var commands = [][]string{
 	{"get", "projects", "--all-namespaces"}, {"get", "namespaces"}, {"get", "all", "--all-namespaces"}, {"explain", "project.spec"},
 }
@@ -177,7 +177,7 @@ func expectKubectl() {
 	}
 }
 
-// expectQuietKubectl expects that it works without complaint.
+// expectQuietKubectl expects that kubectl works without warnings.
 func expectQuietKubectl() {
 	GinkgoHelper()
 	for _, command := range append(commands, []string{"api-resources"}, []string{"api-versions"}) {
@@ -187,7 +187,7 @@ func expectQuietKubectl() {
 	}
 }
 
-// kubectl runs a kubectl that knows nothing of the cluster from before. It returns what is said beside the answer.
+// kubectl runs kubectl without a cache of the cluster. It returns the warnings.
 func kubectl(command []string) (string, error) {
 	GinkgoHelper()
 	return admin.Try("sh", append([]string{"-c", `exec kubectl "$@" 2>&1 >/dev/null`, "sh", "--cache-dir=" + admin.Space()}, command...)...)

@@ -19,7 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/rest"
 )
 
-// rounds is how often two servers are asked for the same at once.
+// rounds is how often both servers get the same request at the same time.
 const rounds = 30
 
 // rules are the protected branches of the project.
@@ -39,7 +39,7 @@ metadata: {name: %[1]s, labels: {newcomer: ""}}
 spec: {userRef: {name: %[1]s}, scopes: [api], secretRef: {name: %[1]s}}
 `
 
-// record is what the specs look at of an answer.
+// record are the fields of an answer that the specs need.
 type record struct {
 	ID     int64 `json:"id"`
 	Levels []struct {
@@ -59,7 +59,7 @@ var _ = Describe("Two servers", func() {
 		dana = rest.Must[[]record](first, http.StatusOK, "GET /users?username=dana", "")[0].ID
 	})
 
-	// atOnce sends a request to each server at the same moment, over a connection that is there, and returns the answers.
+	// atOnce sends a request to each server at the same moment, over an existing connection, and returns the answers.
 	atOnce := func(request string, bodies [2]string) [2]rest.Answer {
 		GinkgoHelper()
 		var answers [2]rest.Answer
@@ -78,7 +78,7 @@ var _ = Describe("Two servers", func() {
 		return answers
 	}
 
-	// objects are those of a kind.
+	// objects returns the objects of a kind.
 	objects := func(kind string) []unstructured.Unstructured {
 		GinkgoHelper()
 		list := &unstructured.UnstructuredList{}
@@ -109,7 +109,7 @@ var _ = Describe("Two servers", func() {
 		return count
 	}
 
-	DescribeTable("that are asked for the same at once make it once, and say so to the other",
+	DescribeTable("that get the same request at the same time create one object, and refuse the other request",
 		func(kind, field, request, body, refusal string) {
 			for round := range rounds {
 				name := fmt.Sprintf("%s-%d", strings.ToLower(kind), round)
@@ -135,7 +135,7 @@ var _ = Describe("Two servers", func() {
 			`409 {"message":"Protected branch 'NAME' already exists"}`),
 	)
 
-	It("that change one rule at once keep both changes", func() {
+	It("that change one rule at the same time keep both changes", func() {
 		for round := range rounds {
 			path := fmt.Sprintf("%s/both-%d", rules, round)
 			made := rest.Must[record](first, http.StatusCreated, "POST "+rules, fmt.Sprintf(`{"name":"both-%d"}`, round))
@@ -156,7 +156,7 @@ var _ = Describe("Two servers", func() {
 		}
 	})
 
-	It("that a user asks for the first personal projects at once make both, in one namespace", func() {
+	It("that create the first personal projects of a user at the same time create both in one namespace", func() {
 		var manifests strings.Builder
 		for round := range rounds / 3 {
 			fmt.Fprintf(&manifests, person, fmt.Sprintf("newcomer-%d", round))
@@ -173,7 +173,7 @@ var _ = Describe("Two servers", func() {
 		}
 	})
 
-	It("accept a token at once that was made for a user who was, and go on doing so", func() {
+	It("accept a new token of a new user at once, and from then on", func() {
 		for round := range rounds {
 			user := rest.Must[record](first, http.StatusCreated, "POST /users",
 				fmt.Sprintf(`{"username":"guest-%d","name":"Guest","email":"guest-%[1]d@example.com"}`, round))
@@ -208,7 +208,7 @@ var _ = Describe("Two servers", func() {
 		}
 	})
 
-	It("hold each other's rules against pushes", func() {
+	It("apply each other's rules to pushes", func() {
 		clone := admin.As("dana", token("dana")).Clone(two.address() + "/yard/app.git")
 		clone.Commit("pushed.txt", "Pushed.\n")
 		clone.MustPush("held")

@@ -13,9 +13,9 @@ import (
 )
 
 var (
-	// audited is the log of what Forgeplane's accounts have asked kube-apiserver for.
+	// audited is the log of the requests that Forgeplane's accounts have sent to kube-apiserver.
 	audited string
-	// asked is what they have asked for in the whole suite.
+	// asked are the requests of the whole suite.
 	asked *rights.Requests
 )
 
@@ -30,7 +30,7 @@ var _ = AfterSuite(func() {
 	Expect(err).NotTo(HaveOccurred())
 })
 
-// The other rights test/conformance needs.
+// The conformance suite covers the other rights.
 var _ = ReportAfterSuite("the accounts use the rights that they have for those who are killed, and miss none", func(r Report) {
 	if asked == nil || !r.SuiteSucceeded {
 		return

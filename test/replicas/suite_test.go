@@ -1,5 +1,5 @@
-// Package replicas runs Forgeplane in several processes, as a cluster does: managers of which one leads, and servers that
-// share the repositories and are behind one Service. It has them do the same at once, and kills them.
+// Package replicas runs Forgeplane in several processes, like a cluster: managers, one of which leads, and servers that share the repositories and
+// are behind one Service. It sends the same requests to several processes at the same time, and kills processes.
 package replicas
 
 import (
@@ -27,21 +27,23 @@ func TestReplicas(t *testing.T) {
 }
 
 const (
-	// soon is for what follows a change without anybody waiting for it in vain.
+	// soon is the time limit for the consequences of a change that must not take long.
 	soon    = 30 * time.Second
 	polling = 20 * time.Millisecond
-	// limit is how soon what one replica has written counts at the others.
+	// limit is the time within which other replicas must see a write.
 	limit = time.Second
 )
 
-// What all specs share: a control plane that nobody kills, a manager and its stand-by, and two servers. The administrator
-// of the cluster sits at a terminal, or uses a client where that is too slow. A spec begins with those that it needs.
+// All specs share a control plane that is never killed, a manager and its stand-by, two servers, and two container registries. The administrator of the cluster uses a
+// terminal, or a client if the terminal is too slow. Each spec begins by starting the processes that it needs.
 var (
 	checkout         *installation.Checkout
 	admin            terminal.Terminal
 	api              client.Client
 	manager, standby *replica
 	one, two         *replica
+	// images and copies serve the container registry.
+	images, copies *replica
 	// door is the way through kube-apiserver.
 	door rest.Client
 	// storage is the directory of the repositories.
@@ -57,7 +59,15 @@ var _ = BeforeSuite(func() {
 
 	manager, standby = newReplica(cluster.ControlPlane, root, "manager", forgeplane.Manager), newReplica(cluster.ControlPlane, root, "standby", forgeplane.Manager)
 	one, two = newReplica(cluster.ControlPlane, root, "one", forgeplane.APIServer), newReplica(cluster.ControlPlane, root, "two", forgeplane.APIServer)
-	two.wire = newWire(cluster.ControlPlane.URL())
+	images, copies = newReplica(cluster.ControlPlane, root, "images", forgeplane.Registry), newReplica(cluster.ControlPlane, root, "copies", forgeplane.Registry)
+	for _, r := range []*replica{one, two} {
+		r.options.Flags = []string{"--registry=separate", "--registry-url=" + images.address()}
+	}
+	for _, r := range []*replica{images, copies} {
+		// Clients refuse an address of a private network that is not that of the registry as the place of tokens.
+		r.options.Flags = []string{fmt.Sprintf("--external-url=http://localhost:%d", one.options.HTTPPort), "--registry-url=" + r.address()}
+	}
+	two.wire, images.wire = newWire(cluster.ControlPlane.URL()), newWire(cluster.ControlPlane.URL())
 	front := startBalancer(one.options.TLSPort, two.options.TLSPort)
 	for _, r := range replicas() {
 		r.options.ServicePort = front.port()
@@ -70,9 +80,9 @@ var _ = BeforeSuite(func() {
 	admin.WaitReady("user,accesstoken,group,project,membership", "--all", "--all-namespaces")
 })
 
-func replicas() []*replica { return []*replica{manager, standby, one, two} }
+func replicas() []*replica { return []*replica{manager, standby, one, two, images, copies} }
 
-// everybody is who and what the specs have in common: an administrator, a developer, and a project of theirs.
+// everybody are the objects that all specs share: an administrator, a developer, and a project.
 const everybody = `
 apiVersion: forgeplane.dev/v1alpha1
 kind: RepositoryStorage
@@ -125,7 +135,7 @@ func token(username string) string {
 	return admin.Kubectl("get", "secret", username, "--namespace="+forgeplane.Namespace, "--output=go-template={{.data.token | base64decode}}")
 }
 
-// What has happened is in the logs of those that were part of it.
+// The logs of all processes explain a failure.
 var _ = JustAfterEach(func() {
 	if !CurrentSpecReport().Failed() {
 		return
@@ -141,7 +151,7 @@ type replica struct {
 	name    string
 	options forgeplane.Options
 	process *process.Process
-	// wire is the way to kube-apiserver; nil for the direct one.
+	// wire is the way to kube-apiserver, or nil for a direct connection.
 	wire *wire
 }
 
@@ -159,7 +169,7 @@ func newReplica(plane *controlplane.ControlPlane, root, name string, part forgep
 
 func (r *replica) log() string { return filepath.Join(r.options.Logs, "forgeplane.log") }
 
-// start starts those that do not run, and returns when all are ready.
+// start starts the replicas that are not running, and returns when all are ready.
 func start(all ...*replica) {
 	GinkgoHelper()
 	for _, r := range all {
@@ -196,7 +206,7 @@ func (r *replica) waitReady() {
 	Expect(r.options.AwaitReady(r.process, soon)).To(Succeed(), func() string { return r.process.Tail() })
 }
 
-// stop ends a replica in good order, if it runs.
+// stop stops a replica gracefully, if it is running.
 func (r *replica) stop() {
 	GinkgoHelper()
 	if r.process != nil {
@@ -204,22 +214,22 @@ func (r *replica) stop() {
 	}
 }
 
-// kill is kill -9.
+// kill kills a replica with SIGKILL.
 func (r *replica) kill() {
 	GinkgoHelper()
 	Expect(r.process.Kill()).To(Succeed())
 }
 
-// address is where a server is reached without kube-apiserver.
+// address is the address of a server, without kube-apiserver.
 func (r *replica) address() string { return fmt.Sprintf("http://127.0.0.1:%d", r.options.HTTPPort) }
 
-// by returns a client of one server, who shows the token of a user.
+// by returns a client of one server that sends the token of a user.
 func (r *replica) by(username string) rest.Client {
 	GinkgoHelper()
 	return rest.WithToken(r.address(), token(username))
 }
 
-// report puts a time into Ginkgo's report of the spec.
+// report puts a time into the report that Ginkgo makes of the spec.
 func report(what string, took time.Duration) {
 	AddReportEntry(fmt.Sprintf("%s %s", what, took.Round(time.Millisecond)), ReportEntryVisibilityAlways)
 }

@@ -15,17 +15,17 @@ import (
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-// uses is how often something is made and used at once.
+// uses is how often something is created and used at once.
 const uses = 20
 
-// fileIn is the request that makes a file in a project, and fileBody its body.
+// fileIn returns the request that creates a file in a project, and fileBody is its body.
 func fileIn(project int64) string {
 	return fmt.Sprintf("POST /projects/%d/repository/files/README.md", project)
 }
 
 const fileBody = `{"branch":"main","content":"Hello.\n","commit_message":"Begin"}`
 
-var _ = Describe("What a client has made", Ordered, func() {
+var _ = Describe("An object that a client has created", Ordered, func() {
 	var first rest.Client
 
 	BeforeAll(func() {
@@ -33,7 +33,7 @@ var _ = Describe("What a client has made", Ordered, func() {
 		first = one.by("root")
 	})
 
-	// hold stops the manager in the middle of what it does, until the function that it returns is called.
+	// hold stops the manager until the returned function is called.
 	hold := func() (release func()) {
 		GinkgoHelper()
 		Expect(syscall.Kill(manager.process.PID(), syscall.SIGSTOP)).To(Succeed())
@@ -45,7 +45,7 @@ var _ = Describe("What a client has made", Ordered, func() {
 		return release
 	}
 
-	DescribeTable("is waited for by who uses it while the controllers are slow",
+	DescribeTable("delays its users while the controllers are slow",
 		func(name string, use func(project project) error) {
 			release := hold()
 			made := rest.Must[project](first, http.StatusCreated, "POST /projects", fmt.Sprintf(`{"path":"slow-%s"}`, name))
@@ -69,15 +69,15 @@ var _ = Describe("What a client has made", Ordered, func() {
 			_, err := newHistory().Try("git", "push", "--quiet", one.address()+"/"+p.Path+".git", "HEAD:main")
 			return err
 		}),
-		Entry("the protection of its default branch", "protection", func(p project) error {
-			return expect(first, http.StatusOK, fmt.Sprintf("GET /projects/%d/protected_branches/main", p.ID), "")
+		Entry("a protection of its default branch", "protection", func(p project) error {
+			return expect(first, http.StatusCreated, fmt.Sprintf("POST /projects/%d/protected_branches", p.ID), `{"name":"main"}`)
 		}),
-		Entry("the protection of its default branch, through kube-apiserver", "protection-of-kubernetes", func(p project) error {
-			return expect(door, http.StatusOK, fmt.Sprintf("GET /projects/%d/protected_branches/main", p.ID), "")
+		Entry("a protection of its default branch, through kube-apiserver", "protection-of-kubernetes", func(p project) error {
+			return expect(door, http.StatusCreated, fmt.Sprintf("POST /projects/%d/protected_branches", p.ID), `{"name":"main"}`)
 		}),
 	)
 
-	It("can be used at once, a file, a clone and a push, at the server that made it", func() {
+	It("can be used at once for a file, a clone and a push, at the server that created it", func() {
 		history := newHistory()
 		var took []time.Duration
 		for n := range uses {
@@ -98,7 +98,7 @@ var _ = Describe("What a client has made", Ordered, func() {
 		report("the first use of a project takes, at worst,", took[len(took)-1])
 	})
 
-	It("can be used at once at another server, however far behind that is", func() {
+	It("can be used at once at another server, however late that is informed", func() {
 		const behind = 150 * time.Millisecond
 		two.wire.stretch(behind)
 		second := two.by("root")
@@ -143,7 +143,7 @@ var _ = Describe("What a client has made", Ordered, func() {
 		report(fmt.Sprintf("at a server that is %s behind, the next request takes, at worst,", behind), took[len(took)-1])
 	})
 
-	It("costs nothing where something is not there and nothing was written", func() {
+	It("causes no delay if it does not exist and nothing was written", func() {
 		var took []time.Duration
 		second := two.by("root")
 		for range 200 {
@@ -156,7 +156,7 @@ var _ = Describe("What a client has made", Ordered, func() {
 	})
 })
 
-// newHistory is a repository of somebody who has committed something and pushed it nowhere yet.
+// newHistory returns a repository with a commit that is not pushed yet.
 func newHistory() terminal.Terminal {
 	GinkgoHelper()
 	t := admin.As("root", token("root")).In(admin.Space())
@@ -165,13 +165,13 @@ func newHistory() terminal.Terminal {
 	return t
 }
 
-// project is what the specs look at of one.
+// project are the fields of a project that the specs need.
 type project struct {
 	ID   int64  `json:"id"`
 	Path string `json:"path_with_namespace"`
 }
 
-// expect sends a request, which is to be answered with a status code. It returns what was answered instead.
+// expect sends a request that must be answered with a status code, and returns an error with any other answer.
 func expect(c rest.Client, status int, request, body string) error {
 	a, err := c.Try(request, body)
 	if err == nil && a.Status != status {

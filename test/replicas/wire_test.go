@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// wire leads to a server, and may be long: what comes back over it arrives later.
+// wire is a connection to a server with a configurable delay for the data that comes back.
 type wire struct {
 	listener net.Listener
 	to       string
@@ -22,7 +22,7 @@ type wire struct {
 	wait     sync.WaitGroup
 }
 
-// newWire returns one that goes with the suite, and leads to the address of a URL.
+// newWire returns a wire to the address of a URL. It ends with the suite.
 func newWire(to string) *wire {
 	GinkgoHelper()
 	target, err := url.Parse(to)
@@ -38,7 +38,7 @@ func newWire(to string) *wire {
 	return w
 }
 
-// lead makes a kubeconfig file lead over the wire.
+// lead makes a kubeconfig file use the wire.
 func (w *wire) lead(kubeconfig string) {
 	GinkgoHelper()
 	text, err := os.ReadFile(kubeconfig)
@@ -47,7 +47,7 @@ func (w *wire) lead(kubeconfig string) {
 	Expect(os.WriteFile(kubeconfig, []byte(strings.ReplaceAll(string(text), w.to, w.listener.Addr().String())), 0o600)).To(Succeed())
 }
 
-// stretch has everything arrive later by some time, until the spec ends.
+// stretch delays all data by some time until the spec ends.
 func (w *wire) stretch(by time.Duration) {
 	w.delay.Store(int64(by))
 	DeferCleanup(func() { w.delay.Store(0) })
@@ -75,7 +75,7 @@ func (w *wire) serve() {
 	}
 }
 
-// delayed copies what comes, each piece when its time has come.
+// delayed copies data, each piece when its time has come.
 func (w *wire) delayed(to, from net.Conn) {
 	type piece struct {
 		text []byte

@@ -1,4 +1,4 @@
-// Package rest calls the REST API as its clients do, through whichever door.
+// Package rest calls the REST API in the way of its clients, through either door.
 package rest
 
 import (
@@ -16,28 +16,27 @@ import (
 )
 
 const (
-	// timeout ends a request that hangs; kube-apiserver ends those that it passes on after a minute.
+	// timeout ends a request that hangs. kube-apiserver ends forwarded requests after a minute.
 	timeout = 70 * time.Second
-	// idle is how many connections a client keeps for what it asks next.
+	// idle is the number of connections that a client keeps for later requests.
 	idle = 16
 )
 
-// Client is somebody who calls the API. Its methods may be called by several goroutines.
+// Client is a client of the API. Its methods can be called by several goroutines.
 type Client struct {
 	base  string
 	token string
 	http  *http.Client
 }
 
-// WithToken returns a client of the forge at an address, such as http://127.0.0.1:8080, who shows an access token, or none
-// when it is empty.
+// WithToken returns a client of the forge at an address, such as http://127.0.0.1:8080, that sends an access token, or no token if it is empty.
 func WithToken(address, token string) Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = idle
 	return Client{base: address + "/api/v4", token: token, http: &http.Client{Timeout: timeout, Transport: transport}}
 }
 
-// ThroughKubernetes returns a client with a Kubernetes identity, who reaches the forge through kube-apiserver.
+// ThroughKubernetes returns a client with a Kubernetes identity, which reaches the forge through kube-apiserver.
 func ThroughKubernetes(identity *kubernetes.Config) Client {
 	GinkgoHelper()
 	client, err := kubernetes.HTTPClientFor(identity)
@@ -46,17 +45,17 @@ func ThroughKubernetes(identity *kubernetes.Config) Client {
 	return Client{base: identity.Host + "/apis/rest.forgeplane.dev/v4", http: client}
 }
 
-// Answer is what a client is told.
+// Answer is an answer to a client.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   string
 }
 
-// String is the answer as messages show it.
+// String returns the answer in the form of messages.
 func (a Answer) String() string { return fmt.Sprintf("%d %s", a.Status, a.Body) }
 
-// Try sends a request, as "GET /projects/17", with a JSON body unless it is empty. It fails when there is no answer.
+// Try sends a request such as "GET /projects/17", with a JSON body unless it is empty. It returns an error if there is no answer.
 func (c Client) Try(request, body string) (Answer, error) {
 	method, path, _ := strings.Cut(request, " ")
 	r, err := http.NewRequest(method, c.base+path, strings.NewReader(body))
@@ -77,7 +76,7 @@ func (c Client) Try(request, body string) (Answer, error) {
 	return Answer{response.StatusCode, response.Header, string(text)}, errors.Join(err, response.Body.Close())
 }
 
-// Call is Try that must have an answer.
+// Call is Try for a request that must get an answer.
 func (c Client) Call(request, body string) Answer {
 	GinkgoHelper()
 	a, err := c.Try(request, body)
@@ -85,13 +84,13 @@ func (c Client) Call(request, body string) Answer {
 	return a
 }
 
-// Status is Call for the status code alone.
+// Status is Call that returns only the status code.
 func (c Client) Status(request string) int {
 	GinkgoHelper()
 	return c.Call(request, "").Status
 }
 
-// Must is Call that must be answered with a status code; it returns what the body says.
+// Must is Call for a request that must be answered with a status code. It returns the decoded body.
 func Must[T any](c Client, status int, request, body string) T {
 	GinkgoHelper()
 	a := c.Call(request, body)

@@ -11,15 +11,15 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// decision is the annotation that has what RBAC said.
+// decision is the annotation with the decision of RBAC.
 const decision = "authorization.k8s.io/decision"
 
-// asked are verbs that no request has, by the annotation with which a policy reports that it checked one.
+// asked are verbs that no request has. Each of them belongs to the annotation with which a policy reports that it has checked the verb.
 var asked = map[string]string{"pin.forgeplane.dev/id": "pin", "finalizers.forgeplane.dev/released": "release"}
 
-// Requests are those that kube-apiserver has seen.
+// Requests are requests that kube-apiserver has seen.
 type Requests struct {
-	// Refused are those that RBAC has refused.
+	// Refused are the requests that RBAC has refused.
 	Refused []string
 
 	seen map[Right]bool
@@ -69,14 +69,14 @@ func (q *Requests) add(role string, e *auditv1.Event) {
 			q.seen[needs] = true
 		}
 	}
-	// A request to apply what is missing makes it, for which RBAC is asked beside the patch.
+	// A request that applies a missing object creates it, which requires the verb create in addition to patch.
 	if e.Verb == "patch" && e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusCreated {
 		r.Verb = "create"
 		q.seen[r] = true
 	}
 }
 
-// Unused returns the rights, as texts, that no request has needed. A request needs one right: that which is the narrowest.
+// Unused returns the rights, as texts, that no request has needed. A request needs one right: the narrowest right that allows it.
 func (q *Requests) Unused(granted []Right) []string {
 	used := map[Right]bool{}
 	for request := range q.seen {
@@ -105,7 +105,7 @@ func (r Right) allows(request Right) bool {
 		(r.Namespace == "" || r.Namespace == request.Namespace) && (r.Name == "" || r.Name == request.Name)
 }
 
-// narrow grows with what a right says about what it holds for.
+// narrow returns a number that is higher for a right with more restrictions.
 func (r Right) narrow() int {
 	n := 0
 	if r.Name != "" {

@@ -18,18 +18,18 @@ import (
 
 // Right is a verb on a resource that a role allows.
 type Right struct {
-	// Role is called like the account that has it.
+	// Role has the name of the account that it belongs to.
 	Role string
-	// Namespace is where the right holds; everywhere when it is empty.
+	// Namespace is the namespace in which the right holds, or empty for all namespaces.
 	Namespace string
-	// Group and Resource are those of a rule, such as "projects/status".
+	// Group and Resource are as in a rule of RBAC. A resource can be a subresource such as "projects/status".
 	Group, Resource string
-	// Name is the only one that the right holds for; any when it is empty.
+	// Name is the only name that the right holds for, or empty for all names.
 	Name string
 	Verb string
 }
 
-// String is the right in a form in which rights can be listed and compared.
+// String returns the right in a form that can be listed and compared.
 func (r Right) String() string {
 	where := "everywhere"
 	if r.Namespace != "" {
@@ -42,8 +42,8 @@ func (r Right) String() string {
 	return strings.TrimRight(fmt.Sprintf("%s %s: %s %s %s", r.Role, where, r.Verb, resource, r.Name), " ")
 }
 
-// OfSurvivors are the rights, as texts, by which a manager sees to what servers leave that are killed. test/replicas kills them, and
-// test/conformance needs all others.
+// OfSurvivors are the rights, as texts, with which a manager cleans up after servers that are killed. test/replicas kills servers, and
+// test/conformance needs all other rights.
 func OfSurvivors() []string {
 	return []string{
 		"forgeplane-manager everywhere: delete apiservices.apiregistration.k8s.io v4.rest.forgeplane.dev",
@@ -52,7 +52,7 @@ func OfSurvivors() []string {
 	}
 }
 
-// Granted returns the rights that the roles of a file grant, such as config/rbac/role.yaml, in order.
+// Granted returns the rights that the roles in a file grant, such as config/rbac/role.yaml, in order.
 func Granted(path string) ([]Right, error) {
 	file, err := os.Open(path)
 	if err != nil {

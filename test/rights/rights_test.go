@@ -33,7 +33,7 @@ func event(verb, ref, more string) string {
 
 const allowed = `"annotations":{"authorization.k8s.io/decision":"allow"}`
 
-func TestUnused_areTheRightsThatNoRequestNeeded(t *testing.T) {
+func TestUnused_returnsRightsThatNoRequestNeeded(t *testing.T) {
 	g := NewWithT(t)
 	file := filepath.Join(t.TempDir(), "role.yaml")
 	g.Expect(os.WriteFile(file, []byte(roles), 0o600)).To(Succeed())
@@ -57,27 +57,27 @@ func TestUnused_areTheRightsThatNoRequestNeeded(t *testing.T) {
 		line string
 		used []string
 	}{
-		"a list in one namespace needs the right there": {event("list", `"resource":"secrets","namespace":"forgeplane-system"`, allowed), all[7:8]},
-		"a list of all namespaces needs that one":       {event("list", `"resource":"secrets"`, allowed), all[0:1]},
-		"a subresource is one of its own":               {event("patch", project+`,"subresource":"status"`, allowed), all[2:3]},
-		"who sets an id needs the verb for it": {
+		"a list in one namespace needs the right in that namespace": {event("list", `"resource":"secrets","namespace":"forgeplane-system"`, allowed), all[7:8]},
+		"a list of all namespaces needs the right everywhere":       {event("list", `"resource":"secrets"`, allowed), all[0:1]},
+		"a subresource needs its own right":                         {event("patch", project+`,"subresource":"status"`, allowed), all[2:3]},
+		"a request that sets an id needs the verb pin": {
 			event("patch", project, `"annotations":{"authorization.k8s.io/decision":"allow","pin.forgeplane.dev/id":"7"}`), []string{all[1], all[4]},
 		},
-		"who lets a project go needs the verb for it": {
+		"a request that releases a project needs the verb release": {
 			event("patch", project, `"annotations":{"authorization.k8s.io/decision":"allow","finalizers.forgeplane.dev/released":"yes"}`), []string{all[1], all[5]},
 		},
-		"who applies what is missing makes it": {event("patch", service, allowed+`,"responseStatus":{"code":201}`), []string{all[6], all[8]}},
-		"who applies what is there does not":   {event("patch", service, allowed+`,"responseStatus":{"code":200}`), all[8:]},
-		"another name is another right":        {event("patch", strings.Replace(service, "one", "two", 1), allowed), nil},
-		"what is refused needs nothing":        {event("patch", project, `"annotations":{"authorization.k8s.io/decision":"forbid"}`), nil},
-		"others are others":                    {strings.Replace(event("patch", project, allowed), "forgeplane-manager", "forgeplane-other", 1), nil},
+		"applying a missing object needs the verb create":           {event("patch", service, allowed+`,"responseStatus":{"code":201}`), []string{all[6], all[8]}},
+		"applying an existing object does not need the verb create": {event("patch", service, allowed+`,"responseStatus":{"code":200}`), all[8:]},
+		"a right for one name does not cover other names":           {event("patch", strings.Replace(service, "one", "two", 1), allowed), nil},
+		"a refused request needs no right":                          {event("patch", project, `"annotations":{"authorization.k8s.io/decision":"forbid"}`), nil},
+		"requests of other accounts do not count":                   {strings.Replace(event("patch", project, allowed), "forgeplane-manager", "forgeplane-other", 1), nil},
 	} {
 		left := unused(tt.line)
 		g.Expect(append(left, tt.used...)).To(ConsistOf(all), title)
 	}
 }
 
-func TestSeen_tellsWhatWasRefused(t *testing.T) {
+func TestSeen_reportsRefusedRequests(t *testing.T) {
 	g := NewWithT(t)
 	q, err := rights.Seen(strings.NewReader(event("get", `"resource":"pods","namespace":"acme","name":"a"`, `"annotations":{"authorization.k8s.io/decision":"forbid"}`)), "forgeplane-system")
 	g.Expect(err).NotTo(HaveOccurred())

@@ -17,13 +17,13 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-var _ = Describe("The API server lets an editor of one namespace", func() {
+var _ = Describe("An editor of one namespace", func() {
 	var w *world
 	BeforeEach(func() { w = newWorld() })
 
 	forbidden := Satisfy(apierrors.IsForbidden)
 
-	It("read and write nothing of another namespace", func(ctx SpecContext) {
+	It("can read and write nothing in another namespace", func(ctx SpecContext) {
 		for _, o := range []client.Object{w.acme, w.website, w.owner, w.key, w.protected, w.trigger, w.label, w.secret} {
 			o = o.DeepCopyObject().(client.Object)
 			Expect(w.editor.Get(ctx, client.ObjectKeyFromObject(o), o)).To(forbidden)
@@ -35,7 +35,8 @@ var _ = Describe("The API server lets an editor of one namespace", func() {
 		}
 		lists := []client.ObjectList{&corev1.SecretList{}}
 		for _, kind := range v1alpha1.Kinds() {
-			if namespaced, err := w.editor.IsObjectNamespaced(kind); err == nil && namespaced {
+			namespaced, err := w.editor.IsObjectNamespaced(kind)
+			if _, administrative := kind.(*v1alpha1.StorageMove); err == nil && namespaced && !administrative {
 				lists = append(lists, kind.NewList())
 			}
 		}
@@ -48,7 +49,7 @@ var _ = Describe("The API server lets an editor of one namespace", func() {
 		w.expectUntouched()
 	})
 
-	It("neither see nor make users, tokens and storages", func(ctx SpecContext) {
+	It("can neither see nor create users, tokens and storages", func(ctx SpecContext) {
 		for _, o := range []client.Object{w.ada, w.token, w.storage} {
 			o = o.DeepCopyObject().(client.Object)
 			Expect(w.editor.Get(ctx, client.ObjectKeyFromObject(o), o)).To(forbidden)
@@ -62,7 +63,20 @@ var _ = Describe("The API server lets an editor of one namespace", func() {
 		w.expectUntouched()
 	})
 
-	It("neither see, take nor purge what deleted projects have left", func(ctx SpecContext) {
+	It("can neither see nor begin moves between volumes, not even of her own projects", func(ctx SpecContext) {
+		p := forge.Project("own").In(w.own).Build()
+		Expect(w.Live().Create(ctx, p)).To(Succeed())
+		m := forge.StorageMove("off").Of(p).To(w.storage.Name).Build()
+		Expect(w.editor.Create(ctx, m.DeepCopy())).To(forbidden)
+		Expect(w.Live().Create(ctx, m)).To(Succeed())
+		Expect(w.editor.Get(ctx, client.ObjectKeyFromObject(m), m.DeepCopy())).To(forbidden)
+		Expect(w.editor.List(ctx, &v1alpha1.StorageMoveList{}, client.InNamespace(w.space))).To(forbidden)
+		Expect(w.editor.Delete(ctx, m.DeepCopy())).To(forbidden)
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"move":null,"storage":"elsewhere"}}`))
+		Expect(w.editor.Status().Patch(ctx, p, patch)).To(forbidden)
+	})
+
+	It("can neither see, adopt nor purge what deleted projects have left", func(ctx SpecContext) {
 		p := forge.Project("left").In(w.own).Build()
 		p.UID, p.Spec.ID, p.Status.Storage = "left", 4711, w.storage.Name
 		r := repository.NewRetained(p, "", "", w.Clock.Now())
@@ -76,7 +90,7 @@ var _ = Describe("The API server lets an editor of one namespace", func() {
 		Expect(w.editor.Delete(ctx, r.DeepCopy())).To(forbidden)
 	})
 
-	It("not read the values of tokens", func(ctx SpecContext) {
+	It("cannot read the values of tokens", func(ctx SpecContext) {
 		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: forge.PlatformNamespace, Name: w.token.Spec.SecretRef.Name}}
 		Expect(w.Live().Get(ctx, client.ObjectKeyFromObject(s), s)).To(Succeed(), "it is there")
 		Expect(w.editor.Get(ctx, client.ObjectKeyFromObject(s), s)).To(forbidden)
@@ -84,7 +98,7 @@ var _ = Describe("The API server lets an editor of one namespace", func() {
 		Expect(w.editor.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: forge.PlatformNamespace, Name: "mine"}})).To(forbidden)
 	})
 
-	It("write no status and no finalizers by subresource, not even of her own", func(ctx SpecContext) {
+	It("cannot write a status or finalizers by subresource, even of their own objects", func(ctx SpecContext) {
 		key := forge.DeployKey("k").Of(w.mine).Build()
 		b, m := forge.ProtectedBranch("x").Of(w.mine).Build(), forge.Membership(w.mallory).In(w.mine).Build()
 		badge, scope := forge.Badge("b").Of(w.mine).Build(), forge.JobTokenScope("s").Of(w.mine).Build()
@@ -100,7 +114,7 @@ var _ = Describe("The API server lets an editor of one namespace", func() {
 		w.expectUntouched()
 	})
 
-	It("bring no status along with an object, and change none with it", func(ctx SpecContext) {
+	It("cannot create an object with a status, and cannot change the status with the object", func(ctx SpecContext) {
 		p := forge.Project("brought").In(w.own).Build()
 		p.Status = v1alpha1.ProjectStatus{
 			ID: w.website.Spec.ID, FullPath: "acme/website", Storage: "default", RepositoryPath: w.website.Status.RepositoryPath,
@@ -124,20 +138,21 @@ var _ = Describe("The API server lets an editor of one namespace", func() {
 		w.expectUntouched()
 	})
 
-	It("not make an object hers by naming it as its owner", func(ctx SpecContext) {
-		// A Secret that a token keeps its value in goes with the token; nothing of the kind can be brought about from here.
+	It("cannot take over the Secret of a token by creating a Secret of the same name", func(ctx SpecContext) {
+		// The value of a token is in a Secret of the platform. A Secret of the same name in another namespace must have no effect.
 		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.space, Name: w.token.Spec.SecretRef.Name}, StringData: map[string]string{"token": "a-value-of-my-own-choice"}}
 		Expect(w.editor.Create(ctx, s)).To(Succeed())
 		w.expectUntouched()
 	})
 })
 
-// tried are the namespaced kinds for which there are sentences. A new one is to get some.
+// tried are the namespaced kinds that this package has specs for. A new kind must get some.
 var tried = []string{
-	"Badge", "DeployKey", "Group", "JobTokenScope", "Label", "Membership", "Project", "ProtectedBranch", "RemoteMirror", "TriggerToken",
+	"Badge", "BotToken", "DeployKey", "Group", "JobTokenScope", "Label", "Membership", "Project", "ProtectedBranch", "RegistryCleanup", "RemoteMirror", "StorageMove",
+	"TriggerToken",
 }
 
-var _ = It("is tried with every namespaced kind", func() {
+var _ = It("has specs for every namespaced kind", func() {
 	f := forge.New(cluster, forge.Options{})
 	var namespaced []string
 	for kind, typ := range f.Live().Scheme().KnownTypes(v1alpha1.GroupVersion) {

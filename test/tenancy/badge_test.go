@@ -9,7 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-var _ = Describe("Whoever may edit one namespace, with a Badge,", func() {
+var _ = Describe("An editor of one namespace, with a Badge,", func() {
 	It("shows nothing on the projects of others, and learns nothing of them", func() {
 		w := newWorld()
 		theirs := forge.Badge("theirs").Of(w.website).Build()

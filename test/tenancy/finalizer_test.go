@@ -31,7 +31,7 @@ var _ = Describe("The finalizer of a project", func() {
 		f.Create(acme, web)
 	})
 
-	// in returns a client of somebody who has a ClusterRole in the namespace, when the role is in force.
+	// in returns a client of a user with a ClusterRole in the namespace as soon as the role is in force.
 	in := func(ctx SpecContext, role string) client.Client {
 		GinkgoHelper()
 		name := role + "@" + space
@@ -49,7 +49,7 @@ var _ = Describe("The finalizer of a project", func() {
 	merge := func(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }
 
 	for _, role := range tenants {
-		It("is not taken away by whoever has the role "+role+" in a namespace while the project is being deleted, and is before", func(ctx SpecContext) {
+		It("can be removed by a user with the role "+role+" in the namespace, but not while the project is being deleted", func(ctx SpecContext) {
 			as := in(ctx, role)
 			Expect(as.Patch(ctx, web.DeepCopy(), merge(`{"metadata":{"finalizers":null}}`), client.DryRunAll)).To(Succeed(), "of one that stays")
 			replaced := web.DeepCopy()
@@ -71,13 +71,13 @@ var _ = Describe("The finalizer of a project", func() {
 			replaced.Finalizers = nil
 			Expect(as.Update(ctx, replaced)).To(refused)
 
-			By("changing what says whether the repository goes")
+			By("changing whether the repository is removed")
 			Expect(as.Patch(ctx, web.DeepCopy(), merge(`{"spec":{"deletionPolicy":"Delete"}}`))).To(Succeed())
 			Expect(as.Patch(ctx, web.DeepCopy(), merge(`{"metadata":{"finalizers":["`+finalizer+`"]}}`))).To(Succeed(), "that of others")
 		})
 	}
 
-	It("is put back before a project that has a repository is deleted by a tenant", func(ctx SpecContext) {
+	It("must be restored before a tenant can delete a project that has a repository", func(ctx SpecContext) {
 		as := in(ctx, "admin")
 		bare := func(storage string) {
 			GinkgoHelper()
@@ -99,7 +99,7 @@ var _ = Describe("The finalizer of a project", func() {
 		Expect(as.Delete(ctx, web.DeepCopy())).To(Succeed(), "one without a repository")
 	})
 
-	It("is taken away by a cluster administrator, and by whoever has the verb release in all namespaces", func(ctx SpecContext) {
+	It("can be removed by a cluster administrator, and by users with the verb release in all namespaces", func(ctx SpecContext) {
 		name := "releases-" + space
 		who := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name + "@" + space}}
 		rules := []rbacv1.PolicyRule{{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"projects"}, Verbs: []string{"patch", "release"}}}

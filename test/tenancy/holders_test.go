@@ -21,16 +21,16 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// steps are how often tenants do something in one spec.
+// steps is the number of acts of tenants in one spec.
 const steps = 30
 
-// randomTenant may write everything in one namespace, and nothing elsewhere.
+// randomTenant can write everything in one namespace, and nothing elsewhere.
 type randomTenant struct {
 	client.Client
 	namespace string
 }
 
-// randomTenants are several who know each other's paths, at an installation whose controllers run, and whose server is another process.
+// randomTenants know each other's paths. The controllers of their installation run, and its server is another process.
 type randomTenants struct {
 	*forge.Forge
 	running *forge.Running
@@ -38,16 +38,16 @@ type randomTenants struct {
 	random  *rand.Rand
 	tenants []randomTenant
 	made    int
-	// done are the UIDs of the objects that were changed themselves since the last look.
+	// done are the UIDs of the objects that have themselves changed since the last look.
 	done map[types.UID]bool
-	// held is who held what at the last look, by the canonical form of the claim.
+	// held maps each claim, in canonical form, to its holder at the last look.
 	held map[string]types.UID
-	// groups are the UIDs of all groups that there were.
+	// groups are the UIDs of all groups that have ever existed.
 	groups []types.UID
 	log    []string
 }
 
-// number returns what an environment variable says, or a default.
+// number returns the value of an environment variable, or a default.
 func number(variable string, otherwise uint64) uint64 {
 	if n, err := strconv.ParseUint(os.Getenv(variable), 10, 64); err == nil {
 		return n
@@ -55,11 +55,11 @@ func number(variable string, otherwise uint64) uint64 {
 	return otherwise
 }
 
-// FORGEPLANE_TEST_SEED is the first seed, and FORGEPLANE_TEST_SEEDS how many are tried.
+// FORGEPLANE_TEST_SEED is the first seed, and FORGEPLANE_TEST_SEEDS is the number of seeds.
 var _ = Describe("Random tenants on a running installation", func() {
 	first := number("FORGEPLANE_TEST_SEED", 1)
 	for seed := first; seed < first+number("FORGEPLANE_TEST_SEEDS", 1); seed++ {
-		It(fmt.Sprintf("take from nobody what he holds, and everybody sees the same holder, with seed %d", seed), func(ctx SpecContext) {
+		It(fmt.Sprintf("remove no claim from its holder, and all readers see the same holder, with seed %d", seed), func(ctx SpecContext) {
 			w := newRandomTenants(ctx, seed)
 			for range steps {
 				for range 1 + w.random.IntN(2) {
@@ -76,7 +76,7 @@ func newRandomTenants(ctx context.Context, seed uint64) *randomTenants {
 	GinkgoHelper()
 	f := forge.New(cluster, forge.Options{})
 	w := &randomTenants{
-		Forge: f, random: rand.New(rand.NewPCG(seed, 0)), done: map[types.UID]bool{}, held: map[string]types.UID{}, //nolint:gosec // it is to be repeatable
+		Forge: f, random: rand.New(rand.NewPCG(seed, 0)), done: map[types.UID]bool{}, held: map[string]types.UID{}, //nolint:gosec // the run must be repeatable
 	}
 	f.NewStorage("default")
 	users := []client.Object{forge.User("ada").Build(), forge.User("bob").Build()}
@@ -92,7 +92,7 @@ func newRandomTenants(ctx context.Context, seed uint64) *randomTenants {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}},
 		})
-		// Bindings come into force in their own time. Whoever came first is nobody's example: the paths are the same for all.
+		// Bindings come into force with a delay, so each tenant repeats its first write.
 		root := forge.Group(words[i]).Named("root").In(t.namespace).Admitting(v1alpha1.NamespacesFromAll).Build()
 		Eventually(func() error { return t.Create(ctx, root) }).WithTimeout(rbacTimeout).Should(Succeed())
 		w.groups = append(w.groups, root.UID)
@@ -102,12 +102,12 @@ func newRandomTenants(ctx context.Context, seed uint64) *randomTenants {
 	return w
 }
 
-// words are what paths, titles and names are chosen from, so that tenants meet.
+// words are the possible paths, titles and names. They are few, so that tenants conflict.
 var words = []string{"a", "b", "c"}
 
 func chosen[T any](w *randomTenants, from []T) T { return from[w.random.IntN(len(from))] }
 
-// act is something that one tenant does.
+// act does something that a tenant can do.
 func (w *randomTenants) act(ctx context.Context) {
 	GinkgoHelper()
 	t := chosen(w, w.tenants)
@@ -160,7 +160,7 @@ func (w *randomTenants) create(ctx context.Context, t randomTenant, there []v1al
 	w.say("create", obj)
 }
 
-// claim gives an object a place; what is fixed of a membership stays.
+// claim gives an object a place. The immutable fields of a membership stay.
 func (w *randomTenants) claim(obj v1alpha1.Object, there []v1alpha1.Object) {
 	switch o := obj.(type) {
 	case *v1alpha1.Group:
@@ -182,7 +182,7 @@ func (w *randomTenants) claim(obj v1alpha1.Object, there []v1alpha1.Object) {
 	}
 }
 
-// meaning has some references say which object they mean: that of the name, another one, or one that is gone.
+// meaning adds a UID to some references: of the object with the name, of another object, or of an object that is gone.
 func (w *randomTenants) meaning(ref v1alpha1.Reference, there []v1alpha1.Object) *v1alpha1.Reference {
 	switch w.random.IntN(5) {
 	case 0:
@@ -199,7 +199,7 @@ func (w *randomTenants) meaning(ref v1alpha1.Reference, there []v1alpha1.Object)
 	return &ref
 }
 
-// group is the name of a group of the namespace.
+// group returns the name of a group of the namespace.
 func (w *randomTenants) group(there []v1alpha1.Object) string {
 	names := []string{"root"}
 	for _, o := range there {
@@ -229,7 +229,7 @@ func (w *randomTenants) say(what string, obj v1alpha1.Object) {
 
 func (w *randomTenants) story() string { return strings.Join(w.log, "\n") }
 
-// objects are those that can claim something, by their names.
+// objects returns the objects that can claim something, by their names.
 func (w *randomTenants) objects(ctx context.Context, in ...client.ListOption) (all []v1alpha1.Object) {
 	GinkgoHelper()
 	var groups v1alpha1.GroupList
@@ -250,8 +250,8 @@ func (w *randomTenants) objects(ctx context.Context, in ...client.ListOption) (a
 	return all
 }
 
-// look checks, while the controllers are at rest, that nobody has what another one held who did nothing for it, and that every reader
-// sees those as holders whose status says so.
+// look checks, while the controllers are idle, that no object has gained a claim that another object held and did not give up, and that every
+// reader agrees with the status of the objects.
 func (w *randomTenants) look(ctx context.Context) {
 	GinkgoHelper()
 	objects := w.objects(ctx)
@@ -286,7 +286,7 @@ func without(all []string, one string) (rest []string) {
 	return rest
 }
 
-// secretOf is the value of an access token.
+// secretOf returns the value of an access token.
 func secretOf(f *forge.Forge, name string) string {
 	GinkgoHelper()
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: forge.PlatformNamespace, Name: name}}

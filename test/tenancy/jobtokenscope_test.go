@@ -9,7 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-var _ = Describe("Whoever may edit one namespace, with a JobTokenScope,", func() {
+var _ = Describe("An editor of one namespace, with a JobTokenScope,", func() {
 	It("lets nobody into the project of others", func() {
 		w := newWorld()
 		var attempts []attempt
@@ -26,7 +26,7 @@ var _ = Describe("Whoever may edit one namespace, with a JobTokenScope,", func()
 		Expect(got).To(Equal(jobtoken.Refused))
 	})
 
-	It("lets others into her own, which they learn nothing of and need not use, and learns nothing of them", func() {
+	It("can let others into their own project, without any effect on the others and without learning anything of them", func() {
 		w := newWorld()
 		s := forge.JobTokenScope("s").Of(w.mine).
 			Allowing(v1alpha1.Reference{Path: "acme/website"}, v1alpha1.Reference{ID: w.website.Spec.ID}).Build()

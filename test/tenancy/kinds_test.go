@@ -18,11 +18,11 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-var _ = Describe("Whoever may edit one namespace", func() {
+var _ = Describe("An editor of one namespace", func() {
 	var w *world
 
 	Describe("with a Group", func() {
-		It("neither gets below nor takes the place of the group of others", func() {
+		It("neither enters nor replaces the group of others", func() {
 			w = newWorld()
 			attempts := []attempt{
 				{"the same path", forge.Group("acme").Build(), v1alpha1.ReasonAlreadyExists, "full path acme"},
@@ -41,7 +41,7 @@ var _ = Describe("Whoever may edit one namespace", func() {
 			w.try(attempts...)
 		})
 
-		It("gets no say above where the group of others admits everybody", func() {
+		It("gains no rights in the group of others, even if that admits everybody", func() {
 			w = newWorld()
 			w.Change(w.acme, func() { w.acme.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromAll} })
 			w.running.ExpectIdle()
@@ -55,13 +55,13 @@ var _ = Describe("Whoever may edit one namespace", func() {
 				attempt{"a member of the group itself", membership(w.mallory, nil, &v1alpha1.Reference{Path: "acme"}), v1alpha1.ReasonReferenceNotFound, "groupRef"},
 				attempt{"a protection of the group itself", protecting("*", nil, &v1alpha1.Reference{Path: "acme"}), v1alpha1.ReasonReferenceNotFound, "groupRef"},
 			)
-			// What is granted below is below.
+			// Rights in a group below apply only there.
 			w.declare(forge.Membership(w.mallory).In(below).As(v1alpha1.RoleOwner).Build())
 			w.declare(forge.ProtectedBranch("*").Of(below).Push(forge.Role(v1alpha1.AccessNoOne)).Build())
 			w.expectUntouched()
 		})
 
-		It("takes no path at the root that the installation has not given to the namespace, however old the claim", func() {
+		It("claims no path at the root that the installation has not given to the namespace, however old the claim", func() {
 			f := forge.New(cluster, forge.Options{RootGroups: []catalog.RootGroupRule{{Namespace: "platform", Path: "*"}}})
 			squat := forge.Group("acme").In(f.NewNamespace()).Build()
 			f.Create(squat)
@@ -70,7 +70,7 @@ var _ = Describe("Whoever may edit one namespace", func() {
 			Expect(err).To(MatchError(catalog.ErrNotFound))
 		})
 
-		It("becomes no parent of a group that names a path which nobody may hold here", func() {
+		It("does not become the parent of a group whose reference names a path that nobody can hold", func() {
 			f := forge.New(cluster, forge.Options{})
 			team, space := f.NewNamespace(), f.NewNamespace()
 			f = forge.New(cluster, forge.Options{RootGroups: []catalog.RootGroupRule{{Namespace: team, Path: "*"}}})
@@ -87,7 +87,7 @@ var _ = Describe("Whoever may edit one namespace", func() {
 	})
 
 	Describe("with a Project", func() {
-		It("neither gets into the group of others nor to their repository", func() {
+		It("neither enters the group of others nor reaches their repository", func() {
 			w = newWorld()
 			attempts := []attempt{
 				{"the same id", forge.Project("other").In(w.own).ID(w.website.Spec.ID).Build(), v1alpha1.ReasonAlreadyExists, "id "},
@@ -105,7 +105,7 @@ var _ = Describe("Whoever may edit one namespace", func() {
 			}
 		})
 
-		It("imports neither with a Secret of others nor from the disc of the server", func() {
+		It("imports neither with a Secret of others nor from the disk of the server", func() {
 			w = newWorld()
 			directory := "file://" + w.storage.Spec.Path + "/" + repository.Path(w.website)
 			w.try(
@@ -124,7 +124,7 @@ var _ = Describe("Whoever may edit one namespace", func() {
 	})
 
 	Describe("with a Membership", func() {
-		It("becomes a member of nothing that others have", func() {
+		It("becomes a member of nothing that belongs to others", func() {
 			w = newWorld()
 			var attempts []attempt
 			for how, ref := range refs("acme", "acme", w.acme.Spec.ID) {
@@ -136,7 +136,7 @@ var _ = Describe("Whoever may edit one namespace", func() {
 			w.try(attempts...)
 		})
 
-		It("may make others members of what is in the namespace, and is no more for it", func() {
+		It("can add others as members of objects in the namespace, and gains nothing from that", func() {
 			w = newWorld()
 			guest := forge.Membership(w.ada).In(w.mine).As(v1alpha1.RoleGuest).Build()
 			w.declare(guest)
@@ -146,7 +146,7 @@ var _ = Describe("Whoever may edit one namespace", func() {
 	})
 
 	Describe("with a DeployKey", func() {
-		It("puts no key to the project of others, and does not become one of theirs", func() {
+		It("adds no key to the project of others, and does not replace one of their keys", func() {
 			w = newWorld()
 			attempts := []attempt{
 				{"the same id", forge.DeployKey("k").Of(w.mine).ID(w.key.Spec.ID).Build(), v1alpha1.ReasonAlreadyExists, "id "},
@@ -164,7 +164,7 @@ var _ = Describe("Whoever may edit one namespace", func() {
 	})
 
 	Describe("with a TriggerToken", func() {
-		It("puts no token to the project of others", func() {
+		It("adds no token to the project of others", func() {
 			w = newWorld()
 			attempts := []attempt{
 				{"the same id", forge.TriggerToken("t").Of(w.mine).ID(w.trigger.Spec.ID).Build(), v1alpha1.ReasonAlreadyExists, "id "},
@@ -180,7 +180,7 @@ var _ = Describe("Whoever may edit one namespace", func() {
 			Expect(tokens).To(HaveLen(1))
 		})
 
-		It("has nothing of a value or digest of others, and does not take it away", func(ctx SpecContext) {
+		It("neither uses nor invalidates a value or digest of others", func(ctx SpecContext) {
 			w = newWorld()
 			value := string(w.valueOf(w.trigger))
 			w.declare(&corev1.Secret{
@@ -203,7 +203,7 @@ var _ = Describe("Whoever may edit one namespace", func() {
 			w.expectUntouched()
 		})
 
-		It("reads no Secret of others, be it of the same name", func() {
+		It("reads no Secret of others, even one of the same name", func() {
 			w = newWorld()
 			var attempts []attempt
 			for i, name := range []string{w.secret.Name, w.token.Spec.SecretRef.Name, w.trigger.Status.SecretRef.Name} {
@@ -213,6 +213,55 @@ var _ = Describe("Whoever may edit one namespace", func() {
 			}
 			w.try(attempts...)
 			w.expectUntouched()
+		})
+	})
+
+	Describe("with a BotToken", func() {
+		It("gets no bot in a project or group of others", func() {
+			w = newWorld()
+			var attempts []attempt
+			for how, ref := range refs("website", "acme/website", w.website.Spec.ID) {
+				t := forge.BotToken("t").Of(w.mine).Build()
+				t.Spec.ProjectRef = &ref
+				attempts = append(attempts, attempt{"of the project by " + how, t, v1alpha1.ReasonReferenceNotFound, "projectRef"})
+			}
+			for how, ref := range refs("acme", "acme", w.acme.Spec.ID) {
+				t := forge.BotToken("t").Of(w.mine).Build()
+				t.Spec.ProjectRef, t.Spec.GroupRef = nil, &ref
+				attempts = append(attempts, attempt{"of the group by " + how, t, v1alpha1.ReasonReferenceNotFound, "groupRef"})
+			}
+			w.try(attempts...)
+		})
+
+		It("neither uses nor takes over a value of others", func(ctx SpecContext) {
+			w = newWorld()
+			personal := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: forge.PlatformNamespace, Name: w.token.Spec.SecretRef.Name}}
+			w.Refresh(personal)
+			w.declare(&corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: w.space, Name: "copied", Labels: map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfBotToken},
+				}, Data: personal.Data,
+			})
+			w.try(
+				attempt{"the value of an access token", forge.BotToken("t").Of(w.mine).Secret("copied", "token").Build(), v1alpha1.ReasonAlreadyExists, "another token"},
+				attempt{"a Secret for another purpose", forge.BotToken("t").Of(w.mine).Secret(w.secret.Name, "password").Build(), v1alpha1.ReasonReferenceNotFound, "there is no Secret"},
+			)
+			Expect(w.editor.Create(ctx, forge.BotToken("digest").Of(w.mine).Digest(w.token.Status.Digest).Build())).
+				To(MatchError(ContainSubstring("omit spec.digest")))
+			w.expectUntouched()
+		})
+	})
+
+	Describe("with a RegistryCleanup", func() {
+		It("deletes no images of the project of others", func() {
+			w = newWorld()
+			var attempts []attempt
+			for how, ref := range refs("website", "acme/website", w.website.Spec.ID) {
+				m := forge.RegistryCleanup("c").Build()
+				m.Spec.ProjectRef = ref
+				attempts = append(attempts, attempt{"of it by " + how, m, v1alpha1.ReasonReferenceNotFound, "projectRef"})
+			}
+			w.try(attempts...)
 		})
 	})
 
@@ -252,7 +301,7 @@ var _ = Describe("Whoever may edit one namespace", func() {
 			w.try(attempts...)
 		})
 
-		It("names no group and no deploy key of others", func() {
+		It("can name no group and no deploy key of others", func() {
 			w = newWorld()
 			var attempts []attempt
 			level := func(what string, l v1alpha1.AccessLevel) {
@@ -270,7 +319,7 @@ var _ = Describe("Whoever may edit one namespace", func() {
 	})
 
 	Describe("with a Label", func() {
-		It("neither gives a label to what others have nor takes one away", func() {
+		It("neither adds a label to a project or group of others nor removes one", func() {
 			w = newWorld()
 			var attempts []attempt
 			for _, title := range []string{"bug", "docs"} {
@@ -286,12 +335,12 @@ var _ = Describe("Whoever may edit one namespace", func() {
 		})
 	})
 
-	It("makes nothing of others go with what is in the namespace", func() {
+	It("cannot make an object of others be deleted with an object of the namespace", func() {
 		w = newWorld()
 		bait := forge.Group("bait").In(w.space).Build()
 		w.declare(bait)
 		w.ExpectReady(bait)
-		// Owner references of one's own objects are all that one can write; they let one's own objects go.
+		// Tenants can only write owner references of their own objects, which can only cause the deletion of these objects.
 		for i, owner := range []client.Object{w.acme, w.website, w.ada} {
 			o := forge.Group("owned").In(w.space).Named(string(rune('a' + i))).Build()
 			o.Spec.Path += o.Name

@@ -21,11 +21,11 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// pinRefused matches the refusal of an id that somebody chose who may not.
+// pinRefused matches the refusal of an id from somebody who may not choose one.
 var pinRefused = And(
 	Satisfy(apierrors.IsForbidden), MatchError(And(ContainSubstring("omit spec.id: Forgeplane allocates one"), ContainSubstring("the verb pin on "))))
 
-// tenants are those who may write in one namespace, by the role of Kubernetes that they have there.
+// tenants are users who can write in one namespace, by their Kubernetes role in that namespace.
 var tenants = []string{"edit", "admin", "cluster-admin"}
 
 var _ = Describe("A REST id", func() {
@@ -36,7 +36,7 @@ var _ = Describe("A REST id", func() {
 		space = f.NewNamespace()
 	})
 
-	// tenant returns a client of somebody who has a ClusterRole in the namespace, when the role is in force.
+	// tenant returns a client of a user with a ClusterRole in the namespace as soon as the role is in force.
 	tenant := func(ctx context.Context, roles ...string) client.Client {
 		GinkgoHelper()
 		name := fmt.Sprint(roles, "@", space)
@@ -54,7 +54,7 @@ var _ = Describe("A REST id", func() {
 		return as
 	}
 
-	// restorer returns a client of somebody who may write in the namespace, and restore.
+	// restorer returns a client of a user who can write in the namespace, and restore backups.
 	restorer := func(ctx context.Context) client.Client {
 		GinkgoHelper()
 		name := "restores-" + space
@@ -79,7 +79,7 @@ var _ = Describe("A REST id", func() {
 		web := forge.Project("web").In(acme).Build()
 		return []v1alpha1.Identified{
 			acme, web, forge.DeployKey("k").Of(web).Build(), forge.ProtectedBranch("b").Of(web).Build(),
-			forge.TriggerToken("t").Of(web).Build(), forge.Badge("b").Of(web).Build(),
+			forge.TriggerToken("t").Of(web).Build(), forge.BotToken("bot").Of(web).Build(), forge.Badge("b").Of(web).Build(),
 			forge.RemoteMirror("m", "https://example.com/m.git").Of(web).Build(), forge.LabelTitled("l").Of(web).Build(),
 		}
 	}
@@ -95,7 +95,7 @@ var _ = Describe("A REST id", func() {
 	}
 
 	for _, role := range tenants {
-		It("is not chosen by whoever has the role "+role+" in a namespace, whatever the way and the kind", func(ctx SpecContext) {
+		It("cannot be chosen by a user with the role "+role+" in the namespace, with any request and any kind", func(ctx SpecContext) {
 			as := tenant(ctx, role)
 			for _, obj := range identified() {
 				what := fmt.Sprintf("%T", obj)
@@ -120,7 +120,7 @@ var _ = Describe("A REST id", func() {
 		})
 	}
 
-	It("comes with an owner only where REST has made the group: no tenant has Forgeplane make one", func(ctx SpecContext) {
+	It("comes with an owner only if REST has created the group: no tenant can make Forgeplane create the owner", func(ctx SpecContext) {
 		as := tenant(ctx, "edit", "cluster-admin")
 		refused := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("omit the annotation forgeplane.dev/owner")))
 		acme := forge.Group("acme").In(space).Build()
@@ -138,7 +138,44 @@ var _ = Describe("A REST id", func() {
 		Expect(as.Patch(ctx, bare.DeepCopy(), patch(`{"metadata":{"annotations":{"forgeplane.dev/owner":null}}}`))).To(Succeed(), "dropped")
 	})
 
-	It("does not make a group that of somebody's personal projects: no tenant marks one so", func(ctx SpecContext) {
+	It("does not hold a shard: no tenant can say that a project has chosen one", func(ctx SpecContext) {
+		as := tenant(ctx, "edit", "cluster-admin")
+		refused := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("omit the annotation forgeplane.dev/planned-storage")))
+		acme := forge.Group("acme").In(space).Build()
+		planned := forge.Project("web").In(acme).Build()
+		planned.Annotations = map[string]string{v1alpha1.AnnotationPlannedStorage: "fast/any"}
+		Eventually(func() error { return as.Create(ctx, planned.DeepCopy(), client.DryRunAll) }).WithTimeout(20 * time.Second).Should(refused)
+		Expect(apply(ctx, as, planned.DeepCopy())).To(refused)
+		web := forge.Project("web").In(acme).Build()
+		Expect(as.Create(ctx, web)).To(Succeed())
+		annotate := `{"metadata":{"annotations":{"forgeplane.dev/planned-storage":%q}}}`
+		Expect(as.Patch(ctx, web.DeepCopy(), patch(annotate, "fast/any"))).To(refused)
+		Expect(f.Live().Patch(ctx, web.DeepCopy(), patch(annotate, "fast/any"))).To(Succeed(), "by a cluster administrator")
+		Expect(as.Patch(ctx, web.DeepCopy(), patch(annotate, "slow/any"))).To(refused)
+		Expect(as.Patch(ctx, web.DeepCopy(), patch(`{"metadata":{"labels":{"a":"b"}}}`))).To(Succeed(), "left as it is")
+		Expect(as.Patch(ctx, web.DeepCopy(), patch(`{"metadata":{"annotations":{"forgeplane.dev/planned-storage":null}}}`))).To(Succeed(), "dropped")
+	})
+
+	It("does not open projects of other namespaces: no tenant can set the uid of the project that is forked", func(ctx SpecContext) {
+		as := tenant(ctx, "edit", "cluster-admin")
+		refused := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("omit the uid in spec.forkOf.projectRef")))
+		acme := forge.Group("acme").In(space).Build()
+		fork := func(uid string) *v1alpha1.Project {
+			return forge.Project("web").In(acme).ForkOf(v1alpha1.Reference{ID: 7, UID: uid}).Build()
+		}
+		Eventually(func() error { return as.Create(ctx, fork("any"), client.DryRunAll) }).WithTimeout(20 * time.Second).Should(refused)
+		Expect(apply(ctx, as, fork("any"))).To(refused)
+		web := forge.Project("web").In(acme).Build()
+		Expect(as.Create(ctx, web)).To(Succeed())
+		named := `{"spec":{"forkOf":{"projectRef":{"id":7,"uid":%q}}}}`
+		Expect(as.Patch(ctx, web.DeepCopy(), patch(named, "any"))).To(refused)
+		Expect(f.Live().Patch(ctx, web.DeepCopy(), patch(named, "any"))).To(Succeed(), "by a cluster administrator")
+		Expect(as.Patch(ctx, web.DeepCopy(), patch(`{"metadata":{"labels":{"a":"b"}}}`))).To(Succeed(), "left as it is")
+		Expect(as.Patch(ctx, web.DeepCopy(), patch(`{"spec":{"forkOf":null}}`))).To(Succeed(), "dropped")
+		Expect(as.Create(ctx, forge.Project("other").In(acme).ForkOf(v1alpha1.Reference{ID: 7}).Build())).To(Succeed(), "without the uid")
+	})
+
+	It("does not turn a group into a group of personal projects: no tenant can mark a group as one", func(ctx SpecContext) {
 		as := tenant(ctx, "edit", "cluster-admin")
 		refused := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("omit the label forgeplane.dev/personal and the annotation")))
 		marked := forge.Group("acme").In(space).Build()
@@ -156,7 +193,7 @@ var _ = Describe("A REST id", func() {
 		Expect(as.Patch(ctx, acme.DeepCopy(), patch(`{"metadata":{"labels":{"forgeplane.dev/personal":null}}}`))).To(Succeed(), "dropped")
 	})
 
-	It("is left alone, dropped and put back by a tenant who applies the same again", func(ctx SpecContext) {
+	It("can be kept, dropped and restored by a tenant who applies the same object again", func(ctx SpecContext) {
 		as := tenant(ctx, "edit")
 		f.Run()
 		acme := forge.Group("acme").In(space).Build()
@@ -180,7 +217,7 @@ var _ = Describe("A REST id", func() {
 		Expect(acme.Spec.ID).To(Equal(id), "put back by Forgeplane")
 	})
 
-	It("that an administrator pinned in vain is not exchanged for another by the tenant", func(ctx SpecContext) {
+	It("that an administrator has pinned without success cannot be changed by the tenant", func(ctx SpecContext) {
 		as := tenant(ctx, "edit")
 		one, another := forge.Group("one").In(space).ID(5).Build(), forge.Group("another").In(space).ID(5).Build()
 		f.Create(one, another)
@@ -198,7 +235,7 @@ var _ = Describe("A REST id", func() {
 	})
 
 	for _, role := range []string{"writes-status", "cluster-admin"} {
-		It("is not written into a status, nor is what an object holds, by whoever has the role "+role+" in a namespace", func(ctx SpecContext) {
+		It("cannot be written to a status by a user with the role "+role+" in the namespace, nor can claims", func(ctx SpecContext) {
 			if role == "writes-status" {
 				role += "-" + space
 				f.Create(&rbacv1.ClusterRole{
@@ -228,7 +265,7 @@ var _ = Describe("A REST id", func() {
 		})
 	}
 
-	It("is pinned by who restores a backup, in the namespaces that they may write in, and by a cluster administrator", func(ctx SpecContext) {
+	It("can be pinned by cluster administrators, and by users who can restore backups and write in the namespace", func(ctx SpecContext) {
 		as := restorer(ctx)
 		acme := forge.Group("acme").In(space).ID(70).Build()
 		Eventually(func() error { return as.Create(ctx, acme) }).WithTimeout(20 * time.Second).Should(Succeed())
@@ -240,7 +277,7 @@ var _ = Describe("A REST id", func() {
 		Expect(f.Live().Create(ctx, other)).To(Succeed())
 	})
 
-	It("stands in references beside a uid, which nobody changes but who restores a backup", func(ctx SpecContext) {
+	It("can appear in references together with a uid, which only users who can restore backups can change", func(ctx SpecContext) {
 		as := tenant(ctx, "edit", "admin")
 		acme := forge.Group("acme").In(space).Build()
 		member := forge.Membership(forge.User("ada").Build()).In(acme).Build()
@@ -274,7 +311,7 @@ var _ = Describe("A REST id", func() {
 		}
 	})
 
-	It("of a kind without a namespace takes the right everywhere", func(ctx SpecContext) {
+	It("requires the right in all namespaces if its kind has no namespace", func(ctx SpecContext) {
 		name := "writes-users-" + space
 		f.Create(&rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -292,7 +329,7 @@ var _ = Describe("A REST id", func() {
 		Expect(as.Create(ctx, pin(ada, 77))).To(pinRefused)
 		Expect(as.Create(ctx, pin(forge.AccessToken("t").For(ada).Build(), 77))).To(pinRefused)
 
-		By("choosing what a token is known by")
+		By("choosing the digest of a token")
 		digestRefused := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("omit spec.digest: name a Secret in spec.secretRef")))
 		known := forge.AccessToken("known").For(ada).Digest(credential.Digest("a value of my choice")).Build()
 		Expect(as.Create(ctx, known.DeepCopy())).To(digestRefused)
@@ -304,7 +341,7 @@ var _ = Describe("A REST id", func() {
 	})
 })
 
-// apply applies an object as "kubectl apply --server-side" does.
+// apply applies an object in the way of "kubectl apply --server-side".
 func apply(ctx context.Context, as client.Client, obj client.Object) error {
 	GinkgoHelper()
 	gvk, err := as.GroupVersionKindFor(obj)

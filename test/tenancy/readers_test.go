@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -18,8 +19,10 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver"
+	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/test/controlplane"
 	"github.com/forgeplane/forgeplane/test/forge"
 	"github.com/forgeplane/forgeplane/test/rest"
@@ -27,21 +30,21 @@ import (
 
 const (
 	rbacTimeout = 20 * time.Second
-	// seen is when a server, with a cache of its own, shows what the controllers have done.
+	// seen is the time within which a server, with its own cache, shows the result of the controllers.
 	seen = 20 * time.Second
 )
 
-// readers ask a server of the installation, over REST and Git, as an administrator.
+// readers send requests to a server of the installation, over REST and Git, as an administrator.
 type readers struct {
 	forge    *forge.Forge
 	api      rest.Client
 	address  string
 	password string
-	// marked are the projects whose repository has a branch of the name of their UID.
+	// marked are the projects whose repository has a branch that is named by their UID.
 	marked map[types.UID]bool
 }
 
-// newReaders starts a server, which ends with the spec.
+// newReaders starts a server, which stops with the spec.
 func newReaders(ctx context.Context, f *forge.Forge) readers {
 	GinkgoHelper()
 	token := forge.AccessToken("root").For(forge.User("root").Build()).Build()
@@ -57,13 +60,14 @@ func newReaders(ctx context.Context, f *forge.Forge) readers {
 	Expect(err).NotTo(HaveOccurred())
 	targets, err := egress.Parse(nil)
 	Expect(err).NotTo(HaveOccurred())
-	program, err := os.Executable() // nobody pushes, so no hook is called
+	program, err := os.Executable() // there are no pushes, so no hook is called
 	Expect(err).NotTo(HaveOccurred())
-	server, err := apiserver.New(apiserver.Options{
+	server, err := apiserver.New(ctx, apiserver.Options{
 		Address: host, RuntimeDir: GinkgoT().TempDir(), HookBinary: program, ExternalURL: external, Version: "test",
 		Namespace: forge.PlatformNamespace, Home: forge.PlatformNamespace, Targets: targets, Catalog: f.Catalog,
 		Repositories: f.Repositories, Client: f.Live(), Live: f.Live(), IDs: f.IDs, Clock: f.Clock, Log: logr.Discard(),
-		Pushed: func(types.NamespacedName) {},
+		Pushed:   func(types.NamespacedName) {},
+		Activity: databasetest.Open(GinkgoTB(), filepath.Join(GinkgoT().TempDir(), "activity.db"), job.Migrations()),
 	})
 	Expect(err).NotTo(HaveOccurred())
 	serving, stop := context.WithCancel(context.Background())
@@ -81,7 +85,7 @@ func newReaders(ctx context.Context, f *forge.Forge) readers {
 	return r
 }
 
-// expect expects that everybody sees an object where its status says that it is, and only there.
+// expect expects that all readers find an object at the place in its status, and only there.
 func (r readers) expect(ctx context.Context, obj v1alpha1.Object, story func() string) {
 	GinkgoHelper()
 	switch o := obj.(type) {
@@ -89,7 +93,7 @@ func (r readers) expect(ctx context.Context, obj v1alpha1.Object, story func() s
 		r.expectAt(o, "groups", o.Status.FullPath, o.Status.ID, story)
 	case *v1alpha1.Project:
 		r.expectAt(o, "projects", o.Status.FullPath, o.Status.ID, story)
-		if o.Status.FullPath != "" && frame.Ready(o) {
+		if o.Status.FullPath != "" && frame.InForce(o) {
 			r.expectRepository(ctx, o, story)
 		}
 	}
@@ -97,7 +101,7 @@ func (r readers) expect(ctx context.Context, obj v1alpha1.Object, story func() s
 
 func (r readers) expectAt(obj v1alpha1.Object, family, fullPath string, id int64, story func() string) {
 	GinkgoHelper()
-	// What is being deleted holds its place, and is not served over REST.
+	// An object that is being deleted holds its place, and is not served over REST.
 	if !obj.GetDeletionTimestamp().IsZero() || id == 0 {
 		return
 	}
@@ -133,7 +137,7 @@ func (r readers) expectRepository(ctx context.Context, p *v1alpha1.Project, stor
 		})
 }
 
-// mark puts a branch into the repository of a project.
+// mark creates a branch in the repository of a project.
 func (r readers) mark(ctx context.Context, p *v1alpha1.Project, branch string) {
 	GinkgoHelper()
 	repo, err := r.forge.Repositories.Of(ctx, p)
@@ -145,7 +149,7 @@ func (r readers) mark(ctx context.Context, p *v1alpha1.Project, branch string) {
 	Expect(exec.CommandContext(ctx, "git", "-C", repo.Dir(), "update-ref", branch, string(hash[:40])).Run()).To(Succeed())
 }
 
-// refs is what Git is told of a repository when it fetches.
+// refs returns the refs that Git receives from a repository when it fetches.
 func (r readers) refs(ctx context.Context, fullPath string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.address+"/"+fullPath+".git/info/refs?service=git-upload-pack", http.NoBody)
 	if err != nil {

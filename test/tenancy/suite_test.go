@@ -1,5 +1,5 @@
-// Package tenancy_test tries, kind by kind, what somebody can do who may write everything in one namespace and nothing
-// elsewhere: nothing of it may reach the objects, the projects, the users or the Secrets of others.
+// Package tenancy_test tries, kind by kind, what a user can do who can write everything in one namespace and nothing elsewhere. None of it may
+// affect the objects, the projects, the users or the Secrets of others.
 package tenancy_test
 
 import (

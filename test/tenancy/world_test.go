@@ -25,13 +25,13 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// world has two teams. One has all that a team can have; the other one's namespace is in the hands of Mallory, who is an
-// editor of it and nothing else.
+// world has two teams. One of them has everything that a team can have. The other one's namespace belongs to Mallory, who is an editor of that
+// namespace and nothing else.
 type world struct {
 	*forge.Forge
 	running *forge.Running
 
-	// Of the team that is to be left in peace.
+	// These belong to the team that must not be affected.
 	team      string
 	acme      *v1alpha1.Group
 	website   *v1alpha1.Project
@@ -45,7 +45,7 @@ type world struct {
 	token     *v1alpha1.AccessToken
 	storage   *v1alpha1.RepositoryStorage
 
-	// Of Mallory.
+	// These belong to Mallory.
 	space   string
 	own     *v1alpha1.Group
 	mine    *v1alpha1.Project
@@ -88,7 +88,7 @@ func newWorld(rules ...catalog.RootGroupRule) *world {
 	w.youngerFromHere()
 	w.own = forge.Group("bolt").In(w.space).Build()
 	w.mine = forge.Project("app").In(w.own).Build()
-	// The roles of Kubernetes are put together, and bindings come into force, in their own time.
+	// Aggregated roles and bindings come into force with a delay.
 	Eventually(func() error { return w.editor.Create(GinkgoT().Context(), w.own) }).WithTimeout(20 * time.Second).Should(Succeed())
 	w.declare(w.mine)
 	f.ExpectReady(w.own, w.mine)
@@ -97,7 +97,7 @@ func newWorld(rules ...catalog.RootGroupRule) *world {
 	return w
 }
 
-// youngerFromHere lets what comes next be younger than what there is: of the same second it would be up to chance.
+// youngerFromHere makes all later objects younger than the existing ones. Among objects of the same second, the order would be random.
 func (w *world) youngerFromHere() {
 	GinkgoHelper()
 	from := time.Now()
@@ -112,7 +112,7 @@ func (w *world) declare(objects ...client.Object) {
 	}
 }
 
-// valueOf is what the Secret of a token holds.
+// valueOf returns the value in the Secret of a token.
 func (w *world) valueOf(t *v1alpha1.TriggerToken) []byte {
 	GinkgoHelper()
 	w.Refresh(t)
@@ -121,7 +121,7 @@ func (w *world) valueOf(t *v1alpha1.TriggerToken) []byte {
 	return s.Data["token"]
 }
 
-// attempt is an object that Mallory declares in her namespace, and why it is not in force.
+// attempt is an object that Mallory declares in her namespace, and the reason why it is not in force.
 type attempt struct {
 	what   string
 	object v1alpha1.Object
@@ -129,7 +129,7 @@ type attempt struct {
 	words  string
 }
 
-// try declares each attempt as Mallory, expects that it comes to nothing, and that everything else is as it was.
+// try declares each attempt as Mallory, and expects that it has no effect and that everything else is unchanged.
 func (w *world) try(attempts ...attempt) {
 	GinkgoHelper()
 	for i, a := range attempts {
@@ -137,7 +137,7 @@ func (w *world) try(attempts ...attempt) {
 		a.object.SetNamespace(w.space)
 		a.object.SetName(fmt.Sprintf("attempt-%d", i))
 		if identified, ok := a.object.(v1alpha1.Identified); ok && pinned(identified) {
-			// She may not pin an id. Nor would it help her if an administrator were talked into it.
+			// Mallory cannot pin an id. It would not help her either if an administrator did so for her.
 			w.expectPinRefused(identified)
 			w.Create(a.object)
 			continue
@@ -162,14 +162,14 @@ func pinned(obj v1alpha1.Identified) bool {
 	return *spec != 0
 }
 
-// expectPinRefused expects that Mallory cannot create obj as it is, because of its id.
+// expectPinRefused expects that Mallory cannot create obj, because of its id.
 func (w *world) expectPinRefused(obj v1alpha1.Identified) {
 	GinkgoHelper()
 	refused := obj.DeepCopyObject().(client.Object)
 	Expect(w.editor.Create(GinkgoT().Context(), refused)).To(pinRefused, "%T %s", obj, obj.GetName())
 }
 
-// expectUntouched expects that what is not in Mallory's namespace is as it was, and that she has no more say in it.
+// expectUntouched expects that everything outside Mallory's namespace is unchanged, and that she has not gained any rights there.
 func (w *world) expectUntouched() {
 	GinkgoHelper()
 	w.running.ExpectIdle()
@@ -180,7 +180,7 @@ func (w *world) expectUntouched() {
 	Expect(after).To(HaveLen(len(w.before)), "something is new")
 }
 
-// snapshot is what others have, and what may be done with it.
+// snapshot returns the objects of others, and the rights that exist in them.
 func (w *world) snapshot() map[string]string {
 	GinkgoHelper()
 	ctx := GinkgoT().Context()
@@ -194,7 +194,7 @@ func (w *world) snapshot() map[string]string {
 	for _, list := range lists {
 		Expect(w.Live().List(ctx, list)).To(Succeed())
 		Expect(meta.EachListItem(list, func(o runtime.Object) error {
-			// What Forgeplane keeps for an object of hers is no others'.
+			// An object that Forgeplane keeps for an object of Mallory does not belong to others.
 			hers := func(obj client.Object) bool {
 				return obj.GetNamespace() == w.space || strings.HasPrefix(obj.GetAnnotations()[v1alpha1.AnnotationHolder], w.space+"/")
 			}
@@ -209,9 +209,9 @@ func (w *world) snapshot() map[string]string {
 	for _, u := range []*v1alpha1.User{w.ada, w.mallory} {
 		inProject, err := w.Catalog.ProjectRole(ctx, u, w.website, time.Now())
 		Expect(err).NotTo(HaveOccurred())
-		inGroup, err := w.Catalog.GroupRole(ctx, u, w.acme, time.Now())
+		inGroup, err := w.Catalog.RolesIn(ctx, u, catalog.Scope{Groups: []*v1alpha1.Group{w.acme}}, time.Now())
 		Expect(err).NotTo(HaveOccurred())
-		all["roles of "+u.Name] = fmt.Sprint(inProject, " ", inGroup)
+		all["roles of "+u.Name] = fmt.Sprint(inProject, " ", inGroup.Highest())
 	}
 	Expect(all["roles of mallory"]).To(Equal(fmt.Sprint(role.None, " ", role.None)))
 	scope, err := w.Catalog.ProjectScope(ctx, w.website)
@@ -234,7 +234,7 @@ func (w *world) snapshot() map[string]string {
 	return all
 }
 
-// the references to what another team has, by every way to name it.
+// refs returns references to an object of another team, by every way to name it.
 func refs(name, path string, id int64) map[string]v1alpha1.Reference {
 	all := map[string]v1alpha1.Reference{"name": {Name: name}, "id": {ID: id}}
 	if path != "" {

@@ -10,8 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// As returns a terminal of a person whom git asks for neither name nor credentials. An empty token stands for a person
-// who has none.
+// As returns a terminal of a person with a name and credentials for git. If the token is empty, the person has no credentials.
 func (t Terminal) As(username, token string) Terminal {
 	GinkgoHelper()
 	t = t.With("GIT_AUTHOR_NAME="+username, "GIT_AUTHOR_EMAIL="+username+"@example.com",
@@ -21,7 +20,7 @@ func (t Terminal) As(username, token string) Terminal {
 	}
 	file := filepath.Join(t.Space(), "credentials")
 	Expect(os.WriteFile(file, fmt.Appendf(nil, "username=%s\npassword=%s\n", username, token), 0o600)).To(Succeed())
-	// Unlike git's own helpers, this one keeps credentials that a server has refused.
+	// Unlike the helpers of git, this helper keeps credentials that a server has refused.
 	return t.With("GIT_CONFIG_COUNT=2", "GIT_CONFIG_KEY_1=credential.helper", "GIT_CONFIG_VALUE_1=!f() { cat '"+file+"'; }; f")
 }
 
@@ -55,13 +54,13 @@ func (t Terminal) Push(branch string, options ...string) (screen string, err err
 	return t.Try("git", t.push(branch, options)...)
 }
 
-// MustPush is Push that must succeed.
+// MustPush is Push for a push that must succeed.
 func (t Terminal) MustPush(branch string, options ...string) {
 	GinkgoHelper()
 	t.Git(t.push(branch, options)...)
 }
 
-// RefusedPush is Push that must fail; it returns what the person reads.
+// RefusedPush is Push for a push that must fail. It returns the output.
 func (t Terminal) RefusedPush(branch string, options ...string) (screen string) {
 	GinkgoHelper()
 	return Readable(t.Fail("git", t.push(branch, options)...))
@@ -71,7 +70,7 @@ func (t Terminal) push(branch string, options []string) []string {
 	return append(append([]string{"push"}, options...), "origin", "HEAD:refs/heads/"+branch)
 }
 
-// Readable is what a screen shows of the server's words: git pads each of its lines with spaces.
+// Readable removes the trailing spaces with which git pads each line of the server.
 func Readable(screen string) string {
 	lines := strings.Split(screen, "\n")
 	for i, line := range lines {

@@ -14,7 +14,7 @@ func (t Terminal) Kubectl(args ...string) string {
 	return t.Do("kubectl", args...)
 }
 
-// Apply applies manifests as "kubectl apply" does, and returns what it says.
+// Apply applies manifests with "kubectl apply", and returns its output.
 func (t Terminal) Apply(manifests string) string {
 	GinkgoHelper()
 	return t.DoWith(manifests, "kubectl", "apply", "--filename=-")
@@ -26,7 +26,7 @@ func (t Terminal) WaitReady(args ...string) {
 	t.Kubectl(append([]string{"wait", "--for=condition=Ready", "--timeout=60s"}, args...)...)
 }
 
-// Get returns the one object that kubectl's arguments select.
+// Get returns the single object that the arguments of kubectl select.
 func (t Terminal) Get(args ...string) *unstructured.Unstructured {
 	GinkgoHelper()
 	object := &unstructured.Unstructured{}
@@ -42,7 +42,7 @@ func (t Terminal) List(args ...string) []unstructured.Unstructured {
 	return list.Items
 }
 
-// Field returns a field of the one object that kubectl's arguments select, as text; empty if the field does not exist. The field is a
+// Field returns a field of the single object that the arguments of kubectl select, as text. It is empty if the field does not exist. The field is a
 // JSONPath such as ".status.fullPath".
 func (t Terminal) Field(field string, args ...string) string {
 	GinkgoHelper()

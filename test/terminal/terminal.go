@@ -1,5 +1,5 @@
-// Package terminal runs commands as a person does at a terminal: kubectl, git and what a shell understands, with what
-// appears on the screen. The commands of one Terminal may run at the same time.
+// Package terminal runs commands in the way of a person at a terminal: kubectl, git and shell scripts, with the output on the screen. The commands
+// of one Terminal can run at the same time.
 package terminal
 
 import (
@@ -19,26 +19,26 @@ import (
 	"github.com/forgeplane/forgeplane/test/process"
 )
 
-// timeout ends a command that hangs. A build beside other suites takes minutes.
+// timeout ends a command that hangs. A build takes minutes if other suites run at the same time.
 const timeout = 10 * time.Minute
 
 // Terminal is a directory and an environment in which commands run.
 type Terminal struct {
 	// Dir is the working directory.
 	Dir string
-	// Env is the whole environment, as "NAME=value"; of two with one name the last counts.
+	// Env is the whole environment as "NAME=value". Of two values with the same name, the last one counts.
 	Env []string
 
 	home string
 }
 
-// New returns a terminal in which nothing is set up that the machine or its user may have set up. What it makes besides,
-// such as clones, is in the directory home.
+// New returns a terminal that ignores the settings of the machine and of its user. Other files that it creates, such as clones,
+// are in the directory home.
 func New(dir, home string) Terminal {
 	return Terminal{Dir: dir, home: home, Env: []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir(), "LC_ALL=C",
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
-		// The tests' own checkout may belong to another user.
+		// The checkout of the tests can belong to another user.
 		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
 	}}
 }
@@ -49,7 +49,7 @@ func (t Terminal) In(dir string) Terminal {
 	return t
 }
 
-// With returns a terminal like this one with more in its environment.
+// With returns a terminal like this one with further environment variables.
 func (t Terminal) With(env ...string) Terminal {
 	t.Env = slices.Concat(t.Env, env)
 	return t
@@ -69,13 +69,13 @@ func (t Terminal) DoWith(input, name string, args ...string) string {
 	return strings.TrimSuffix(output, "\n")
 }
 
-// Try runs a command, and returns all that appears on the screen.
+// Try runs a command, and returns everything that appears on the screen.
 func (t Terminal) Try(name string, args ...string) (screen string, err error) {
 	_, screen, err = t.run("", name, args)
 	return screen, err
 }
 
-// Fail runs a command, which must fail, and returns all that appears on the screen.
+// Fail runs a command, which must fail, and returns everything that appears on the screen.
 func (t Terminal) Fail(name string, args ...string) (screen string) {
 	GinkgoHelper()
 	screen, err := t.Try(name, args...)
@@ -91,7 +91,7 @@ func (t Terminal) Sourced(file string) Terminal {
 	return t
 }
 
-// Getenv returns the value of a variable, empty when it is not set.
+// Getenv returns the value of a variable, or an empty string if it is not set.
 func (t Terminal) Getenv(name string) string {
 	for _, entry := range slices.Backward(t.Env) {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {
@@ -101,7 +101,7 @@ func (t Terminal) Getenv(name string) string {
 	return ""
 }
 
-// Space makes a directory that is as lasting as the terminal's home.
+// Space creates a directory that lasts as long as the terminal's home.
 func (t Terminal) Space() string {
 	GinkgoHelper()
 	directory, err := os.MkdirTemp(t.home, "space-")
@@ -123,8 +123,8 @@ func (t Terminal) run(input, name string, args []string) (output, screen string,
 	if input != "" {
 		command.Stdin = strings.NewReader(input)
 	}
-	// What a command has started may keep its output open.
-	command.WaitDelay = time.Second
+	// A process that the command has started can keep the output open.
+	command.WaitDelay = 10 * time.Second
 	var out bytes.Buffer
 	all := &display{}
 	command.Stdout, command.Stderr = &both{&out, all}, all
@@ -135,7 +135,7 @@ func (t Terminal) run(input, name string, args []string) (output, screen string,
 	return out.String(), all.String(), err
 }
 
-// find looks a program up in the terminal's PATH rather than in this process's own.
+// find looks a program up in the PATH of the terminal rather than of this process.
 func (t Terminal) find(name string) (string, error) {
 	for directory := range strings.SplitSeq(t.Getenv("PATH"), ":") {
 		path := directory + "/" + name
@@ -146,7 +146,7 @@ func (t Terminal) find(name string) (string, error) {
 	return "", fmt.Errorf("%w: %s", exec.ErrNotFound, name)
 }
 
-// display is what standard output and error write to, each when it has something to say.
+// display collects standard output and standard error in the order of the writes.
 type display struct {
 	lock sync.Mutex
 	text bytes.Buffer

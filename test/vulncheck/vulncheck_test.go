@@ -1,4 +1,4 @@
-// Package vulncheck tests hack/vulncheck.sh, on a module and a database of its own.
+// Package vulncheck tests hack/vulncheck.sh with its own module and database.
 package vulncheck
 
 import (
@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// program calls a function of the standard library, which the database may know something about.
+// program calls a function of the standard library that the database can contain.
 const program = `package main
 
 import (
@@ -34,7 +34,7 @@ const entry = `{
   "database_specific": {"url": "https://example.com/GO-2000-0001"}
 }`
 
-func TestVulncheck_ofADatabase(t *testing.T) {
+func TestVulncheck_findsCalledFunctionsInADatabase(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds a program")
 	}
@@ -56,21 +56,21 @@ func TestVulncheck_ofADatabase(t *testing.T) {
 	g.Expect(text).NotTo(ContainSubstring("SKIPPED"))
 }
 
-func TestVulncheck_withoutADatabase(t *testing.T) {
+func TestVulncheck_isSkippedWithoutADatabase(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds a program")
 	}
 	module := t.TempDir()
 	write(t, module, "go.mod", "module example.com/hello\n\ngo 1.24\n")
 	write(t, module, "main.go", program)
-	// Nothing listens at the discard port, so that no network is reached, whatever there is.
+	// Nothing listens at the discard port, so the script cannot reach a network.
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:9")
 	text, err := vulncheck(t, "", module)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred(), text)
 	NewWithT(t).Expect(text).To(ContainSubstring("SKIPPED: the vulnerability database cannot be reached; set VULNDB"))
 }
 
-// vulncheck runs the script on a module, with the database in a directory, or with the public one when that is empty.
+// vulncheck runs the script on a module, with the database in a directory, or with the public database if the directory is empty.
 func vulncheck(t *testing.T, database, module string) (string, error) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "sh", "hack/vulncheck.sh", module)
@@ -83,7 +83,7 @@ func vulncheck(t *testing.T, database, module string) (string, error) {
 	return string(text), err
 }
 
-// database makes one with a vulnerability of a function of package strings.
+// database creates a database with a vulnerability of a function of package strings.
 func database(t *testing.T, function string) string {
 	t.Helper()
 	dir := t.TempDir()

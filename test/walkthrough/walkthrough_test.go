@@ -1,7 +1,8 @@
-// Package walkthrough runs the commands of the documentation, in a checkout of its own, as somebody does who reads it.
+// Package walkthrough runs the commands of the documentation in its own checkout, in the way of a reader.
 package walkthrough
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ func TestWalkthrough(t *testing.T) {
 	RunSpecs(t, "Walkthrough")
 }
 
-// elsewhere are the commands that are not run where they stand, with the reason.
+// elsewhere are the commands that are not run at their place in the documentation, with the reason.
 var elsewhere = map[string]string{
 	"make run":                "the suite has started what it starts, in the same checkout",
 	"make test":               "this test is a part of it",
@@ -30,14 +31,19 @@ var elsewhere = map[string]string{
 	"go run ./test/bench --list":                    "it compiles Forgeplane anew, since the copy of the checkout is in another place",
 }
 
-// apart are the pages of which the commands are not run here, with the reason.
+// apart are the pages whose commands are not run here, with the reason.
 var apart = map[string]string{
 	"docs/helm.md": "test/chart runs them, in a cluster in which Forgeplane is not yet",
 }
 
-var checkout *installation.Checkout
+// helm is the directory of Helm.
+var (
+	checkout *installation.Checkout
+	helm     string
+)
 
-var _ = BeforeSuite(func() {
+var _ = BeforeSuite(func(ctx context.Context) {
+	helm = installation.Helm(ctx)
 	checkout = installation.NewCheckout()
 	run := checkout.Start(installation.FreePorts().Variables()...)
 	DeferCleanup(run.Stop)
@@ -56,7 +62,7 @@ var _ = Describe("The commands", Ordered, ContinueOnFailure, func() {
 
 			BeforeAll(func() {
 				shell = open()
-				// The README says how to begin; the other pages are for who has.
+				// The README describes how to begin. The other pages assume a running Forgeplane.
 				if page.path != "README.md" {
 					_, err := shell.run(". .dev/env")
 					Expect(err).NotTo(HaveOccurred())
@@ -84,14 +90,14 @@ var _ = Describe("The commands", Ordered, ContinueOnFailure, func() {
 		})
 	}
 
-	It("that are run elsewhere are still there", func() {
+	It("that are run elsewhere still exist", func() {
 		for command := range elsewhere {
 			Expect(ran).To(HaveKey(command))
 		}
 	})
 })
 
-// shell is a POSIX shell of somebody who types one block after the other into it.
+// shell is a POSIX shell into which a user types one block after the other.
 type shell struct {
 	terminal terminal.Terminal
 	state    string
@@ -99,14 +105,14 @@ type shell struct {
 
 func open() *shell {
 	GinkgoHelper()
-	s := &shell{terminal: checkout.Terminal()}
+	bare := checkout.Terminal()
+	s := &shell{terminal: bare.With("PATH=" + helm + ":" + bare.Getenv("PATH"))}
 	s.state = filepath.Join(s.terminal.Space(), "state")
 	Expect(os.WriteFile(s.state, nil, 0o600)).To(Succeed())
 	return s
 }
 
-// run runs a block up to the first command that fails, where the one before has left the shell: its directory and its
-// exported variables.
+// run runs a block up to the first command that fails. It starts with the state after the previous block: its directory and its exported variables.
 func (s *shell) run(block string) (screen string, err error) {
 	const script = `. "$1"
 set -e
@@ -121,14 +127,14 @@ type page struct {
 	blocks []block
 }
 
-// block is a fenced block of commands. One that is marked as refused ends with a command that fails.
+// block is a fenced block of commands. A block that is marked as refused ends with a command that fails.
 type block struct {
 	line    int
 	text    string
 	refused bool
 }
 
-// pages returns README.md and then what is in docs, in the order of their names.
+// pages returns README.md and then the pages in docs, in the order of their names.
 func pages() []page {
 	const root = "../.."
 	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
@@ -150,7 +156,7 @@ func pages() []page {
 	return all
 }
 
-// blocks returns what is between a line that begins with "```sh" and the next fence.
+// blocks returns the text between each line that begins with "```sh" and the next fence.
 func blocks(text string) []block {
 	var all []block
 	var open *block

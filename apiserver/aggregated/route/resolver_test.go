@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// routes are enough of the interface documents to have each of its shapes.
+// routes is a selection of the routes of the REST API that has a route of each shape.
 var routes = []Pattern{
 	{Method: "GET", Path: "/version"},
 	{Method: "GET", Path: "/user"},
@@ -50,7 +50,7 @@ var tree = map[string]Kind{
 
 func known(_ context.Context, path string) Kind { return tree[path] }
 
-// aggregated is how kube-apiserver passes a path on.
+// aggregated returns a path as kube-apiserver forwards it.
 func aggregated(t testing.TB, path string) string {
 	t.Helper()
 	parsed, err := url.Parse("https://cluster.example" + path)
@@ -63,7 +63,7 @@ func aggregated(t testing.TB, path string) string {
 func TestResolve(t *testing.T) {
 	resolver := NewResolver(known, routes)
 	for _, test := range []struct{ method, sent, want string }{
-		// What needs no thought.
+		// Unambiguous paths.
 		{"GET", "/version", "/version"},
 		{"GET", "/projects", "/projects"},
 		{"GET", "/projects/17", "/projects/17"},
@@ -80,7 +80,7 @@ func TestResolve(t *testing.T) {
 		{"GET", "/groups/acme%2Fweb", "/groups/acme%2Fweb"},
 		{"GET", "/groups/acme%2Fweb/badges", "/groups/acme%2Fweb/badges"},
 		{"GET", "/namespaces/acme%2Fweb/exists", "/namespaces/acme%2Fweb/exists"},
-		// Encoded twice, and so taken as it is.
+		// Paths that are encoded twice are decoded once and used without a lookup.
 		{"GET", "/projects/acme%252Fsite/labels", "/projects/acme%2Fsite/labels"},
 		{"GET", "/projects/no%252Fone/labels", "/projects/no%2Fone/labels"},
 		{"GET", "/projects/acme%252Fsite/protected_branches/feat%252F%252A", "/projects/acme%2Fsite/protected_branches/feat%2F%2A"},
@@ -97,21 +97,21 @@ func TestResolve(t *testing.T) {
 		{"HEAD", "/projects/acme%2Fweb%2Flabels/labels", "/projects/acme%2Fweb%2Flabels/labels"},
 		{"GET", "/projects/1/repository/files/%2E%2E", "/projects/1/repository/files/%2E%2E"},
 		{"GET", "/projects/1/jobs/artifacts/feat%2Fx/raw/out%2Fraw%2Fa", "/projects/1/jobs/artifacts/feat%2Fx/raw/out%2Fraw%2Fa"},
-		// A group that has a name of the API's: the longest path, as far as the endpoint has the method.
+		// A group whose name is also a word of the API: the longest path wins, if its endpoint has the method.
 		{"GET", "/groups/acme/badges", "/groups/acme%2Fbadges"},
 		{"POST", "/groups/acme/badges", "/groups/acme/badges"},
 		{"GET", "/groups/acme/badges/5", "/groups/acme/badges/5"},
 		{"GET", "/groups/acme%2Fweb%2Fprojects/projects", "/groups/acme%2Fweb%2Fprojects/projects"},
-		// Another method's path is found all the same, for the answer to be 405.
+		// A path that exists only for another method is found too, so that the answer is 405.
 		{"POST", "/projects/acme%2Fsite/labels", "/projects/acme%2Fsite/labels"},
-		// What nobody knows is looked for where it would be; what is known to be there tells no more.
+		// Unknown projects and groups resolve like existing ones, so that the answer does not reveal which ones exist.
 		{"GET", "/projects/no%2Fone", "/projects/no%2Fone"},
 		{"GET", "/projects/no%2Fone/labels", "/projects/no%2Fone/labels"},
 		{"GET", "/projects/acme%2Fsite/nothing", "/projects/acme%2Fsite%2Fnothing"},
 		{"GET", "/projects/no%2Fone/nothing", "/projects/no%2Fone%2Fnothing"},
 		{"GET", "/projects/17/nothing", "/projects/17/nothing"},
 		{"GET", "/nothing/at/all", "/nothing/at/all"},
-		// Nothing that a router would clean up, and so redirect.
+		// The result has no empty segments and no unescaped dot segments, because a router would redirect such a path.
 		{"GET", "//projects//17/labels/", "/projects/17/labels"},
 		{"GET", "/projects/17/../18", "/projects/17/%2E%2E/18"},
 		{"GET", "/", ""},
@@ -123,7 +123,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-func TestAPathThatArrivesAsItWasSentStaysSo(t *testing.T) {
+func TestResolve_keepsEncodedPaths(t *testing.T) {
 	resolver := NewResolver(known, routes)
 	for _, path := range []string{"/projects/no%2Fone/labels", "/projects/acme%2Fsite/protected_branches/feat%2Fx", "/projects/1/repository/files/a%2Fraw"} {
 		if got, _ := resolver.Resolve(t.Context(), "GET", path); got != path {
@@ -132,10 +132,10 @@ func TestAPathThatArrivesAsItWasSentStaysSo(t *testing.T) {
 	}
 }
 
-// decoded writes a path so that two are equal when their segments are.
+// decoded returns a form of a path in which two paths are equal if their segments are equal.
 func decoded(escaped string) string { return strings.Join(split(escaped), "\x00") }
 
-// router says which endpoint door B serves a path with.
+// router finds the endpoint that door B serves a path with.
 func router() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, r := range routes {
@@ -144,7 +144,7 @@ func router() *http.ServeMux {
 	return mux
 }
 
-// FuzzResolve resolves hostile paths: the result is one that a router takes as it is.
+// FuzzResolve resolves hostile paths. A router must serve the result without a redirect.
 func FuzzResolve(f *testing.F) {
 	for _, path := range []string{
 		"/projects/acme/site/labels", "/api/v4/projects/1/protected_branches/feat/%2A", "/projects/acme%2Fsite/labels",
@@ -155,7 +155,7 @@ func FuzzResolve(f *testing.F) {
 	resolver, mux := NewResolver(known, routes), router()
 	f.Fuzz(func(t *testing.T, method, path string) {
 		if _, err := url.PathUnescape(path); err != nil || strings.ContainsAny(path, "?#") {
-			return // a server does not get to see it
+			return // no server receives such a path
 		}
 		got, _ := resolver.Resolve(t.Context(), method, path)
 		if got == "" {
@@ -187,7 +187,7 @@ func FuzzRoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, branch string) {
 		if branch == "" || !utf8.ValidString(branch) || strings.Count(branch, "/") > maxSegments-5 ||
 			strings.HasPrefix(branch, "/") || strings.HasSuffix(branch, "/") || strings.Contains(branch, "//") {
-			return // no name of a branch
+			return // not a valid branch name
 		}
 		for _, id := range []string{"17", "acme%2Fsite", "acme%2Fweb%2Flabels", "acme%252Fsite"} {
 			name := url.PathEscape(branch)
@@ -208,7 +208,7 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
-func TestRequestsThatWaitAreToldByTheirMethodAndPath(t *testing.T) {
+func TestResolve_reportsPolls(t *testing.T) {
 	resolver := NewResolver(func(context.Context, string) Kind { return Project }, []Pattern{
 		{Method: "POST", Path: "/jobs/request", Polls: true}, {Method: "GET", Path: "/jobs/{id}"}, {Method: "GET", Path: "/projects/{id}/events", Polls: true},
 	})

@@ -29,7 +29,7 @@ var table = endpoint.Table{
 	endpoint.Delete("/things/{id}", func(context.Context, endpoint.None, *listThings) (endpoint.None, error) { return endpoint.None{}, nil }),
 }
 
-// closed is a guard that admits nobody.
+// closed is a guard that refuses everyone.
 type closed struct{}
 
 func (closed) Admit(*http.Request, *endpoint.Endpoint, endpoint.Sent) (context.Context, any, error) {
@@ -42,7 +42,7 @@ func document() string {
 	return string(endpoint.NewHandler(endpoint.Options{Guard: closed{}, Info: endpoint.Info{Title: "t", Version: "1"}}, table).OpenAPI())
 }
 
-func TestAnswersAreHeldAgainstTheDocument(t *testing.T) {
+func TestCheck_comparesAnswersWithDocument(t *testing.T) {
 	contract, err := endpointtest.Load([]byte(document()))
 	if err != nil {
 		t.Fatal(err)
@@ -60,23 +60,23 @@ func TestAnswersAreHeldAgainstTheDocument(t *testing.T) {
 		"null for a list":             {"GET", list, 200, "", `[{"id":1,"tags":null}]`, "want array"},
 		"a field that is missing":     {"GET", list, 200, "", `[{"tags":[]}]`, "missing property 'id'"},
 		"an object for a list":        {"GET", list, 200, "", `{}`, "want array"},
-		"what is not JSON":            {"GET", list, 200, "", `[`, "not JSON"},
+		"malformed JSON":              {"GET", list, 200, "", `[`, "not JSON"},
 		"another content type":        {"GET", list, 200, "Content-Type=text/html", `[]`, "content type"},
-		"a header that is no number":  {"GET", list, 200, "X-Page=one", `[]`, "X-Page"},
+		"a header without a number":   {"GET", list, 200, "X-Page=one", `[]`, "X-Page"},
 		"an empty header":             {"GET", list, 200, "X-Next-Page=", `[]`, ""},
 		"no ETag":                     {"GET", list, 200, "ETag", `[]`, "ETag: is missing"},
-		"a status of no operation":    {"GET", list, 418, "", `{}`, "no answer 418"},
+		"an undocumented status":      {"GET", list, 418, "", `{}`, "no answer 418"},
 		"a failure of the server":     {"GET", list, 500, "", `{"message":"x"}`, "no answer 500"},
 		"an error":                    {"GET", list, 404, "", `{"message":"404 Group Not Found"}`, ""},
 		"an error of another form":    {"GET", list, 404, "", `{"error":"404 Group Not Found"}`, "missing property 'message'"},
 		"an error that says too much": {"GET", list, 404, "", `{"message":"404","trace":"x"}`, "trace"},
 		"a text in place of JSON":     {"GET", list, 404, "Content-Type=text/plain", `Not found`, "content type"},
-		"a text that may be one":      {"GET", list, 429, "Content-Type=text/plain", `Retry later`, "Retry-After: is missing"},
-		"nothing":                     {"DELETE", "/things/1", 204, "", ``, ""},
-		"a body with nothing":         {"DELETE", "/things/1", 204, "", `{}`, "there is a body"},
-		"a path of no operation":      {"GET", "/nothing", 404, "", `{"error":"404 Not Found"}`, ""},
-		"a path that is served":       {"GET", "/nothing", 200, "", `{}`, "no such operation"},
-		"a method of no operation":    {"PUT", "/things/1", 405, "", `{"error":"405 Not Allowed"}`, ""},
+		"a text as documented":        {"GET", list, 429, "Content-Type=text/plain", `Retry later`, "Retry-After: is missing"},
+		"No Content":                  {"DELETE", "/things/1", 204, "", ``, ""},
+		"a body with No Content":      {"DELETE", "/things/1", 204, "", `{}`, "there is a body"},
+		"an unknown path":             {"GET", "/nothing", 404, "", `{"error":"404 Not Found"}`, ""},
+		"an unknown path that exists": {"GET", "/nothing", 200, "", `{}`, "no such operation"},
+		"an unknown method":           {"PUT", "/things/1", 405, "", `{"error":"405 Not Allowed"}`, ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -94,15 +94,15 @@ func TestAnswersAreHeldAgainstTheDocument(t *testing.T) {
 	}
 }
 
-func TestDocumentsThatAreNotValidAreRefused(t *testing.T) {
+func TestLoad_refusesInvalidDocuments(t *testing.T) {
 	tests := map[string]struct{ old, replacement, problem string }{
-		"no JSON":                    {`{`, ``, "reading the document"},
-		"another version":            {`"3.1.0"`, `"3.0.0"`, "not OpenAPI 3.1"},
-		"a parameter of no place":    {`"in":"path"`, `"in":"nowhere"`, "not OpenAPI 3.1"},
-		"a schema of no type":        {`"type":"integer"`, `"type":"whole"`, "not valid against metaschema"},
-		"a schema that is not there": {`#/components/schemas/Thing"`, `#/components/schemas/Nothing"`, "Nothing"},
-		"one path by two names":      {`"/things/{id}":`, `"/groups/{group}/things":`, "are one path"},
-		"one operation twice":        {`"deleteThingsById"`, `"getGroupsByIdThings"`, "operationId"},
+		"malformed JSON":           {`{`, ``, "reading the document"},
+		"another version":          {`"3.1.0"`, `"3.0.0"`, "not OpenAPI 3.1"},
+		"a parameter in no place":  {`"in":"path"`, `"in":"nowhere"`, "not OpenAPI 3.1"},
+		"a schema of unknown type": {`"type":"integer"`, `"type":"whole"`, "not valid against metaschema"},
+		"a missing schema":         {`#/components/schemas/Thing"`, `#/components/schemas/Nothing"`, "Nothing"},
+		"one path by two names":    {`"/things/{id}":`, `"/groups/{group}/things":`, "are one path"},
+		"one operation twice":      {`"deleteThingsById"`, `"getGroupsByIdThings"`, "operationId"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +127,7 @@ type failures struct {
 func (*failures) Helper()                        {}
 func (f *failures) Errorf(text string, v ...any) { f.said = append(f.said, fmt.Sprintf(text, v...)) }
 
-func TestClientsAreToldOfAnswersThatTheDocumentDoesNotHave(t *testing.T) {
+func TestTransport_reportsAnswersMissingFromDocument(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)

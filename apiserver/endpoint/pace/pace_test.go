@@ -10,8 +10,8 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/pace"
 )
 
-// TestPass_cutsOffWhoIsTooSlow runs with a fake clock, so that a minute takes no time.
-func TestPass_cutsOffWhoIsTooSlow(t *testing.T) {
+// TestPass_cutsOffSlowClients runs with a fake clock, so that a minute takes no time.
+func TestPass_cutsOffSlowClients(t *testing.T) {
 	const size, piece = 24 << 20, 64 << 10
 	for _, tt := range []struct {
 		name string

@@ -49,7 +49,7 @@ func routers() (*router.Router[string], *http.ServeMux) {
 	return r, mux
 }
 
-func TestRouter_findsWhatServeMuxFinds(t *testing.T) {
+func TestRouter_findsSameRouteAsServeMux(t *testing.T) {
 	r, mux := routers()
 	random := rand.New(rand.NewPCG(1, 2))
 	segments := []string{
@@ -102,7 +102,7 @@ func TestRouter_findsWhatServeMuxFinds(t *testing.T) {
 	}
 }
 
-func TestRouter_wordsGoBeforeParametersAndTheseBeforeWildcards(t *testing.T) {
+func TestRouter_prefersWordsToParametersToWildcards(t *testing.T) {
 	r := router.New[string]()
 	for _, pattern := range []string{
 		"GET /jobs/{job_id}/artifacts", "GET /jobs/{job_id}/artifacts/{path...}", "GET /jobs/artifacts/{ref}/download",
@@ -155,7 +155,7 @@ func TestRouter_wordsGoBeforeParametersAndTheseBeforeWildcards(t *testing.T) {
 	}
 }
 
-func TestRouter_refusesWhatCannotBeToldApart(t *testing.T) {
+func TestRouter_panicsOnAmbiguousOrInvalidPatterns(t *testing.T) {
 	for _, patterns := range [][]string{
 		{"/a/{x}", "/a/{y}"}, {"/a/{x...}", "/a/{y...}"}, {"/a", "/a"}, {"/a{x}"}, {"/{x}b"}, {"/{x"}, {"/{}"}, {"/{...}"}, {"/{x...}/b"}, {"/a/*"}, {"/{x:[0-9]+}"},
 	} {

@@ -11,9 +11,12 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/bots"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
@@ -23,12 +26,14 @@ import (
 type Family struct {
 	catalog *catalog.Catalog
 	tokens  *store.Store[owned, *v1alpha1.AccessToken]
+	bots    *bots.Tokens
+	uses    tokenuse.Reader
 	clock   clock.PassiveClock
 }
 
 // New returns the family.
-func New(cat *catalog.Catalog, w store.Writer, clk clock.PassiveClock) *Family {
-	return &Family{catalog: cat, tokens: store.New(w, changed), clock: clk}
+func New(cat *catalog.Catalog, w store.Backend, uses tokenuse.Reader, clk clock.PassiveClock) *Family {
+	return &Family{catalog: cat, tokens: store.New(w, changed), bots: bots.New(cat, w, uses, clk), uses: uses, clock: clk}
 }
 
 // Table lists the endpoints.
@@ -58,30 +63,36 @@ func (f *Family) Table() endpoint.Table {
 	}
 }
 
-func (f *Family) get(_ context.Context, s auth.Record[owned], _ *endpoint.None) (Token, error) {
-	return s.Record.show(f.clock.Now()), nil
+func (f *Family) get(ctx context.Context, s auth.Record[owned], _ *endpoint.None) (entity.Token, error) {
+	return f.show(s.Record, f.used(ctx, s.Record)), nil
 }
 
-func (f *Family) self(ctx context.Context, s auth.Instance, _ *endpoint.None) (Token, error) {
+func (f *Family) self(ctx context.Context, s auth.Instance, _ *endpoint.None) (entity.Token, error) {
+	if b := s.Caller.Bot; b != nil {
+		return f.bots.Show(b.Token, f.bots.Used(ctx, b.Token)), nil
+	}
 	t, err := f.own(ctx, s)
 	if err != nil {
-		return Token{}, err
+		return entity.Token{}, err
 	}
-	return t.show(f.clock.Now()), nil
+	return f.show(t, f.used(ctx, t)), nil
 }
 
 type rotateRequest struct {
 	ExpiresAt endpoint.Optional[time.Time] `param:"expires_at" doc:"Day from which the new token is no longer accepted; a week from now when omitted."`
 }
 
-func (f *Family) rotate(ctx context.Context, s auth.Record[owned], r *rotateRequest) (NewToken, error) {
+func (f *Family) rotate(ctx context.Context, s auth.Record[owned], r *rotateRequest) (entity.NewToken, error) {
 	return f.replace(ctx, s.Subject, s.Record, r.ExpiresAt)
 }
 
-func (f *Family) rotateSelf(ctx context.Context, s auth.Instance, r *rotateRequest) (NewToken, error) {
+func (f *Family) rotateSelf(ctx context.Context, s auth.Instance, r *rotateRequest) (entity.NewToken, error) {
+	if b := s.Caller.Bot; b != nil {
+		return f.bots.Rotate(ctx, bots.Self(s.Subject), b.Token, r.ExpiresAt)
+	}
 	t, err := f.own(ctx, s)
 	if err != nil {
-		return NewToken{}, err
+		return entity.NewToken{}, err
 	}
 	return f.replace(ctx, s.Subject, t, r.ExpiresAt)
 }
@@ -91,6 +102,9 @@ func (f *Family) revoke(ctx context.Context, s auth.Record[owned], _ *endpoint.N
 }
 
 func (f *Family) revokeSelf(ctx context.Context, s auth.Instance, _ *endpoint.None) (endpoint.None, error) {
+	if b := s.Caller.Bot; b != nil {
+		return endpoint.None{}, f.bots.Revoke(ctx, bots.Self(s.Subject), b.Token.RESTID())
+	}
 	t, err := f.own(ctx, s)
 	if err != nil {
 		return endpoint.None{}, err
@@ -98,10 +112,10 @@ func (f *Family) revokeSelf(ctx context.Context, s auth.Instance, _ *endpoint.No
 	return endpoint.None{}, f.end(ctx, s.Subject, t)
 }
 
-// own returns the token that a request is made with. A Kubernetes identity has none.
+// own returns the token of a user that a request is made with. A Kubernetes identity has none.
 func (f *Family) own(ctx context.Context, s auth.Instance) (owned, error) {
-	t := s.Caller.Token
-	if t == nil {
+	t, personal := s.Caller.Token.(*v1alpha1.AccessToken)
+	if !personal {
 		return owned{}, endpoint.Message(http.StatusMethodNotAllowed, "405 Method Not Allowed")
 	}
 	// With sudo the caller is not the user whom the token stands for.

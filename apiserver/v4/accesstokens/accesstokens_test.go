@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -18,11 +19,13 @@ import (
 	. "github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
 
 func token(id int64, of, name string, change ...func(*v1alpha1.AccessTokenSpec)) *v1alpha1.AccessToken {
 	t := &v1alpha1.AccessToken{
-		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("t-%d", id)},
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("t-%d", id), UID: types.UID(fmt.Sprintf("t-%d", id))},
 		Spec: v1alpha1.AccessTokenSpec{
 			ID: id, UserRef: v1alpha1.Reference{Path: of}, Description: name, Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeReadUser},
 			SecretRef: &v1alpha1.SecretKeyReference{Name: fmt.Sprintf("t-%d", id), Key: "token"},
@@ -45,7 +48,8 @@ func until(month time.Month, day int) func(*v1alpha1.AccessTokenSpec) {
 	}
 }
 
-// newForge returns a forge with root, ann and bob, whose tokens are 1001 to 1003, and four more tokens of ann.
+// newForge returns a forge with root, ann and bob, whose tokens are 1001 to 1003. Ann has four more tokens, and one token belongs to a user
+// who does not exist.
 func newForge(t *testing.T, more ...client.Object) *Forge {
 	t.Helper()
 	f := New(t, append([]client.Object{
@@ -53,10 +57,10 @@ func newForge(t *testing.T, more ...client.Object) *Forge {
 		token(10, "ann", "Deploy", until(time.July, 1)), token(11, "ann", "old", until(time.June, 15)),
 		token(12, "ann", "build", revoked), token(13, "ann", "backup"), token(14, "nobody", "lost"),
 	}, more...)...)
-	return f.Serve(accesstokens.New(f.Catalog, f.Writer, f.Clock).Table())
+	return f.Serve(accesstokens.New(f.Catalog, f.Writer, f.Uses, f.Clock).Table())
 }
 
-func TestATokenOfAnyScopeTellsOfItselfAndNoMore(t *testing.T) {
+func TestReadUserToken_onlyReadsAndRevokesItself(t *testing.T) {
 	f := newForge(t)
 	for request, want := range map[string]int{
 		"GET /personal_access_tokens/self": 200, "GET /personal_access_tokens": 403, "GET /personal_access_tokens/13": 403,
@@ -71,7 +75,7 @@ func TestATokenOfAnyScopeTellsOfItselfAndNoMore(t *testing.T) {
 	NewWithT(t).Expect(f.With(value(13), "GET /personal_access_tokens/self", "").Body).To(ContainSubstring("Token was revoked"))
 }
 
-// row is what the tests look at in an answer.
+// row has the fields of an answer that the tests check.
 type row struct {
 	ID        int64    `json:"id"`
 	Name      string   `json:"name"`
@@ -83,8 +87,13 @@ type row struct {
 	Token     string   `json:"token"`
 }
 
-func TestTokensAreListed(t *testing.T) {
+func TestListTokens_filtersAndSorts(t *testing.T) {
 	f := newForge(t)
+	used := func(uid types.UID, month time.Month) {
+		f.Uses.Note(database.Subject{Kind: tokenuse.KindAccessToken, UID: uid}, time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC))
+	}
+	used("t-10", time.March)
+	used("t-12", time.June)
 	tests := []struct{ who, query, want string }{
 		{"ann", "", "10 11 12 13 1002"},
 		{"bob", "", "1003"},
@@ -101,7 +110,10 @@ func TestTokensAreListed(t *testing.T) {
 		{"ann", "?expires_after=2026-06-20", "10"},
 		{"ann", "?created_after=2026-01-01T00:00:05Z", "12 13 1002"},
 		{"ann", "?created_before=2026-01-01T00:00:05Z", "10"},
-		{"ann", "?last_used_after=2026-01-01", ""},
+		{"ann", "?last_used_after=2026-01-01", "10 12 1002"},
+		{"ann", "?last_used_before=2026-05-01", "10"},
+		{"ann", "?sort=last_used_asc", "10 12 1002 11 13"},
+		{"ann", "?sort=last_used_desc&per_page=3", "13 11 1002"},
 		{"ann", "?sort=name_asc", "13 12 10 11 1002"},
 		{"ann", "?sort=name_desc", "1002 11 10 12 13"},
 		{"ann", "?sort=created_desc&per_page=2", "1002 13"},
@@ -121,9 +133,35 @@ func TestTokensAreListed(t *testing.T) {
 	NewWithT(t).Expect(f.As("ann", "GET /personal_access_tokens/11", "").Body).To(MatchJSON(`{"id":11,"name":"old","description":null,
 		"revoked":false,"created_at":"2026-01-01T00:00:05.000Z","scopes":["read_user"],"user_id":2,"last_used_at":null,
 		"active":false,"expires_at":"2026-06-15"}`))
+	NewWithT(t).Expect(f.Uses.Asked).To(Equal([]types.UID{"t-11"}), "no more is looked up than is shown")
+	NewWithT(t).Expect(f.As("ann", "GET /personal_access_tokens/1002", "").Body).To(ContainSubstring(`"last_used_at":"2026-06-15T12:00:00.000Z"`))
 }
 
-func TestATokenWorksWhenItIsAnswered(t *testing.T) {
+func TestBot_readsRotatesAndRevokesItsOwnToken(t *testing.T) {
+	g := NewWithT(t)
+	const first = "fpat-the-first-value-of-the-robot"
+	robot := &v1alpha1.BotToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "robot", UID: "robot"},
+		Spec: v1alpha1.BotTokenSpec{
+			ID: 30, ProjectRef: &v1alpha1.Reference{Name: "web"}, Name: "Robot", Role: v1alpha1.RoleGuest,
+			Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI}, Digest: credential.Digest(first),
+		},
+		Status: v1alpha1.BotTokenStatus{ID: 30},
+	}
+	f := newForge(t, Group("acme", "acme", 40, "", v1alpha1.VisibilityPrivate), Project("acme", "web", 41, "acme", v1alpha1.VisibilityPrivate), robot)
+	self := f.With(first, "GET /personal_access_tokens/self", "")
+	g.Expect(self.Body).To(And(ContainSubstring(`"id":30,"name":"Robot","description":null,"revoked":false`),
+		ContainSubstring(`"user_id":4503599627370526,"last_used_at":"2026-06-15T12:00:00.000Z"`)))
+	answer := f.With(first, "POST /personal_access_tokens/self/rotate", `{"expires_at":"2026-07-01"}`)
+	g.Expect(answer.Code).To(Equal(200))
+	rotated := Decode[row](t, answer)
+	g.Expect(rotated).To(And(HaveField("ID", int64(30)), HaveField("ExpiresAt", HaveValue(Equal("2026-07-01"))), HaveField("Token", HavePrefix("fpat-"))))
+	g.Expect(f.With(first, "GET /personal_access_tokens/self", "").Code).To(Equal(401))
+	g.Expect(f.With(rotated.Token, "DELETE /personal_access_tokens/self", "").String()).To(Equal("204"))
+	g.Expect(f.With(rotated.Token, "GET /personal_access_tokens/self", "").Body).To(ContainSubstring("Token was revoked"))
+}
+
+func TestCreateToken_returnsUsableToken(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	made := Decode[row](t, f.As("root", "POST /users/2/personal_access_tokens",
@@ -148,7 +186,7 @@ func TestATokenWorksWhenItIsAnswered(t *testing.T) {
 	g.Expect(year.ExpiresAt).To(HaveValue(Equal("2027-06-15")))
 }
 
-func TestRotationReplacesAToken(t *testing.T) {
+func TestRotateToken_revokesTheOldToken(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	next := Decode[row](t, f.As("ann", "POST /personal_access_tokens/10/rotate", ""))
@@ -168,7 +206,7 @@ func TestRotationReplacesAToken(t *testing.T) {
 	g.Expect(f.With(own.Token, "GET /personal_access_tokens/self", "").Code).To(Equal(200))
 }
 
-func TestNothingIsLeftOfATokenThatCouldNotBeMade(t *testing.T) {
+func TestCreateToken_leavesNothingBehindOnFailure(t *testing.T) {
 	for _, fails := range []string{"create AccessToken", "patch status AccessToken"} {
 		t.Run(fails, func(t *testing.T) {
 			g := NewWithT(t)
@@ -186,14 +224,14 @@ func TestNothingIsLeftOfATokenThatCouldNotBeMade(t *testing.T) {
 	}
 }
 
-func TestOfTwoWhoRotateATokenOneSucceeds(t *testing.T) {
+func TestRotateToken_succeedsForOneOfTwoCallers(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	f.Before = func(verb string, o client.Object) error {
 		if _, ok := o.(*v1alpha1.AccessToken); !ok || verb != "create" {
 			return nil
 		}
-		f.Before = nil // Somebody else is faster, once.
+		f.Before = nil // Another request is faster, once.
 		g.Expect(f.As("ann", "POST /personal_access_tokens/10/rotate", "").Code).To(Equal(200))
 		return nil
 	}
@@ -202,7 +240,7 @@ func TestOfTwoWhoRotateATokenOneSucceeds(t *testing.T) {
 	g.Expect(leftovers(t, f)).To(HaveLen(1), "the token of the one who was faster")
 }
 
-// secrets are all that there are.
+// secrets returns all Secrets.
 func secrets(t *testing.T, f *Forge) []corev1.Secret {
 	t.Helper()
 	var l corev1.SecretList
@@ -212,7 +250,7 @@ func secrets(t *testing.T, f *Forge) []corev1.Secret {
 	return l.Items
 }
 
-// leftovers are the names of the tokens that were not there when the test began, and of Secrets.
+// leftovers returns the names of the tokens that did not exist when the test began, and of all Secrets.
 func leftovers(t *testing.T, f *Forge) []string {
 	t.Helper()
 	tokens, err := catalog.All[*v1alpha1.AccessToken](t.Context(), f.Catalog)
@@ -231,7 +269,7 @@ func leftovers(t *testing.T, f *Forge) []string {
 	return all
 }
 
-func TestRevocationIsAtOnce(t *testing.T) {
+func TestRevokeToken_takesEffectImmediately(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	g.Expect(f.With(value(13), "GET /personal_access_tokens/self", "").Code).To(Equal(200))
@@ -241,7 +279,7 @@ func TestRevocationIsAtOnce(t *testing.T) {
 	g.Expect(f.As("ann", "DELETE /personal_access_tokens/13", "").Code).To(Equal(204), "once more changes nothing")
 }
 
-func TestAToken_isItsOwnForWhoeverActsAsSomebodyElse(t *testing.T) {
+func TestSudo_revokesOnlyThePresentedToken(t *testing.T) {
 	f := newForge(t, token(15, "root", "sudo", func(s *v1alpha1.AccessTokenSpec) {
 		s.Scopes = []v1alpha1.TokenScope{v1alpha1.ScopeAPI, v1alpha1.ScopeSudo}
 	}))
@@ -253,7 +291,7 @@ func TestAToken_isItsOwnForWhoeverActsAsSomebodyElse(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithATokenIsSaid(t *testing.T) {
+func TestInvalidRequests_areRefusedWithAReason(t *testing.T) {
 	const create = "POST /users/2/personal_access_tokens"
 	tests := []struct{ request, body, want string }{
 		{create, ``, `400 {"error":"name is missing, scopes is missing"}`},
@@ -294,12 +332,29 @@ func stored(t *testing.T, f *Forge, id int64) *v1alpha1.AccessToken {
 	return found
 }
 
-func TestToken_isNotOfAUserWhoIsMadeAnewUnderTheID(t *testing.T) {
+func TestToken_isRejectedAfterItsUserIsRecreated(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	made := Decode[row](t, f.As("root", "POST /users/2/personal_access_tokens", `{"name":"CI","scopes":"api"}`))
 	g.Expect(f.With(made.Token, "GET /personal_access_tokens/self", "").Code).To(Equal(200))
-	f.Anew(&v1alpha1.User{}, "ann")
+	f.Recreate(&v1alpha1.User{}, "ann")
 	g.Expect(f.With(made.Token, "GET /personal_access_tokens/self", "").Code).To(Equal(401))
 	g.Expect(f.As("root", "GET /personal_access_tokens?user_id=2", "").Body).NotTo(ContainSubstring(`"CI"`))
+}
+
+func TestTokens_areShownWithoutTheirLastUse(t *testing.T) {
+	f := newForge(t)
+	f.Uses.Broken = errors.New("the database is away")
+	for _, request := range []string{
+		"GET /personal_access_tokens", "GET /personal_access_tokens?sort=name_asc", "GET /personal_access_tokens/13", "GET /personal_access_tokens/self",
+	} {
+		if a := f.As("ann", request, ""); a.Code != 200 || !strings.Contains(a.Body, `"last_used_at":null`) {
+			t.Errorf("%s: got %s", request, a)
+		}
+	}
+	for _, filter := range []string{"?sort=last_used_asc", "?last_used_before=2026-06-01T00:00:00Z"} {
+		if a := f.As("ann", "GET /personal_access_tokens"+filter, ""); a.Code != 500 {
+			t.Errorf("%s: got %s", filter, a)
+		}
+	}
 }

@@ -24,7 +24,7 @@ func (f *Family) tidy(ctx context.Context, u *v1alpha1.User) error {
 	}
 	now := f.clock.Now()
 	ended := slices.DeleteFunc(all, func(t *v1alpha1.AccessToken) bool {
-		return t.Spec.Digest == "" || !t.Spec.Revoked && !owned{t, u}.expired(now)
+		return t.Spec.Digest == "" || !accesstoken.Ended(t, now)
 	})
 	if len(ended) < kept {
 		return nil

@@ -20,24 +20,24 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
-// noting reads what a manager made, as the API server notes it.
+// noting returns a reader that adds the managed fields with which the API server records who wrote an object.
 func noting(c client.Client, manager func(o client.Object) string) client.Reader {
 	return interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			err := c.Get(ctx, key, o, opts...)
-			o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager(o), FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}})
+			o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager(o), FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:scopes":{}}}`)}})
 			return err
 		},
 	})
 }
 
-func TestEndedTokensOfAUserAreBounded(t *testing.T) {
+func TestEndedTokens_areLimitedPerUser(t *testing.T) {
 	const kept = 200
 	g := NewWithT(t)
 	digest := func(id int64) func(*v1alpha1.AccessTokenSpec) {
 		return func(s *v1alpha1.AccessTokenSpec) { s.SecretRef, s.Digest = nil, credential.Digest(value(id)) }
 	}
-	// Of ann's tokens the oldest is declared, and the next one is in force.
+	// The oldest of ann's tokens is declared elsewhere, and the next one has not ended.
 	more := []client.Object{token(2000, "ann", "declared", digest(2000), revoked), token(2001, "ann", "live", digest(2001))}
 	for id := int64(2002); id < 2002+kept; id++ {
 		end := revoked
@@ -54,7 +54,7 @@ func TestEndedTokensOfAUserAreBounded(t *testing.T) {
 		}
 		return string(declare.FieldOwner)
 	})
-	f.Serve(accesstokens.New(f.Catalog, f.WriterReading(live), f.Clock).Table())
+	f.Serve(accesstokens.New(f.Catalog, f.WriterReading(live), f.Uses, f.Clock).Table())
 	ended := func() (ids []int64) {
 		g.THelper()
 		tokens, err := catalog.All[*v1alpha1.AccessToken](t.Context(), f.Catalog)

@@ -8,12 +8,16 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
 
 type listRequest struct {
@@ -26,24 +30,35 @@ type listRequest struct {
 	CreatedBefore  endpoint.Optional[time.Time] `param:"created_before"`
 	ExpiresAfter   endpoint.Optional[time.Time] `param:"expires_after"`
 	ExpiresBefore  endpoint.Optional[time.Time] `param:"expires_before"`
-	LastUsedAfter  endpoint.Optional[time.Time] `param:"last_used_after" doc:"Matches none: when a token was used is not kept."`
-	LastUsedBefore endpoint.Optional[time.Time] `param:"last_used_before" doc:"Matches none."`
+	LastUsedAfter  endpoint.Optional[time.Time] `param:"last_used_after"`
+	LastUsedBefore endpoint.Optional[time.Time] `param:"last_used_before"`
 	Sort           string                       `param:"sort" values:"created_asc,created_desc,expires_asc,expires_desc,last_used_asc,last_used_desc,name_asc,name_desc" doc:"By id when omitted."`
 }
 
-func (f *Family) list(ctx context.Context, s auth.Instance, r *listRequest) (endpoint.List[Token], error) {
+func (f *Family) list(ctx context.Context, s auth.Instance, r *listRequest) (endpoint.List[entity.Token], error) {
 	all, err := f.candidates(ctx, s, r)
 	if err != nil {
-		return endpoint.List[Token]{}, err
+		return endpoint.List[entity.Token]{}, err
+	}
+	field, order, _ := cutLast(r.Sort)
+	var used map[types.UID]time.Time
+	everyUse := field == "last_used" || r.LastUsedAfter.Set || r.LastUsedBefore.Set
+	if everyUse {
+		// Without the uses the answer would be wrong.
+		if used, err = tokenuse.LastUsed(ctx, f.uses, tokenuse.KindAccessToken, all...); err != nil {
+			return endpoint.List[entity.Token]{}, err
+		}
 	}
 	now := f.clock.Now()
-	all = slices.DeleteFunc(all, func(t owned) bool { return !r.matches(t, now) })
-	field, order, _ := cutLast(r.Sort)
-	slices.SortFunc(all, by(field))
+	all = slices.DeleteFunc(all, func(t owned) bool { return !r.matches(t, used[t.UID], now) })
+	slices.SortFunc(all, by(field, used))
 	if order == "desc" {
 		slices.Reverse(all)
 	}
-	return endpoint.Page(r.Paging, all, func(t owned) Token { return t.show(now) }), nil
+	if !everyUse {
+		used = f.used(ctx, endpoint.Rows(r.Paging, all)...)
+	}
+	return endpoint.Page(r.Paging, all, func(t owned) entity.Token { return f.show(t, used) }), nil
 }
 
 // cutLast cuts a text at its last underscore.
@@ -95,12 +110,8 @@ func (f *Family) withUsers(ctx context.Context, found []*v1alpha1.AccessToken, e
 	return all, nil
 }
 
-func (r *listRequest) matches(t owned, now time.Time) bool {
-	active := !t.Spec.Revoked && !t.expired(now)
-	var expires time.Time
-	if t.Spec.ExpiresAt != nil {
-		expires = t.Spec.ExpiresAt.Time
-	}
+func (r *listRequest) matches(t owned, used, now time.Time) bool {
+	active := !accesstoken.Ended(t.AccessToken, now)
 	switch {
 	case r.State == "active" && !active, r.State == "inactive" && active,
 		r.Revoked.Set && !r.Revoked.Null && r.Revoked.Value != t.Spec.Revoked,
@@ -108,8 +119,8 @@ func (r *listRequest) matches(t owned, now time.Time) bool {
 		return false
 	}
 	return between(t.CreationTimestamp.Time, r.CreatedAfter, r.CreatedBefore) &&
-		between(expires, r.ExpiresAfter, r.ExpiresBefore) &&
-		between(time.Time{}, r.LastUsedAfter, r.LastUsedBefore)
+		between(expiry(t), r.ExpiresAfter, r.ExpiresBefore) &&
+		between(used, r.LastUsedAfter, r.LastUsedBefore)
 }
 
 // between reports whether a moment is within bounds; the zero one is within none.
@@ -121,8 +132,8 @@ func between(at time.Time, after, before endpoint.Optional[time.Time]) bool {
 	return (lower.IsZero() || at.After(lower)) && (upper.IsZero() || at.Before(upper))
 }
 
-// by compares tokens by a field, and equal ones by id. Tokens that never expire come last.
-func by(field string) func(a, b owned) int {
+// by compares tokens by a field, and equal ones by id. Tokens that never expire, or were never used, come last.
+func by(field string, used map[types.UID]time.Time) func(a, b owned) int {
 	return func(a, b owned) int {
 		var c int
 		switch field {
@@ -131,22 +142,32 @@ func by(field string) func(a, b owned) int {
 		case "name":
 			c = cmp.Compare(strings.ToLower(a.Spec.Description), strings.ToLower(b.Spec.Description))
 		case "expires":
-			c = compareExpiry(a, b)
+			c = compare(expiry(a), expiry(b))
+		case "last_used":
+			c = compare(used[a.UID], used[b.UID])
 		}
 		return cmp.Or(c, cmp.Compare(a.RESTID(), b.RESTID()))
 	}
 }
 
-func compareExpiry(a, b owned) int {
-	at, bt := a.Spec.ExpiresAt, b.Spec.ExpiresAt
+// expiry returns when a token expires, or zero.
+func expiry(t owned) time.Time {
+	if t.Spec.ExpiresAt == nil {
+		return time.Time{}
+	}
+	return t.Spec.ExpiresAt.Time
+}
+
+// compare compares times. Zero comes last.
+func compare(a, b time.Time) int {
 	switch {
-	case at == nil && bt == nil:
+	case a.IsZero() && b.IsZero():
 		return 0
-	case at == nil:
+	case a.IsZero():
 		return 1
-	case bt == nil:
+	case b.IsZero():
 		return -1
 	default:
-		return at.Compare(bt.Time)
+		return a.Compare(b)
 	}
 }

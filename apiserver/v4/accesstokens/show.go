@@ -1,33 +1,15 @@
 package accesstokens
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
+	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
-
-// Token is a personal access token.
-type Token struct {
-	ID          int64                 `json:"id"`
-	Name        string                `json:"name" doc:"Purpose of the token."`
-	Description *string               `json:"description" doc:"Always null."`
-	Revoked     bool                  `json:"revoked"`
-	CreatedAt   endpoint.Time         `json:"created_at"`
-	Scopes      []v1alpha1.TokenScope `json:"scopes"`
-	UserID      int64                 `json:"user_id"`
-	LastUsedAt  endpoint.Time         `json:"last_used_at" doc:"Always null."`
-	Active      bool                  `json:"active" doc:"Whether the token is accepted: neither revoked nor expired."`
-	ExpiresAt   endpoint.Date         `json:"expires_at"`
-}
-
-// NewToken is a token with its value, which is shown once.
-type NewToken struct {
-	Token
-	Value string `json:"token" doc:"The value; it is not shown again."`
-}
 
 // owned is a token with the user whom it stands for.
 type owned struct {
@@ -41,17 +23,12 @@ func (owned) Parameter() string { return "Id of the token." }
 // Owner implements auth.Kept.
 func (t owned) Owner() types.UID { return t.user.UID }
 
-func (t owned) expired(now time.Time) bool {
-	return t.Spec.ExpiresAt != nil && !now.Before(t.Spec.ExpiresAt.Time)
+// used returns when each of the tokens was last used, as far as that is known.
+func (f *Family) used(ctx context.Context, tokens ...owned) map[types.UID]time.Time {
+	return tokenuse.Known(ctx, f.uses, tokenuse.KindAccessToken, tokens...)
 }
 
-func (t owned) show(now time.Time) Token {
-	shown := Token{
-		ID: t.RESTID(), Name: t.Spec.Description, Revoked: t.Spec.Revoked, CreatedAt: endpoint.Time(t.CreationTimestamp.Time),
-		Scopes: t.Spec.Scopes, UserID: t.user.RESTID(), Active: !t.Spec.Revoked && !t.expired(now),
-	}
-	if t.Spec.ExpiresAt != nil {
-		shown.ExpiresAt = endpoint.Date(t.Spec.ExpiresAt.UTC())
-	}
-	return shown
+// show shows a token. used may be nil for a token that was never used.
+func (f *Family) show(t owned, used map[types.UID]time.Time) entity.Token {
+	return entity.ShowToken(t.AccessToken, t.user, used[t.UID], f.clock.Now())
 }

@@ -12,21 +12,15 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
-	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
 
-const (
-	// lifetime is how many days a token is accepted when nothing else is said.
-	lifetime = 365
-	// rotated is lifetime for the successor of a token.
-	rotated = 7
-	// maxName is how long a name may be.
-	maxName = 255
-)
+// maxName is how long a name may be.
+const maxName = 255
 
 type createRequest struct {
 	Name      string                       `param:"name" required:"" doc:"Purpose of the token."`
@@ -34,18 +28,18 @@ type createRequest struct {
 	ExpiresAt endpoint.Optional[time.Time] `param:"expires_at" doc:"Day from which the token is no longer accepted; a year from now when omitted."`
 }
 
-func (f *Family) create(ctx context.Context, s auth.User, r *createRequest) (NewToken, error) {
+func (f *Family) create(ctx context.Context, s auth.User, r *createRequest) (entity.NewToken, error) {
 	switch {
 	case strings.TrimSpace(r.Name) == "":
-		return NewToken{}, endpoint.Message(http.StatusUnprocessableEntity, "Name can't be blank")
+		return entity.NewToken{}, endpoint.Message(http.StatusUnprocessableEntity, "Name can't be blank")
 	case len([]rune(r.Name)) > maxName:
-		return NewToken{}, endpoint.Message(http.StatusUnprocessableEntity, "Name is too long (maximum is 255 characters)")
+		return entity.NewToken{}, endpoint.Message(http.StatusUnprocessableEntity, "Name is too long (maximum is 255 characters)")
 	case len(r.Scopes) == 0:
-		return NewToken{}, endpoint.Message(http.StatusUnprocessableEntity, "Scopes can't be blank")
+		return entity.NewToken{}, endpoint.Message(http.StatusUnprocessableEntity, "Scopes can't be blank")
 	}
-	expires, err := f.expiry(r.ExpiresAt, lifetime)
+	expires, err := f.expiry(r.ExpiresAt, accesstoken.Lifetime)
 	if err != nil {
-		return NewToken{}, err
+		return entity.NewToken{}, err
 	}
 	spec := v1alpha1.AccessTokenSpec{Description: r.Name, ExpiresAt: &expires}
 	seen := map[string]bool{}
@@ -55,51 +49,49 @@ func (f *Family) create(ctx context.Context, s auth.User, r *createRequest) (New
 			spec.Scopes = append(spec.Scopes, v1alpha1.TokenScope(scope))
 		}
 	}
-	return f.issue(ctx, s.User, spec, func(t *v1alpha1.AccessToken, then store.Then) error { return f.tokens.Create(ctx, s.Subject, t, then) })
+	return f.issue(ctx, s.User, spec, func(t *v1alpha1.AccessToken, then store.Then) error { return f.tokens.Create(ctx, t, then) })
 }
 
 // expiry is the beginning of the day that was sent, or of the one in so many days.
 func (f *Family) expiry(sent endpoint.Optional[time.Time], days int) (metav1.Time, error) {
-	now := f.clock.Now().UTC()
-	year, month, day := sent.Or(now.AddDate(0, 0, days)).Date()
-	at := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
-	if !now.Before(at) {
+	at, future := accesstoken.Expiry(sent.Or(time.Time{}), days, f.clock.Now())
+	if !future {
 		return metav1.Time{}, endpoint.BadRequest("expires_at must be a date in the future")
 	}
-	return metav1.Time{Time: at}, nil
+	return at, nil
 }
 
 // issue creates a token that every server accepts as soon as issue returns: it also writes the digest to the status, which the controller
 // would do later. Only the client of this request ever has the value.
 func (f *Family) issue(
 	ctx context.Context, u *v1alpha1.User, spec v1alpha1.AccessTokenSpec, create func(*v1alpha1.AccessToken, store.Then) error,
-) (NewToken, error) {
+) (entity.NewToken, error) {
 	if err := f.tidy(ctx, u); err != nil {
-		return NewToken{}, err
+		return entity.NewToken{}, err
 	}
 	value := accesstoken.Generate()
 	spec.UserRef, spec.Digest = catalog.Refer(u), credential.Digest(value)
 	t := &v1alpha1.AccessToken{
-		ObjectMeta: metav1.ObjectMeta{Name: naturalkey.Name(u.Spec.Username, spec.Description, rand.Text())}, Spec: spec,
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.NaturalName(u.Spec.Username, spec.Description, rand.Text())}, Spec: spec,
 	}
 	err := create(t, func(ctx context.Context, w store.Unasked) error {
 		return w.Observe(ctx, t, func() { t.Status.ID, t.Status.Digest = t.Spec.ID, t.Spec.Digest })
 	})
 	if err != nil {
-		return NewToken{}, err
+		return entity.NewToken{}, err
 	}
-	return NewToken{Token: owned{t, u}.show(f.clock.Now()), Value: value}, nil
+	return entity.NewToken{Token: f.show(owned{t, u}, nil), Value: value}, nil
 }
 
 // replace issues a successor of a token, and then revokes it: a failure in between locks nobody out. Of two who rotate the
 // same token one succeeds.
-func (f *Family) replace(ctx context.Context, s auth.Subject, old owned, sent endpoint.Optional[time.Time]) (NewToken, error) {
+func (f *Family) replace(ctx context.Context, s auth.Subject, old owned, sent endpoint.Optional[time.Time]) (entity.NewToken, error) {
 	if old.Spec.Revoked {
-		return NewToken{}, revoked()
+		return entity.NewToken{}, revoked()
 	}
-	expires, err := f.expiry(sent, rotated)
+	expires, err := f.expiry(sent, accesstoken.RotatedLifetime)
 	if err != nil {
-		return NewToken{}, err
+		return entity.NewToken{}, err
 	}
 	spec := v1alpha1.AccessTokenSpec{Description: old.Spec.Description, Scopes: old.Spec.Scopes, ExpiresAt: &expires}
 	end := func(old *v1alpha1.AccessToken) error {

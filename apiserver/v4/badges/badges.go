@@ -1,4 +1,4 @@
-// Package badges is the family "Badges (project)" of the core interface document.
+// Package badges is the family "Badges (project)" of the core interface document, and the same for groups.
 package badges
 
 import (
@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -15,39 +14,45 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/badge"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/naturalkey"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=badges,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
-// Family serves the badges of projects.
+// Family serves the badges of projects and groups.
 type Family struct {
 	catalog      *catalog.Catalog
+	guard        *auth.Guard
 	badges       store.Identified[*v1alpha1.Badge]
 	repositories *repository.Repositories
 }
 
 // New returns the family.
-func New(cat *catalog.Catalog, w store.Writer, r *repository.Repositories) *Family {
-	return &Family{catalog: cat, badges: store.ByID(w, cat, badge.Own), repositories: r}
+func New(cat *catalog.Catalog, g *auth.Guard, w store.Backend, r *repository.Repositories) *Family {
+	return &Family{catalog: cat, guard: g, badges: store.ByID(w, cat, badge.Own), repositories: r}
 }
 
 // Table lists the endpoints. Reading does not require signing in (API behaviour, section 2.7).
 func (f *Family) Table() endpoint.Table {
+	return slices.Concat(
+		table[auth.Project](f, "/projects/{id}/badges", "a project", auth.ReadBadges, auth.WriteBadges),
+		table[auth.Group](f, "/groups/{id}/badges", "a group", auth.ReadGroupBadges, auth.WriteGroupBadges))
+}
+
+func table[S auth.Form](f *Family, path, of string, read, write endpoint.Ability) endpoint.Table {
 	return endpoint.Table{
-		endpoint.Get("/projects/{id}/badges", f.list).Needs(auth.ReadBadges).Anonymous(endpoint.Served).
-			Doc("List the badges of a project, those of its groups included."),
-		endpoint.Get("/projects/{id}/badges/render", f.render).Needs(auth.WriteBadges).
-			Doc("Show what the URLs of a badge would be for a project."),
-		endpoint.Get("/projects/{id}/badges/{badge_id}", f.get).Needs(auth.ReadBadges).Anonymous(endpoint.Served).
-			Doc("Get a badge of a project itself."),
-		endpoint.Post("/projects/{id}/badges", f.create).Needs(auth.WriteBadges).
-			Doc("Add a badge to a project."),
-		endpoint.Put("/projects/{id}/badges/{badge_id}", f.update).Needs(auth.WriteBadges).
-			Doc("Change a badge of a project itself."),
-		endpoint.Delete("/projects/{id}/badges/{badge_id}", f.remove).Needs(auth.WriteBadges).
-			Conditional().Doc("Remove a badge of a project itself."),
+		endpoint.Get(path, auth.On[S](f.list)).Needs(read).Asks(auth.ReadCode).Anonymous(endpoint.Served).
+			Doc("List the badges of " + of + "; for a project, those of its groups are included."),
+		endpoint.Get(path+"/render", auth.On[S](f.render)).Needs(write).Asks(auth.ReadCode).
+			Doc("Show what the URLs of a badge would be for " + of + "."),
+		endpoint.Get(path+"/{badge_id}", auth.On[S](f.get)).Needs(read).Asks(auth.ReadCode).Anonymous(endpoint.Served).
+			Doc("Get a badge of " + of + " itself."),
+		endpoint.Post(path, auth.On[S](f.create)).Needs(write).Asks(auth.ReadCode).
+			Doc("Add a badge to " + of + "."),
+		endpoint.Put(path+"/{badge_id}", auth.On[S](f.update)).Needs(write).Asks(auth.ReadCode).
+			Doc("Change a badge of " + of + " itself."),
+		endpoint.Delete(path+"/{badge_id}", auth.On[S](f.remove)).Needs(write).
+			Conditional().Doc("Remove a badge of " + of + " itself."),
 	}
 }
 
@@ -56,9 +61,12 @@ type listRequest struct {
 	Name string `param:"name" doc:"Only badges of exactly this name."`
 }
 
-func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endpoint.List[Badge], error) {
-	scope := s.Scope
-	all, err := badge.All(ctx, f.catalog, scope)
+func (f *Family) list(ctx context.Context, s auth.Subject, r *listRequest) (endpoint.List[Badge], error) {
+	listed := badge.All
+	if s.Scope.Project == nil {
+		listed = badge.Own
+	}
+	all, err := listed(ctx, f.catalog, s.Scope)
 	if err != nil {
 		return endpoint.List[Badge]{}, err
 	}
@@ -68,7 +76,7 @@ func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endp
 		for i, b := range page {
 			specs[i] = b.Spec
 		}
-		values, err := f.values(ctx, scope, specs...)
+		values, err := f.values(ctx, s, specs...)
 		if err != nil {
 			return nil, err
 		}
@@ -80,21 +88,54 @@ func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endp
 	})
 }
 
-// values are what the placeholders of badges stand for at the moment. The controller, which renders the same, comes after a push.
-func (f *Family) values(ctx context.Context, scope catalog.Scope, specs ...v1alpha1.BadgeSpec) (badge.Values, error) {
-	if slices.ContainsFunc(specs, func(s v1alpha1.BadgeSpec) bool { return badge.NeedHead(s.LinkURL, s.ImageURL) }) {
-		now, err := f.repositories.Now(ctx, scope.Project)
-		if err != nil {
-			return nil, err
-		}
-		scope.Project = now
+// values are what the placeholders of badges stand for at the moment. The controller, which renders the same, comes after a push. A caller who
+// cannot read the repository of the project does not learn its head commit.
+func (f *Family) values(ctx context.Context, s auth.Subject, specs ...v1alpha1.BadgeSpec) (badge.Values, error) {
+	scope, access, err := f.example(ctx, s)
+	if err != nil {
+		return nil, err
 	}
-	return badge.ValuesOf(scope), nil
+	if scope.Project == nil || !slices.ContainsFunc(specs, func(s v1alpha1.BadgeSpec) bool { return badge.NeedHead(s.LinkURL, s.ImageURL) }) {
+		return badge.ValuesOf(scope), nil
+	}
+	if scope.Project, err = f.repositories.Now(ctx, scope.Project); err != nil {
+		return nil, err
+	}
+	values := badge.ValuesOf(scope)
+	if !s.Has(access, auth.ReadCode) {
+		values = values.WithoutCommit()
+	}
+	return values, nil
+}
+
+// example returns the project whose values a request shows, and the caller's access to it: its own project or, if it is about a group, the
+// oldest one directly in the group that the caller sees. If the caller sees no project there, it returns the group.
+func (f *Family) example(ctx context.Context, s auth.Subject) (catalog.Scope, auth.Access, error) {
+	if s.Scope.Project != nil {
+		return s.Scope, s.Access, nil
+	}
+	in, err := catalog.List[*v1alpha1.Project](ctx, f.catalog, catalog.IndexGroup, s.Scope.Keys()...)
+	if err != nil {
+		return catalog.Scope{}, auth.Access{}, err
+	}
+	for _, p := range store.InOrder(store.Known(in, func(p *v1alpha1.Project) bool { return p.DeletionTimestamp.IsZero() })) {
+		scope, err := f.catalog.ProjectScope(ctx, p)
+		if catalog.Misplaced(err) || err == nil && scope.Groups[0].UID != s.Scope.Groups[0].UID {
+			continue
+		}
+		if err != nil {
+			return catalog.Scope{}, auth.Access{}, err
+		}
+		if access, err := f.guard.Access(ctx, s.Caller, scope); err != nil || access.Sees() {
+			return scope, access, err
+		}
+	}
+	return s.Scope, s.Access, nil
 }
 
 // shown is the answer that has one badge.
-func (f *Family) shown(ctx context.Context, scope catalog.Scope, b *v1alpha1.Badge) (Badge, error) {
-	values, err := f.values(ctx, scope, b.Spec)
+func (f *Family) shown(ctx context.Context, s auth.Subject, b *v1alpha1.Badge) (Badge, error) {
+	values, err := f.values(ctx, s, b.Spec)
 	if err != nil {
 		return Badge{}, err
 	}
@@ -105,12 +146,12 @@ type badgeRequest struct {
 	BadgeID int64 `param:"badge_id" doc:"Id of the badge."`
 }
 
-func (f *Family) get(ctx context.Context, s auth.Project, r *badgeRequest) (Badge, error) {
-	b, err := f.badges.Get(ctx, s.Subject, r.BadgeID)
+func (f *Family) get(ctx context.Context, s auth.Subject, r *badgeRequest) (Badge, error) {
+	b, err := f.badges.Get(ctx, s, r.BadgeID)
 	if err != nil {
 		return Badge{}, err
 	}
-	return f.shown(ctx, s.Scope, b)
+	return f.shown(ctx, s, b)
 }
 
 type renderRequest struct {
@@ -118,12 +159,12 @@ type renderRequest struct {
 	ImageURL string `param:"image_url" required:"" doc:"Where the image would be."`
 }
 
-func (f *Family) render(ctx context.Context, s auth.Project, r *renderRequest) (Preview, error) {
+func (f *Family) render(ctx context.Context, s auth.Subject, r *renderRequest) (Preview, error) {
 	spec := v1alpha1.BadgeSpec{LinkURL: r.LinkURL, ImageURL: r.ImageURL}
 	if err := check(spec); err != nil {
 		return Preview{}, err
 	}
-	values, err := f.values(ctx, s.Scope, spec)
+	values, err := f.values(ctx, s, spec)
 	if err != nil {
 		return Preview{}, err
 	}
@@ -136,23 +177,21 @@ type createRequest struct {
 	Name     string `param:"name" doc:"Display name of the badge."`
 }
 
-func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (Badge, error) {
-	scope := s.Scope
-	p := scope.Project
+func (f *Family) create(ctx context.Context, s auth.Subject, r *createRequest) (Badge, error) {
+	of := s.Scope.Target()
 	b := &v1alpha1.Badge{
 		// Only its id identifies a badge: a project can have two equal ones.
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, r.Name, rand.Text())},
-		Spec: v1alpha1.BadgeSpec{
-			ProjectRef: ptr.To(catalog.ReferNamed(p)), Name: r.Name, LinkURL: r.LinkURL, ImageURL: r.ImageURL,
-		},
+		ObjectMeta: metav1.ObjectMeta{Namespace: of.GetNamespace(), Name: v1alpha1.NaturalName(of.GetName(), r.Name, rand.Text())},
+		Spec:       v1alpha1.BadgeSpec{Name: r.Name, LinkURL: r.LinkURL, ImageURL: r.ImageURL},
 	}
+	b.Spec.ProjectRef, b.Spec.GroupRef = s.Scope.Refs()
 	if err := check(b.Spec); err != nil {
 		return Badge{}, err
 	}
-	if err := f.badges.Create(ctx, s.Subject, b); err != nil {
+	if err := f.badges.Create(ctx, b); err != nil {
 		return Badge{}, err
 	}
-	return f.shown(ctx, scope, b)
+	return f.shown(ctx, s, b)
 }
 
 type updateRequest struct {
@@ -162,8 +201,8 @@ type updateRequest struct {
 	Name     endpoint.Optional[string] `param:"name" doc:"Display name of the badge; null removes it."`
 }
 
-func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (Badge, error) {
-	b, err := f.badges.Update(ctx, s.Subject, r.BadgeID, func(b *v1alpha1.Badge) error {
+func (f *Family) update(ctx context.Context, s auth.Subject, r *updateRequest) (Badge, error) {
+	b, err := f.badges.Update(ctx, s, r.BadgeID, func(b *v1alpha1.Badge) error {
 		if r.LinkURL.Set {
 			b.Spec.LinkURL = r.LinkURL.Value
 		}
@@ -178,9 +217,9 @@ func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (
 	if err != nil {
 		return Badge{}, err
 	}
-	return f.shown(ctx, s.Scope, b)
+	return f.shown(ctx, s, b)
 }
 
-func (f *Family) remove(ctx context.Context, s auth.Project, r *badgeRequest) (endpoint.None, error) {
-	return endpoint.None{}, f.badges.Delete(ctx, s.Subject, r.BadgeID)
+func (f *Family) remove(ctx context.Context, s auth.Subject, r *badgeRequest) (endpoint.None, error) {
+	return endpoint.None{}, f.badges.Delete(ctx, s, r.BadgeID)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// commit is an id that a commit could have.
+// commit is a well-formed commit id.
 const commit = "0123456789abcdef0123456789abcdef01234567"
 
 func declared(id int64, name string, project, group string) *v1alpha1.Badge {
@@ -36,8 +36,8 @@ func declared(id int64, name string, project, group string) *v1alpha1.Badge {
 	return b
 }
 
-// newForge returns a forge with a public project acme/sub/web, which has a head, and an empty private one, acme/sub/secret. Web
-// shows a badge of each group, and two of its own.
+// newForge returns a forge with the public project acme/sub/web, which has a head commit, and the empty private project
+// acme/sub/secret. Web shows one badge of each group above it and two badges of its own.
 func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 	t.Helper()
 	web := familytest.Project("acme", "web", 20, "sub", v1alpha1.VisibilityPublic)
@@ -50,10 +50,10 @@ func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 		declared(33, "Own", "web", ""), declared(32, "Build", "", "acme"), declared(31, "Build", "web", ""), declared(30, "build", "", "sub"),
 		declared(40, "Own", "secret", ""),
 	}, more...)...)
-	return f.Serve(New(f.Catalog, f.Writer, familytest.Repositories(t, f.Catalog)).Table())
+	return f.Serve(New(f.Catalog, f.Guard, f.Writer, familytest.Repositories(t, f.Catalog)).Table())
 }
 
-func TestBadgesAreListedInTheOrderTheyWereMade(t *testing.T) {
+func TestListBadges_keepsTheOrderOfCreation(t *testing.T) {
 	for request, want := range map[string]string{
 		"GET /projects/20/badges":                   "33 project, 32 group, 31 project, 30 group",
 		"GET /projects/20/badges?name=Build":        "32 group, 31 project",
@@ -73,7 +73,7 @@ func TestBadgesAreListedInTheOrderTheyWereMade(t *testing.T) {
 	}
 }
 
-func TestABadgeIsShownWithTheValuesOfTheProject(t *testing.T) {
+func TestGetBadge_fillsInProjectValues(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	g.Expect(f.As("", "GET /projects/20/badges/33", "").Body).To(MatchJSON(`{"id":33,"name":"Own","kind":"project",
@@ -86,7 +86,7 @@ func TestABadgeIsShownWithTheValuesOfTheProject(t *testing.T) {
 	g.Expect(empty.RenderedLinkURL).To(Equal("https://ci.example/acme/sub/secret"))
 }
 
-func TestAPreviewIsExactlyWhatWouldBeShown(t *testing.T) {
+func TestRenderBadge_previewsTheRenderedURLs(t *testing.T) {
 	got := newForge(t).As("mary", "GET /projects/20/badges/render?link_url=http://%25%7Bproject_name%7D.a/%25%7Bproject_title%7D&image_url=https://a?%25%7Bx%7D%25%7Bproject_id%7D", "")
 	want := `200 {"name":null,"link_url":"http://%{project_name}.a/%{project_title}","image_url":"https://a?%{x}%{project_id}",` +
 		`"rendered_link_url":"http://web.a/The%20Web","rendered_image_url":"https://a?%{x}20"}`
@@ -95,7 +95,7 @@ func TestAPreviewIsExactlyWhatWouldBeShown(t *testing.T) {
 	}
 }
 
-func TestABadgeEndsInAnObject(t *testing.T) {
+func TestBadge_isStoredAsAnObject(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	const body = `{"link_url":"https://a/%{project_id}","image_url":"https://b","name":"Build"}`
@@ -129,7 +129,7 @@ func TestABadgeEndsInAnObject(t *testing.T) {
 	g.Expect(f.As("mary", "GET "+path, "").String()).To(Equal(`404 {"message":"404 Not found"}`))
 }
 
-func TestWhatIsWrongWithABadgeIsSaid(t *testing.T) {
+func TestInvalidRequests_areRefusedWithAReason(t *testing.T) {
 	const scheme, malformed = `is blocked: Only allowed schemes are http, https`, `must be a valid URL`
 	long := strings.Repeat("a", 256)
 	tests := []struct{ request, body, want string }{
@@ -164,7 +164,7 @@ func TestWhatIsWrongWithABadgeIsSaid(t *testing.T) {
 	}
 }
 
-func TestTheSchemaTakesWhatRESTTakes(t *testing.T) {
+func TestSchema_acceptsTheSameURLsAsREST(t *testing.T) {
 	schemas, err := familytest.LoadSchemas("../../../config/crd")
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func TestTheSchemaTakesWhatRESTTakes(t *testing.T) {
 	}
 }
 
-func TestAProjectMayRefuseRESTWrites(t *testing.T) {
+func TestRESTWrites_canBeRefusedByAProject(t *testing.T) {
 	p := familytest.Project("acme", "fixed", 22, "acme", v1alpha1.VisibilityPublic)
 	p.Spec.RESTWrites = v1alpha1.RESTWritesRefuse
 	f := newForge(t, p, declared(50, "Own", "fixed", ""))
@@ -205,7 +205,7 @@ func TestAProjectMayRefuseRESTWrites(t *testing.T) {
 	}
 }
 
-// stored returns the object of an id.
+// stored returns the object with an id.
 func stored(t *testing.T, f *familytest.Forge, id int64) *v1alpha1.Badge {
 	t.Helper()
 	var all v1alpha1.BadgeList
@@ -221,7 +221,7 @@ func stored(t *testing.T, f *familytest.Forge, id int64) *v1alpha1.Badge {
 	return nil
 }
 
-func TestABadge_showsTheNewestCommitWhateverTheStatusStillSays(t *testing.T) {
+func TestBadge_showsTheNewestCommitDespiteStaleStatus(t *testing.T) {
 	g := NewWithT(t)
 	web := familytest.Project("acme", "web", 20, "acme", v1alpha1.VisibilityPublic)
 	web.Status.HeadCommit, web.Status.RefsChecksum = commit, "of a moment ago"
@@ -229,7 +229,7 @@ func TestABadge_showsTheNewestCommitWhateverTheStatusStillSays(t *testing.T) {
 	f := familytest.New(t, familytest.User("root", 1, familytest.Admin), web, shard, declared(30, "Build", "web", ""),
 		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic))
 	repos := familytest.Repositories(t, f.Catalog)
-	f.Serve(New(f.Catalog, f.Writer, repos).Table())
+	f.Serve(New(f.Catalog, f.Guard, f.Writer, repos).Table())
 	c := gittest.New(t, "sha1")
 	for range 2 {
 		newest := c.Commit(t, "README.md", rand.Text())
@@ -243,4 +243,67 @@ func TestABadge_showsTheNewestCommitWhateverTheStatusStillSays(t *testing.T) {
 			g.Expect(got.String()).To(ContainSubstring(`"rendered_image_url":"https://ci.example/`+newest+`.svg"`), request)
 		}
 	}
+}
+
+func TestGroupBadges_showValuesOfTheOldestVisibleProject(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	shown := func(user, request string) (all []string) {
+		t.Helper()
+		for _, b := range familytest.Decode[[]Badge](t, f.As(user, request, "")) {
+			all = append(all, fmt.Sprint(b.ID, " ", b.Kind, " ", b.RenderedLinkURL))
+		}
+		return all
+	}
+	g.Expect(shown("", "GET /groups/11/badges")).To(Equal([]string{"30 group https://ci.example/acme/sub/web"}), "only those of the group itself")
+	g.Expect(shown("root", "GET /groups/10/badges")).To(Equal([]string{"32 group https://ci.example/%{project_path}"}), "there is no project directly in the group")
+	p := &v1alpha1.Project{}
+	g.Expect(f.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: "web"}, p)).To(Succeed())
+	p.Spec.Visibility = v1alpha1.VisibilityPrivate
+	g.Expect(f.Client.Update(t.Context(), p)).To(Succeed())
+	g.Expect(shown("otto", "GET /groups/11/badges")).To(Equal([]string{"30 group https://ci.example/%{project_path}"}), "nothing of a project that the caller does not see")
+	g.Expect(shown("mary", "GET /groups/11/badges?name=build")).To(Equal([]string{"30 group https://ci.example/acme/sub/web"}))
+	g.Expect(shown("mary", "GET /groups/11/badges?name=Build")).To(BeEmpty())
+}
+
+func TestBadges_hideHeadFromThoseWhoCannotReadRepository(t *testing.T) {
+	g := NewWithT(t)
+	guarded := familytest.Group("acme", "guarded", 12, "acme", v1alpha1.VisibilityPrivate)
+	inner := familytest.Project("acme", "inner", 22, "guarded", v1alpha1.VisibilityPrivate)
+	inner.Status.HeadCommit, inner.Status.DefaultBranch = commit, "trunk"
+	head := func(id int64, project, group string) client.Object {
+		b := declared(id, "Head", project, group)
+		b.Spec.LinkURL = "https://ci.example/%{project_name}/%{default_branch}/%{commit_sha}"
+		return b
+	}
+	f := newForge(t, guarded, inner, head(50, "inner", ""), head(51, "", "guarded"),
+		familytest.InGroup("acme", "guarded", "otto", v1alpha1.RoleGuest))
+	for user, want := range map[string]string{
+		"dora": "https://ci.example/inner/trunk/" + commit, "otto": "https://ci.example/inner/trunk/%{commit_sha}",
+	} {
+		for _, path := range []string{"/projects/22/badges/50", "/groups/12/badges/51"} {
+			g.Expect(familytest.Decode[Badge](t, f.As(user, "GET "+path, "")).RenderedLinkURL).To(Equal(want), "%s as %s", path, user)
+		}
+	}
+}
+
+func TestGroupBadge_isWrittenByOwners(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	made := familytest.Decode[Badge](t, f.As("root", "POST /groups/acme%2Fsub/badges", `{"link_url":"https://a/%{project_id}","image_url":"https://b"}`))
+	g.Expect(made.Kind).To(Equal("group"))
+	g.Expect(made.RenderedLinkURL).To(Equal("https://a/20"))
+	b := stored(t, f, made.ID)
+	g.Expect(b.Spec.ProjectRef).To(BeNil())
+	g.Expect(b.Spec.GroupRef).To(HaveValue(Equal(f.Named(&v1alpha1.Group{}, "acme/sub"))))
+	path := "/groups/11/badges/" + strconv.FormatInt(made.ID, 10)
+	g.Expect(familytest.Decode[Badge](t, f.As("root", "PUT "+path, `{"name":"Build"}`)).Name).To(HaveValue(Equal("Build")))
+	g.Expect(f.As("root", "GET /groups/11/badges/render?link_url=https://%25%7Bproject_name%7D&image_url=https://b", "").Body).To(
+		MatchJSON(`{"name":null,"link_url":"https://%{project_name}","image_url":"https://b","rendered_link_url":"https://web","rendered_image_url":"https://b"}`))
+	const missing = `404 {"message":"404 Not found"}`
+	for _, request := range []string{"GET /groups/11/badges/32", "PUT /groups/11/badges/31", "DELETE /groups/11/badges/32", "GET /groups/10/badges/30"} {
+		g.Expect(f.As("root", request, `{}`).String()).To(Equal(missing), request)
+	}
+	g.Expect(f.As("root", "DELETE "+path, "").String()).To(Equal("204"))
+	g.Expect(f.As("root", "GET "+path, "").String()).To(Equal(missing))
 }

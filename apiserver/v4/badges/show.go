@@ -2,7 +2,7 @@ package badges
 
 import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/badge"
 )
 
@@ -19,7 +19,7 @@ type Preview struct {
 type Badge struct {
 	ID int64 `json:"id"`
 	Preview
-	Kind string `json:"kind" doc:"project, or group for a badge of a parent group."`
+	Kind string `json:"kind" doc:"project, or group for a badge of a group."`
 }
 
 // show renders what is declared now, which the status may still have to follow.
@@ -47,7 +47,7 @@ const maxName = 255
 
 // check returns the problems of a badge before it is declared.
 func check(spec v1alpha1.BadgeSpec) error {
-	var a namespace.Attributes
+	var a endpoint.Attributes
 	a.Text("name", spec.Name, maxName)
 	if err := badge.Check(spec.LinkURL); err != nil {
 		a.Refuse("link_url", err.Error())

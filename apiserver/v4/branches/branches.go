@@ -2,10 +2,10 @@
 package branches
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
-	"regexp"
 	"strings"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -13,6 +13,9 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/pattern"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -21,12 +24,12 @@ type Family struct {
 	repositories *repository.Repositories
 	catalog      *catalog.Catalog
 	guard        *auth.Guard
-	writer       *ref.Writer
+	writer       *ref.Updater
 	webURL       string
 }
 
 // New returns the family; webURL is the address of the installation, without a slash at its end.
-func New(r *repository.Repositories, cat *catalog.Catalog, guard *auth.Guard, w *ref.Writer, webURL string) *Family {
+func New(r *repository.Repositories, cat *catalog.Catalog, guard *auth.Guard, w *ref.Updater, webURL string) *Family {
 	return &Family{repositories: r, catalog: cat, guard: guard, writer: w, webURL: webURL}
 }
 
@@ -57,15 +60,15 @@ type listRequest struct {
 
 // orders are the values of sort.
 var orders = map[string]struct {
-	by         git.RefOrder
+	by         refs.Order
 	descending bool
-}{"name_asc": {by: git.ByName}, "updated_asc": {by: git.ByDate}, "updated_desc": {by: git.ByDate, descending: true}}
+}{"name_asc": {by: refs.ByName}, "updated_asc": {by: refs.ByDate}, "updated_desc": {by: refs.ByDate, descending: true}}
 
 func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (none endpoint.List[Branch], err error) {
 	if r.Search != "" && r.Regex != "" {
 		return none, endpoint.Parameters("search, regex are mutually exclusive")
 	}
-	pattern, err := regexp.Compile(r.Regex)
+	compiled, err := pattern.Compile(r.Regex)
 	if err != nil {
 		return none, endpoint.Parameters("regex is an invalid regexp")
 	}
@@ -76,23 +79,23 @@ func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (none
 		return none, err
 	}
 	order := orders[r.Sort]
-	all, err := repo.SortedRefs(ctx, ref.Branches, order.by, order.descending)
+	all, err := refs.Sorted(ctx, repo, ref.Branches, order.by, order.descending)
 	if err != nil && !ref.Missing(err) {
 		return none, err
 	}
 	match := ref.Search(r.Search)
 	if r.Regex != "" {
-		match = func(b git.Ref) bool { return pattern.MatchString(ref.Name(b)) }
+		match = func(b refs.Ref) bool { return ctx.Err() == nil && compiled.MatchString(ref.Name(b)) }
 	}
 	var byName func(a, b string) int
-	if order.by == git.ByName {
+	if order.by == refs.ByName {
 		byName = strings.Compare
 	}
 	page, err := ref.Page(r.Paging, all, match, byName)
-	if err != nil {
+	if err := cmp.Or(err, ctx.Err()); err != nil {
 		return none, err
 	}
-	return endpoint.Each(page, func(rows []git.Ref) ([]Branch, error) { return f.show(ctx, s, repo, rows) })
+	return endpoint.Each(page, func(rows []refs.Ref) ([]Branch, error) { return f.show(ctx, s, repo, rows) })
 }
 
 func (f *Family) repository(ctx context.Context, s auth.Project) (*git.Repository, error) {
@@ -100,20 +103,13 @@ func (f *Family) repository(ctx context.Context, s auth.Project) (*git.Repositor
 }
 
 // find returns the branch of a name, and the repository that it is in.
-func (f *Family) find(ctx context.Context, s auth.Project, name string) (repo *git.Repository, b git.Ref, err error) {
-	b.Name = ref.Branches + name
-	if git.CheckRefName(b.Name) != nil {
+func (f *Family) find(ctx context.Context, s auth.Project, name string) (repo *git.Repository, b refs.Ref, err error) {
+	if object.CheckRefName(ref.Branches+name) != nil {
 		return nil, b, endpoint.Message(http.StatusBadRequest, "The branch refname is invalid")
 	}
-	repo, err = f.repository(ctx, s)
-	if err == nil {
-		var found []git.Object
-		if found, err = repo.Objects(ctx, b.Name); err == nil {
-			b.Object, b.Type = found[0].ID, found[0].Type
-		}
-	}
-	if ref.Missing(err) || err == nil && b.Object == "" {
-		return nil, b, endpoint.NotFound("Branch")
+	repo, b, err = ref.Find(ctx, f.repositories, s.Scope.Project, ref.Branches+name)
+	if ref.Missing(err) {
+		err = endpoint.NotFound("Branch")
 	}
 	return repo, b, err
 }
@@ -136,32 +132,29 @@ type createRequest struct {
 }
 
 func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (none Branch, err error) {
-	made := git.Ref{Name: ref.Branches + r.Branch, Type: "commit"}
+	made := refs.Ref{Name: ref.Branches + r.Branch, Type: "commit"}
 	if !ref.IsBranchName(r.Branch) {
 		return none, endpoint.Message(http.StatusBadRequest, "Branch name is invalid")
 	}
-	repo, err := f.repository(ctx, s)
+	repo, _, err := ref.Find(ctx, f.repositories, s.Scope.Project, made.Name)
 	if err == nil {
-		var there []git.Object
-		if there, err = repo.Objects(ctx, made.Name); err == nil && there[0].ID != "" {
-			return none, exists()
-		}
+		return none, exists()
 	}
-	if err == nil {
-		made.Object, err = repo.Commit(ctx, r.Ref)
+	if errors.Is(err, refs.ErrNotFound) {
+		made.Object, err = refs.Commit(ctx, repo, r.Ref)
 	}
 	if ref.Missing(err) {
 		return none, endpoint.Message(http.StatusBadRequest, "Invalid reference name: %s", r.Ref)
 	} else if err != nil {
 		return none, err
 	}
-	var refused *ref.Refused
-	switch err := f.writer.Update(ctx, s, repo, git.RefUpdate{Ref: made.Name, New: made.Object}); {
+	var refused *ref.RefusedError
+	switch err := f.writer.Update(ctx, s, repo, refs.Update{Ref: made.Name, New: made.Object}); {
 	case errors.As(err, &refused):
 		return none, refused.Answer()
-	case errors.Is(err, git.ErrRefMoved):
+	case errors.Is(err, refs.ErrMoved):
 		return none, exists()
-	case errors.Is(err, git.ErrRefInTheWay):
+	case errors.Is(err, refs.ErrInTheWay):
 		return none, endpoint.Message(http.StatusBadRequest, "Failed to create branch '%s': another branch is in the way", r.Branch)
 	case err != nil:
 		return none, err

@@ -17,10 +17,11 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
 )
 
-// shop is a forge with the public project web, whose repository is what a client has, and which protects main and release/*; and
-// projects that are empty, without a repository, archived and read-only. Mary is a Maintainer of all of them, dora a Developer and
+// shop is a forge with the public project web, whose repository has the refs of client, and which protects main, locked and release/*.
+// Its other projects are empty, without a repository, archived and read-only. Mary is a Maintainer of all projects, dora a Developer and
 // rita a Reporter.
 type shop struct {
 	*familytest.Forge
@@ -32,7 +33,7 @@ type shop struct {
 
 func newShop(t *testing.T, c *gittest.Client) *shop { return newShopWith(t, c, git.Options{}) }
 
-// newShopWith is newShop with another git.
+// newShopWith is newShop with other options for Git.
 func newShopWith(t *testing.T, c *gittest.Client, o git.Options) *shop {
 	t.Helper()
 	project := func(name string, id int64) *v1alpha1.Project {
@@ -54,7 +55,7 @@ func newShopWith(t *testing.T, c *gittest.Client, o git.Options) *shop {
 	repos := familytest.Limited(t, f.Catalog, o)
 	s := &shop{Forge: f, client: c, git: familytest.Push(t, repos, web, c)}
 	pushed := func(p types.NamespacedName) { s.pushed = append(s.pushed, p) }
-	f.Serve(New(repos, f.Catalog, f.Guard, ref.NewWriter(f.Guard, f.Catalog, repos, pushed), familytest.WebURL).Table())
+	f.Serve(New(repos, f.Catalog, f.Guard, ref.NewUpdater(f.Guard, f.Catalog, repos, pushed), familytest.WebURL).Table())
 	for _, p := range []*v1alpha1.Project{archived, readOnly} {
 		familytest.Push(t, repos, p, c)
 	}
@@ -62,7 +63,7 @@ func newShopWith(t *testing.T, c *gittest.Client, o git.Options) *shop {
 	return s
 }
 
-func TestABranchTooManyIsRefused(t *testing.T) {
+func TestCreateBranch_isRefusedAboveTheRefLimit(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "a", "1")
 	c.Git(t, "branch", "topic")
@@ -79,7 +80,7 @@ func TestABranchTooManyIsRefused(t *testing.T) {
 	}
 }
 
-// protect returns a protection of branches of web.
+// protect returns a protection for branches of web.
 func protect(branch string, id int64, push, merge v1alpha1.AccessRole) *v1alpha1.ProtectedBranch {
 	return &v1alpha1.ProtectedBranch{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: fmt.Sprintf("protection-%d", id)},
@@ -90,7 +91,8 @@ func protect(branch string, id int64, push, merge v1alpha1.AccessRole) *v1alpha1
 	}
 }
 
-// history is two commits on main, the branches "done" at the first, "topic", "locked" and "release/1" beside, and a tag.
+// history returns a client with two commits on main. The branches done, Done/too, locked and release/1 and the tag v1 are at the first
+// commit. The branch topic/ümläut#1 has one commit more than main.
 func history(t *testing.T, format string) *gittest.Client {
 	t.Helper()
 	c := gittest.New(t, format)
@@ -106,7 +108,7 @@ func history(t *testing.T, format string) *gittest.Client {
 	return c
 }
 
-// asks is a request of somebody, and what is answered.
+// asks is a request of a user and the expected answer.
 type asks struct{ who, request, body, want string }
 
 func (s *shop) expect(t *testing.T, all ...asks) {
@@ -128,7 +130,7 @@ func named(t *testing.T, a familytest.Answer) (names []string) {
 	return names
 }
 
-func TestABranchIsShownAsClientsKnowIt(t *testing.T) {
+func TestGetBranch_returnsGitLabFields(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
 		c := history(t, format)
 		c.Env = []string{"GIT_AUTHOR_DATE=@1700000000 +0200", "GIT_COMMITTER_DATE=@1700000000 +0200"}
@@ -177,7 +179,7 @@ func TestABranchIsShownAsClientsKnowIt(t *testing.T) {
 	}
 }
 
-func TestBranchesAreListed(t *testing.T) {
+func TestListBranches_searchesSortsAndPages(t *testing.T) {
 	c := history(t, "sha1")
 	s := newShop(t, c)
 	all := []string{"Done/too", "done", "locked", "main", "release/1", "topic/ümläut#1"}
@@ -225,7 +227,7 @@ func TestBranchesAreListed(t *testing.T) {
 	)
 }
 
-func TestBranchesAreCreatedByWhoMayPushThem(t *testing.T) {
+func TestCreateBranch_requiresPushPermission(t *testing.T) {
 	c := history(t, "sha1")
 	s := newShop(t, c)
 	made := func(who, branch, from string) {
@@ -237,7 +239,7 @@ func TestBranchesAreCreatedByWhoMayPushThem(t *testing.T) {
 			return
 		}
 		b := familytest.Decode[Branch](t, answer)
-		if is, err := s.git.Resolve(t.Context(), "refs/heads/"+branch); err != nil || b.Name != branch || b.Commit.ID != want || is != want {
+		if is, err := refs.Resolve(t.Context(), s.git, "refs/heads/"+branch); err != nil || b.Name != branch || b.Commit.ID != want || is != want {
 			t.Errorf("%s of %s is %s (%v): %s", branch, from, is, err, answer)
 		}
 	}
@@ -251,7 +253,7 @@ func TestBranchesAreCreatedByWhoMayPushThem(t *testing.T) {
 		t.Errorf("told of %v", s.pushed)
 	}
 	s.pushed = nil
-	before := refs(t, s)
+	before := shownRefs(t, s)
 	post := func(who, project, body, want string) asks {
 		return asks{who, "POST /projects/" + project + "/repository/branches", body, want}
 	}
@@ -286,21 +288,21 @@ func TestBranchesAreCreatedByWhoMayPushThem(t *testing.T) {
 	}
 	s.expect(t, post("mary", "20", `{"branch":"x","ref":"main"}`, `403 {"message":"403 Forbidden - The repository is temporarily read-only. Please try again later."}`))
 	open()
-	if after := refs(t, s); after != before || s.pushed != nil {
+	if after := shownRefs(t, s); after != before || s.pushed != nil {
 		t.Errorf("after refusals there are\n%s\nand before were\n%s; told of %v", after, before, s.pushed)
 	}
 }
 
-// refs are those of the repository.
-func refs(t *testing.T, s *shop) string {
+// refs returns the refs of the repository with their ids.
+func shownRefs(t *testing.T, s *shop) string {
 	t.Helper()
 	return (&gittest.Client{Dir: s.git.Dir()}).Git(t, "show-ref")
 }
 
-func TestBranchesAreDeletedByWhoMayPushAndUnprotectThem(t *testing.T) {
+func TestDeleteBranch_requiresPushAndUnprotectPermission(t *testing.T) {
 	c := history(t, "sha1")
 	s := newShop(t, c)
-	before := refs(t, s)
+	before := shownRefs(t, s)
 	const isProtected = `403 {"message":"Protected branch can't be removed"}`
 	s.expect(t,
 		asks{"rita", "DELETE " + at + "/done", "", `403 {"message":"403 Forbidden"}`},
@@ -317,7 +319,7 @@ func TestBranchesAreDeletedByWhoMayPushAndUnprotectThem(t *testing.T) {
 	)
 	s.Header = map[string][]string{"If-Unmodified-Since": {time.Unix(1_000_000_000, 0).UTC().Format(http.TimeFormat)}}
 	s.expect(t, asks{"dora", "DELETE " + at + "/done", "", `412 {"message":"412 Precondition Failed"}`})
-	if after := refs(t, s); after != before || s.pushed != nil {
+	if after := shownRefs(t, s); after != before || s.pushed != nil {
 		t.Errorf("after refusals there are\n%s\nand before were\n%s; told of %v", after, before, s.pushed)
 	}
 	s.Header = map[string][]string{"If-Unmodified-Since": {time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)}}
@@ -332,7 +334,7 @@ func TestBranchesAreDeletedByWhoMayPushAndUnprotectThem(t *testing.T) {
 	}
 }
 
-func TestMergedBranchesAreDeletedUnlessTheyAreProtected(t *testing.T) {
+func TestDeleteMergedBranches_keepsProtectedBranches(t *testing.T) {
 	s := newShop(t, history(t, "sha1"))
 	const merged = "/repository/merged_branches"
 	s.expect(t,

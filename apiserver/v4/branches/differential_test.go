@@ -13,9 +13,9 @@ import (
 	generator "github.com/forgeplane/forgeplane/test/history"
 )
 
-// TestBranchesAreWhatGitSays lists those of the history of this project, of a large one with 500 branches, and of one with odd names,
-// and holds each against what commands of git say.
-func TestBranchesAreWhatGitSays(t *testing.T) {
+// TestListBranches_agreesWithGit lists the branches of the history of this project, of a large one with 500 branches, and of one with odd
+// names, and compares them with the output of git.
+func TestListBranches_agreesWithGit(t *testing.T) {
 	large := gittest.New(t, "sha1")
 	large.Import(t, generator.Stream(generator.Options{Commits: 5000, Topics: 500}))
 	for name, c := range map[string]*gittest.Client{"this project": gittest.Head(t), "many branches": large, "odd names": history(t, "sha1")} {
@@ -50,7 +50,7 @@ func TestBranchesAreWhatGitSays(t *testing.T) {
 	}
 }
 
-// pages are the branches of all pages, each with its commit and whether it is merged.
+// pages returns the branches of all pages, each with its commit and whether it is merged.
 func (s *shop) pages(t *testing.T, search string) (all []string) {
 	t.Helper()
 	for page := "1"; page != ""; {

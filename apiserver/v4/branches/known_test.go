@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// listing is a shop whose lists come from memory, once its refs are at rest.
+// listing is a shop that counts the Git processes of its lists. Lists come from memory while the refs do not change.
 type listing struct {
 	*shop
 	processes func() int
@@ -26,7 +26,7 @@ func newListing(t *testing.T) *listing {
 	return &listing{newShopWith(t, c, git.Options{Binary: binary}), func() int { return starts("for-each-ref") + starts("rev-list") }}
 }
 
-// await waits until lists take no process.
+// await repeats the requests until they start no process.
 func (l *listing) await(t *testing.T, requests ...string) {
 	t.Helper()
 	NewWithT(t).Eventually(func() int {
@@ -40,7 +40,7 @@ func (l *listing) await(t *testing.T, requests ...string) {
 	}).WithTimeout(time.Minute).WithPolling(100 * time.Millisecond).Should(BeZero())
 }
 
-func TestListsFromMemoryAreTheCallersOwn(t *testing.T) {
+func TestCachedBranches_showEachCallersPermissions(t *testing.T) {
 	l := newListing(t)
 	all := []string{"Done/too", "done", "locked", "main", "release/1", "topic/ümläut#1"}
 	l.await(t, at)
@@ -73,12 +73,12 @@ func TestListsFromMemoryAreTheCallersOwn(t *testing.T) {
 			t.Errorf("%s: %v, want %v", asks.query, got, asks.want)
 		}
 	}
-	if after := l.processes(); after != before+4 { // which of other branches are merged
+	if after := l.processes(); after != before+4 { // one per list of other branches: which of them are merged
 		t.Errorf("%d processes were started", after-before)
 	}
 }
 
-func TestListsFromMemoryFollowEveryChangeAtOnce(t *testing.T) {
+func TestCachedBranches_followEveryChangeImmediately(t *testing.T) {
 	l := newListing(t)
 	store := &gittest.Client{Dir: l.git.Dir()}
 	is := func(about string, want ...string) {

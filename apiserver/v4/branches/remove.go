@@ -10,6 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
@@ -21,13 +22,13 @@ func (f *Family) remove(ctx context.Context, s auth.Project, r *branchRequest) (
 	if err := ref.Unmodified(ctx, repo, b.Object); err != nil {
 		return none, err
 	}
-	var refused *ref.Refused
-	switch err := f.writer.Update(ctx, s, repo, git.RefUpdate{Ref: b.Name, Old: b.Object}); {
+	var refused *ref.RefusedError
+	switch err := f.writer.Update(ctx, s, repo, refs.Update{Ref: b.Name, Old: b.Object}); {
 	case errors.As(err, &refused):
 		return none, endpoint.Message(http.StatusForbidden, "Protected branch can't be removed")
 	case errors.Is(err, ref.ErrDefaultBranch):
 		return none, endpoint.Message(http.StatusBadRequest, "The default branch of a project cannot be deleted.")
-	case errors.Is(err, git.ErrRefMoved):
+	case errors.Is(err, refs.ErrMoved):
 		return none, endpoint.Conflict("The branch has changed in the meantime")
 	default:
 		return none, err
@@ -48,7 +49,7 @@ func (f *Family) removeMerged(ctx context.Context, s auth.Project, _ *endpoint.N
 		if err == nil {
 			err = f.removeMergedFrom(ctx, s, repo)
 		}
-		if !errors.Is(err, git.ErrRefMoved) {
+		if !errors.Is(err, refs.ErrMoved) {
 			break
 		}
 		err = nil
@@ -60,11 +61,11 @@ func (f *Family) removeMerged(ctx context.Context, s auth.Project, _ *endpoint.N
 }
 
 func (f *Family) removeMergedFrom(ctx context.Context, s auth.Project, repo *git.Repository) error {
-	head, err := repo.Head(ctx)
+	head, err := refs.ReadHead(ctx, repo)
 	if err != nil || head.Commit == "" {
 		return err
 	}
-	merged, err := repo.MergedRefs(ctx, head.Commit, ref.Branches)
+	merged, err := refs.Merged(ctx, repo, head.Commit, ref.Branches)
 	if err != nil {
 		return err
 	}
@@ -72,18 +73,18 @@ func (f *Family) removeMergedFrom(ctx context.Context, s auth.Project, repo *git
 	if err != nil {
 		return err
 	}
-	merged = slices.DeleteFunc(merged, func(b git.Ref) bool {
+	merged = slices.DeleteFunc(merged, func(b refs.Ref) bool {
 		return b.Name == ref.Branches+head.Branch || protectionsOf(rules, b).any()
 	})
 	if len(merged) == 0 {
 		return nil
 	}
-	updates := make([]git.RefUpdate, len(merged))
+	updates := make([]refs.Update, len(merged))
 	for i, b := range merged {
-		updates[i] = git.RefUpdate{Ref: b.Name, Old: b.Object}
+		updates[i] = refs.Update{Ref: b.Name, Old: b.Object}
 	}
 	err = f.writer.Update(ctx, s, repo, updates...)
-	if refused := (*ref.Refused)(nil); errors.As(err, &refused) {
+	if refused := (*ref.RefusedError)(nil); errors.As(err, &refused) {
 		return refused.Answer()
 	}
 	return err

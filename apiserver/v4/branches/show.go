@@ -10,6 +10,8 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/commit"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/history"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
@@ -27,8 +29,8 @@ type Branch struct {
 	WebURL             string         `json:"web_url"`
 }
 
-func (f *Family) showOne(ctx context.Context, s auth.Project, repo *git.Repository, b git.Ref) (Branch, error) {
-	all, err := f.show(ctx, s, repo, []git.Ref{b})
+func (f *Family) showOne(ctx context.Context, s auth.Project, repo *git.Repository, b refs.Ref) (Branch, error) {
+	all, err := f.show(ctx, s, repo, []refs.Ref{b})
 	if err != nil {
 		return Branch{}, err
 	}
@@ -36,11 +38,11 @@ func (f *Family) showOne(ctx context.Context, s auth.Project, repo *git.Reposito
 }
 
 // show is how branches are shown.
-func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository, all []git.Ref) ([]Branch, error) {
+func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository, all []refs.Ref) ([]Branch, error) {
 	if len(all) == 0 {
 		return []Branch{}, nil
 	}
-	head, err := repo.Head(ctx)
+	head, err := refs.ReadHead(ctx, repo)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +52,7 @@ func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository,
 		for i, b := range all {
 			commits[i] = b.Object
 		}
-		if merged, err = repo.Merged(ctx, head.Commit, commits...); err != nil {
+		if merged, err = history.Merged(ctx, repo, head.Commit, commits...); err != nil {
 			return nil, err
 		}
 	}
@@ -82,7 +84,7 @@ func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository,
 func escape(name string) string { return (&url.URL{Path: name}).EscapedPath() }
 
 // names returns the names of the branches.
-func names(all []git.Ref) []string {
+func names(all []refs.Ref) []string {
 	short := make([]string, len(all))
 	for i, b := range all {
 		short[i] = strings.TrimPrefix(b.Name, ref.Branches)
@@ -93,7 +95,7 @@ func names(all []git.Ref) []string {
 // protections are the rules that match one branch.
 type protections []protection.Rule
 
-func protectionsOf(rules []protection.Rule, b git.Ref) (of protections) {
+func protectionsOf(rules []protection.Rule, b refs.Ref) (of protections) {
 	for _, r := range rules {
 		if protection.Match(r.Name, strings.TrimPrefix(b.Name, ref.Branches)) {
 			of = append(of, r)

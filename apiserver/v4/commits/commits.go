@@ -13,7 +13,11 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/diff"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/history"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -23,14 +27,16 @@ const diffPatience = 20 * time.Second
 // Family serves the commits of projects.
 type Family struct {
 	repositories *repository.Repositories
-	writer       *ref.Writer
+	catalog      *catalog.Catalog
+	guard        *auth.Guard
+	writer       *ref.Updater
 	clock        clock.PassiveClock
 	webURL       string
 }
 
 // New returns the family; webURL is the address of the installation, without a slash at its end.
-func New(r *repository.Repositories, w *ref.Writer, c clock.PassiveClock, webURL string) *Family {
-	return &Family{repositories: r, writer: w, clock: c, webURL: webURL}
+func New(r *repository.Repositories, cat *catalog.Catalog, g *auth.Guard, w *ref.Updater, c clock.PassiveClock, webURL string) *Family {
+	return &Family{repositories: r, catalog: cat, guard: g, writer: w, clock: c, webURL: webURL}
 }
 
 // Table lists the endpoints.
@@ -46,6 +52,8 @@ func (f *Family) Table() endpoint.Table {
 			Anonymous(endpoint.Served).Doc("List what a commit has changed since its first parent."),
 		endpoint.Get("/projects/{id}/repository/commits/{sha}/refs", f.refs).Needs(auth.ReadCode).
 			Anonymous(endpoint.Served).Doc("List the branches and tags that a commit is part of."),
+		endpoint.Get("/projects/{id}/repository/commits/{sha}/signature", f.signature).Needs(auth.ReadCode).
+			Anonymous(endpoint.Served).Doc("Get the signature of a commit, which nobody has verified."),
 	}
 }
 
@@ -65,16 +73,16 @@ type listRequest struct {
 
 func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (none endpoint.List[Listed], err error) {
 	repo, err := f.repository(ctx, s)
-	var l git.Log
+	var l history.Log
 	if err == nil {
 		l, err = f.log(ctx, repo, r)
 	}
-	var commits []*git.Commit
+	var commits []*object.Commit
 	more := false
 	switch {
 	case err == nil:
 		l.Skip, l.Limit = r.Window()
-		commits, more, err = repo.Log(ctx, l)
+		commits, more, err = history.List(ctx, repo, l)
 	case ref.Missing(err) && r.RefName != "" && !r.All:
 		err = endpoint.NotFound("Commit")
 	case ref.Missing(err): // nothing was pushed yet
@@ -91,12 +99,12 @@ func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (none
 }
 
 // log is what a request asks for.
-func (f *Family) log(ctx context.Context, repo *git.Repository, r *listRequest) (l git.Log, err error) {
+func (f *Family) log(ctx context.Context, repo *git.Repository, r *listRequest) (l history.Log, err error) {
 	if r.All {
-		if l.Tips, err = repo.Tips(ctx, ref.Branches, ref.Tags); err != nil {
+		if l.Tips, err = refs.Tips(ctx, repo, ref.Branches, ref.Tags); err != nil {
 			return l, err
 		}
-	} else if l, err = repo.Range(ctx, cmp.Or(r.RefName, "HEAD")); err != nil {
+	} else if l, err = history.Range(ctx, repo, cmp.Or(r.RefName, "HEAD")); err != nil {
 		return l, err
 	}
 	l.Path, l.Author, l.Since, l.Until = r.Path, r.Author, r.Since.Value, r.Until.Value
@@ -109,13 +117,13 @@ func (f *Family) repository(ctx context.Context, s auth.Project) (*git.Repositor
 }
 
 // find returns the commit that a revision names, and the repository that it is in.
-func (f *Family) find(ctx context.Context, s auth.Project, revision string) (*git.Repository, *git.Commit, error) {
+func (f *Family) find(ctx context.Context, s auth.Project, revision string) (*git.Repository, *object.Commit, error) {
 	repo, err := f.repository(ctx, s)
 	var id string
 	if err == nil {
-		id, err = repo.Commit(ctx, revision)
+		id, err = refs.Commit(ctx, repo, revision)
 	}
-	var c *git.Commit
+	var c *object.Commit
 	if err == nil {
 		c, err = repo.ReadCommit(ctx, id)
 	}
@@ -153,14 +161,14 @@ func (f *Family) diff(ctx context.Context, s auth.Project, r *diffRequest) (none
 	if len(c.Parents) > 0 {
 		parent = c.Parents[0]
 	}
-	changes, err := repo.Diff(ctx, parent, c.ID, diffPatience)
+	changes, err := history.Compare(ctx, repo, parent, c.ID, diffPatience)
 	if err != nil {
 		return none, err
 	}
 	if changes.TimedOut {
 		return none, endpoint.Message(http.StatusServiceUnavailable, "The diff takes too long")
 	}
-	show := func(c git.Change) diff.Diff { return diff.Show(c, r.Unidiff) }
+	show := func(c history.Change) diff.Diff { return diff.Show(c, r.Unidiff) }
 	if skip, size := r.Paging.Window(); changes.Truncated {
 		return endpoint.Part(endpoint.Rows(r.Paging, changes.Changes), skip+size < len(changes.Changes), show), nil
 	}
@@ -181,7 +189,7 @@ func (f *Family) refs(ctx context.Context, s auth.Project, r *refsRequest) (none
 	if err != nil {
 		return none, err
 	}
-	all, err := repo.RefsWith(ctx, c.ID, prefixes[r.Type]...)
+	all, err := refs.Containing(ctx, repo, c.ID, prefixes[r.Type]...)
 	if err != nil {
 		return none, err
 	}

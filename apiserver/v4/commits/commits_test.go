@@ -14,7 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// shop is one whose project web has what a client has.
+// shop is a familytest.Shop whose project web has the refs of client.
 type shop struct {
 	*familytest.Shop
 
@@ -24,13 +24,13 @@ type shop struct {
 func newShop(t *testing.T, c *gittest.Client) *shop {
 	t.Helper()
 	s := &shop{Shop: familytest.NewShop(t, c), client: c}
-	s.Serve(New(s.Repositories, s.Refs(), s.Clock, familytest.WebURL).Table())
+	s.Serve(New(s.Repositories, s.Catalog, s.Guard, s.Refs(), s.Clock, familytest.WebURL).Table())
 	return s
 }
 
 type asks = familytest.Asks
 
-// history has five commits, one of them a merge, on two branches, and a tag.
+// history returns a client with five commits on two branches, one of them a merge, and a tag.
 func history(t *testing.T, format string) *gittest.Client {
 	t.Helper()
 	c := gittest.New(t, format)
@@ -55,7 +55,7 @@ func history(t *testing.T, format string) *gittest.Client {
 
 const at = "/projects/20/repository/commits"
 
-func TestACommitIsShownAsClientsKnowIt(t *testing.T) {
+func TestGetCommit_returnsGitLabFields(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
 		c := history(t, format)
 		s := newShop(t, c)
@@ -86,7 +86,7 @@ func TestACommitIsShownAsClientsKnowIt(t *testing.T) {
 	}
 }
 
-func TestEveryDateIsOneToOthers(t *testing.T) {
+func TestCommitDates_areAlwaysValid(t *testing.T) {
 	c := history(t, "sha1")
 	for _, date := range []string{
 		"@253402214400 +0000", "@253402300799 -2359", "@253402300800 +0000", "@999999999999 +0000", "@1700000000 +2399", "@253402214399 +2359",
@@ -117,7 +117,7 @@ func ids(t *testing.T, a familytest.Answer) (all []string) {
 	return all
 }
 
-func TestCommitsAreListed(t *testing.T) {
+func TestListCommits_filtersAndOrders(t *testing.T) {
 	c := history(t, "sha1")
 	s := newShop(t, c)
 	for query, want := range map[string]string{
@@ -142,7 +142,7 @@ func TestCommitsAreListed(t *testing.T) {
 
 var link = regexp.MustCompile(`<https://forge.example/api/v4([^>]*)>; rel="(\w+)"`)
 
-func TestPagesOfCommits(t *testing.T) {
+func TestListCommits_pagesWithoutATotal(t *testing.T) {
 	c := history(t, "sha1")
 	s := newShop(t, c)
 	for _, by := range []string{"", "&path=a", "&all=true", "&pagination=keyset"} {
@@ -178,7 +178,7 @@ func TestPagesOfCommits(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingOfCommits(t *testing.T) {
+func TestCommits_handleMissingRefsAndRepositories(t *testing.T) {
 	s := newShop(t, history(t, "sha1"))
 	const notFound = `404 {"message":"404 Commit Not Found"}`
 	s.Expect(t,
@@ -204,7 +204,7 @@ func TestWhatIsMissingOfCommits(t *testing.T) {
 	}
 }
 
-func TestTheDiffOfACommit(t *testing.T) {
+func TestCommitDiff_comparesWithTheFirstParent(t *testing.T) {
 	c := history(t, "sha1")
 	s := newShop(t, c)
 	show := func(name, text, a, b string, added bool) string {
@@ -224,7 +224,7 @@ func TestTheDiffOfACommit(t *testing.T) {
 	}
 }
 
-func TestOfAVeryLongDiffNobodySaysHowLongItIs(t *testing.T) {
+func TestCommitDiff_omitsTheTotalWhenVeryLong(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Nest(t, 101, 2) // 10,201 files
 	s := newShop(t, c)
@@ -237,7 +237,7 @@ func TestOfAVeryLongDiffNobodySaysHowLongItIs(t *testing.T) {
 	}
 }
 
-func TestTheRefsOfACommit(t *testing.T) {
+func TestCommitRefs_listsBranchesAndTags(t *testing.T) {
 	s := newShop(t, history(t, "sha1"))
 	const main, topic, v1 = `{"type":"branch","name":"main"}`, `{"type":"branch","name":"topic/one"}`, `{"type":"tag","name":"v1"}`
 	s.Expect(t,
@@ -246,5 +246,28 @@ func TestTheRefsOfACommit(t *testing.T) {
 		asks{"GET " + at + "/topic%2Fone/refs?type=branch", "200 [" + main + "," + topic + "]"},
 		asks{"GET " + at + "/v1/refs?type=tag", "200 [" + v1 + "]"},
 		asks{"GET " + at + "/main/refs?type=tag", "200 []"},
+	)
+}
+
+func TestCommitSignature_isNotVerified(t *testing.T) {
+	c := history(t, "sha1")
+	tree := c.Git(t, "rev-parse", "HEAD^{tree}")
+	for name, begin := range map[string]string{
+		"pgp": "-----BEGIN PGP SIGNATURE-----", "ssh": "-----BEGIN SSH SIGNATURE-----", "x509": "-----BEGIN SIGNED MESSAGE-----", "other": "-----BEGIN-----",
+	} {
+		c.Git(t, "branch", name, c.Write(t, "commit", "tree "+tree+
+			"\nauthor A <a@b> 0 +0000\ncommitter A <a@b> 0 +0000\ngpgsig "+begin+"\n \n AAAA\n -----END-----\n\nSigned\n"))
+	}
+	s := newShop(t, c)
+	signed := func(form string) string {
+		return `200 {"signature_type":"` + form + `","verification_status":"unknown_key","commit_source":"gitaly"}`
+	}
+	s.Expect(t,
+		asks{"GET " + at + "/main/signature", `404 {"message":"404 Signature Not Found"}`},
+		asks{"GET " + at + "/other/signature", `404 {"message":"404 Signature Not Found"}`},
+		asks{"GET " + at + "/missing/signature", `404 {"message":"404 Commit Not Found"}`},
+		asks{"GET " + at + "/pgp/signature", signed("PGP")},
+		asks{"GET " + at + "/ssh/signature", signed("SSH")},
+		asks{"GET " + at + "/x509/signature", signed("X509")},
 	)
 }

@@ -2,22 +2,24 @@ package commits
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/edit"
 )
 
 type createRequest struct {
 	Branch        string   `param:"branch" required:"" blank:"refuse" doc:"The branch that gets the commit."`
 	CommitMessage string   `param:"commit_message" required:"" blank:"refuse" doc:"The message."`
-	StartBranch   string   `param:"start_branch" doc:"The branch that the commit begins at, if it is for a new one."`
+	StartBranch   string   `param:"start_branch" doc:"The branch that the commit begins at, if it is for a new one; branch if it is not given."`
 	StartSHA      string   `param:"start_sha" doc:"Id of the commit that it begins at, in place of start_branch."`
-	StartProject  string   `param:"start_project" doc:"The project that it begins in: this one."`
+	StartProject  string   `param:"start_project" doc:"Id or full path of the project that start_branch or start_sha is in: this one, or another one of the same network of forks."`
 	Actions       []action `param:"actions" required:"" doc:"Changes of the commit, in this order."`
 	AuthorEmail   string   `param:"author_email" doc:"The author's address; the caller's if it is not given."`
 	AuthorName    string   `param:"author_name" doc:"The author's name; the caller's if it is not given."`
@@ -37,17 +39,17 @@ type action struct {
 }
 
 // git converts the action. problem says what the client has omitted; name is the name of the action.
-func (a action) git(name string) (does git.Action, problem string) {
-	does = git.Action{Kind: git.ActionKind(a.Action), Path: a.FilePath, From: a.PreviousPath.Value}
+func (a action) git(name string) (does edit.Action, problem string) {
+	does = edit.Action{Kind: edit.ActionKind(a.Action), Path: a.FilePath, From: a.PreviousPath.Value}
 	switch {
-	case does.Kind == git.MoveFile && !a.PreviousPath.Set:
+	case does.Kind == edit.MoveFile && !a.PreviousPath.Set:
 		return does, name + "[previous_path] is missing"
-	case does.Kind == git.UpdateFile && !a.Content.Set:
+	case does.Kind == edit.UpdateFile && !a.Content.Set:
 		return does, name + "[content] is missing"
-	case does.Kind == git.ChmodFile && !a.ExecuteFilemode.Set:
+	case does.Kind == edit.ChmodFile && !a.ExecuteFilemode.Set:
 		return does, name + "[execute_filemode] is missing"
 	}
-	if does.Kind != git.MoveFile || a.Content.Set && !a.Content.Null {
+	if does.Kind != edit.MoveFile || a.Content.Set && !a.Content.Null {
 		var ok bool
 		if does.Content, ok = ref.Content(a.Content.Value, a.Encoding); !ok {
 			return does, name + "[content] is invalid"
@@ -56,7 +58,7 @@ func (a action) git(name string) (does git.Action, problem string) {
 	if a.ExecuteFilemode.Set && !a.ExecuteFilemode.Null {
 		does.Executable = &a.ExecuteFilemode.Value
 	}
-	if does.Kind != git.CreateFile {
+	if does.Kind != edit.CreateFile {
 		does.LastCommit = a.LastCommitID
 	}
 	return does, ""
@@ -66,18 +68,23 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	if r.StartBranch != "" && r.StartSHA != "" {
 		return none, endpoint.Parameters("start_branch, start_sha are mutually exclusive")
 	}
-	if !isProject(r.StartProject, s) {
-		return none, endpoint.Forbidden(fmt.Sprintf("Project is not included in the fork network for %.300s", r.StartProject))
+	begins, err := f.start(ctx, s, r.StartProject)
+	if err != nil {
+		return none, err
 	}
 	actions, err := r.actions()
 	if err != nil {
 		return none, err
 	}
 	repo, err := f.repository(ctx, s)
+	var in *git.Repository
+	if err == nil && begins != nil {
+		in, err = f.repositories.Of(ctx, begins)
+	}
 	var id string
 	if err == nil {
 		id, err = f.writer.Commit(ctx, s, repo, ref.Draft{
-			Branch: r.Branch, StartBranch: r.StartBranch, StartCommit: r.StartSHA, Force: r.Force,
+			Branch: r.Branch, StartBranch: r.StartBranch, StartCommit: r.StartSHA, StartIn: in, Force: r.Force,
 			Actions: actions, Message: r.CommitMessage, AuthorName: r.AuthorName, AuthorEmail: r.AuthorEmail, When: f.clock.Now(),
 		})
 	}
@@ -96,14 +103,27 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	return shown, err
 }
 
-// isProject reports whether an id or path, unless it is empty, names the project of the request.
-func isProject(id string, s auth.Project) bool {
-	return id == "" || id == strconv.FormatInt(s.Scope.Project.RESTID(), 10) || strings.EqualFold(id, s.Scope.Path())
+// start returns the project with an id or full path that a commit begins in; nil for that of the request.
+func (f *Family) start(ctx context.Context, s auth.Project, id string) (*v1alpha1.Project, error) {
+	if id == "" {
+		return nil, nil
+	}
+	scope, err := f.guard.Relative(ctx, s, id)
+	switch {
+	case errors.Is(err, catalog.ErrNotFound):
+		return nil, endpoint.NotFound("Project")
+	case errors.Is(err, auth.ErrUnrelated), errors.Is(err, auth.ErrUnreadable):
+		return nil, endpoint.Forbidden("Project is not included in the fork network for " + scope.Path())
+	case err != nil || scope.Project.UID == s.Scope.Project.UID:
+		return nil, err
+	default:
+		return scope.Project, nil
+	}
 }
 
 // actions converts the actions of the request.
-func (r *createRequest) actions() ([]git.Action, error) {
-	all := make([]git.Action, len(r.Actions))
+func (r *createRequest) actions() ([]edit.Action, error) {
+	all := make([]edit.Action, len(r.Actions))
 	var problems []string
 	for i, a := range r.Actions {
 		does, problem := a.git(fmt.Sprintf("actions[%d]", i))

@@ -5,26 +5,29 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/commits"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// desk is a forge in which dora, a Developer, commits to the project web, which protects main, and rita, a Reporter, does not.
-// "empty" has an empty repository, "new" none, and "archived" the same as web.
+// desk is a forge with the project web, which protects main. Dora is a Developer and rita a Reporter. The project "empty" has an empty
+// repository, "new" has none, and "archived" has the same as web.
 type desk struct {
 	*familytest.Forge
 
-	// store is the repository of web, and empty that of empty.
+	// store is the repository of the project web, and empty is the repository of the project "empty".
 	store, empty *gittest.Client
 	pushed       int
 }
@@ -42,6 +45,7 @@ func newLimitedDesk(t *testing.T, c *gittest.Client, l git.Limits) *desk {
 		familytest.User("dora", 3), familytest.User("rita", 4), familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic),
 		familytest.InGroup("acme", "acme", "dora", v1alpha1.RoleDeveloper), familytest.InGroup("acme", "acme", "rita", v1alpha1.RoleReporter),
 		familytest.Shard(t, web, empty, archived), web, empty, project("new", 22), archived,
+		familytest.Project("acme", "secret", 24, "secret", v1alpha1.VisibilityPrivate), familytest.Group("acme", "secret", 11, "", v1alpha1.VisibilityPrivate),
 		&v1alpha1.ProtectedBranch{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "main"},
 			Spec: v1alpha1.ProtectedBranchSpec{
@@ -60,12 +64,12 @@ func newLimitedDesk(t *testing.T, c *gittest.Client, l git.Limits) *desk {
 		t.Fatal(err)
 	}
 	d.empty = &gittest.Client{Dir: nothing.Dir()}
-	w := ref.NewWriter(f.Guard, f.Catalog, repos, func(types.NamespacedName) { d.pushed++ })
-	f.Serve(New(repos, w, f.Clock, familytest.WebURL).Table())
+	w := ref.NewUpdater(f.Guard, f.Catalog, repos, func(types.NamespacedName) { d.pushed++ })
+	f.Serve(New(repos, f.Catalog, f.Guard, w, f.Clock, familytest.WebURL).Table())
 	return d
 }
 
-func TestACommitIsMadeOfActions(t *testing.T) {
+func TestCreateCommit_appliesItsActions(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
 		d := newDesk(t, history(t, format))
 		before := d.store.Git(t, "rev-parse", "topic/one")
@@ -95,11 +99,59 @@ func TestACommitIsMadeOfActions(t *testing.T) {
 	}
 }
 
-func TestACommitToAFullRepository_isRefused(t *testing.T) {
+func TestCreateCommit_beginsInAnotherProjectOfTheNetwork(t *testing.T) {
+	c := history(t, "sha1")
+	d := newDesk(t, c)
+	var fork, web v1alpha1.Project
+	for name, p := range map[string]*v1alpha1.Project{"web": &web, "empty": &fork} {
+		if err := d.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: name}, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fork.Spec.ForkOf = &v1alpha1.ForkOf{ProjectRef: catalog.Refer(&web)}
+	if err := d.Client.Update(t.Context(), &fork); err != nil {
+		t.Fatal(err)
+	}
+	commit := func(branch, start string) familytest.Answer {
+		return d.As("dora", "POST /projects/21/repository/commits", `{"branch":"`+branch+`","commit_message":"x",
+			"actions":[{"action":"create","file_path":"`+branch+`","content":"x"}]`+start+`}`)
+	}
+	main, topic := d.store.Git(t, "rev-parse", "main"), d.store.Git(t, "rev-parse", "topic/one")
+	for _, is := range []struct{ branch, start, parent string }{
+		{"main", `,"start_project":20`, main},
+		{"two", `,"start_project":"acme/web","start_branch":"topic/one"`, topic},
+		{"three", `,"start_project":20,"start_sha":"` + topic + `"`, topic},
+		{"two", `,"start_project":20,"start_branch":"main","force":true`, main},
+	} {
+		if answer := commit(is.branch, is.start); answer.Code != http.StatusCreated || d.empty.Git(t, "rev-parse", is.branch+"^") != is.parent {
+			t.Errorf("%s%s: got %s", is.branch, is.start, answer)
+		}
+	}
+	before := d.empty.Git(t, "show-ref")
+	for start, want := range map[string]string{
+		`,"start_project":20,"start_branch":"main"`:                                  `400 {"message":"A branch called 'two' already exists. Switch to that branch in order to make changes"}`,
+		`,"start_project":20,"start_branch":"gone"`:                                  `400 {"message":"You can only create or edit files when you are on a branch"}`,
+		`,"start_project":23`:                                                        `403 {"message":"403 Forbidden - Project is not included in the fork network for acme/archived"}`,
+		`,"start_project":20,"start_sha":"1234567890123456789012345678901234567890"`: `400 {"message":"Cannot find start_sha '1234567890123456789012345678901234567890'"}`,
+	} {
+		if got := commit("two", start).String(); got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", start, got, want)
+		}
+	}
+	if after := d.empty.Git(t, "show-ref"); after != before {
+		t.Errorf("after refusals there are\n%s", after)
+	}
+	if err := os.RemoveAll(d.store.Dir); err != nil {
+		t.Fatal(err)
+	}
+	d.empty.Git(t, "fsck", "--full", "--strict")
+}
+
+func TestCreateCommit_isRefusedWhenTheRepositoryIsFull(t *testing.T) {
 	c := history(t, "sha1")
 	noise := make([]byte, 1<<20)
 	for i := range noise {
-		noise[i] = byte(rand.Uint32()) // it does not become smaller
+		noise[i] = byte(rand.Uint32()) // random bytes cannot be compressed
 	}
 	c.Commit(t, "noise", string(noise))
 	d := newLimitedDesk(t, c, git.Limits{Repository: 1 << 20})
@@ -119,7 +171,7 @@ func TestACommitToAFullRepository_isRefused(t *testing.T) {
 	}
 }
 
-func TestACommitIsMadeOfAForm(t *testing.T) {
+func TestCreateCommit_acceptsAForm(t *testing.T) {
 	d := newDesk(t, history(t, "sha1"))
 	form := "branch=form&start_branch=topic/one&commit_message=Form&stats=false&author_name=Ann&author_email=ann@example.com" +
 		"&actions[][action]=create&actions[][file_path]=x&actions[][content]=1&actions[][action]=delete&actions[][file_path]=a"
@@ -136,7 +188,7 @@ func TestACommitIsMadeOfAForm(t *testing.T) {
 	}
 }
 
-func TestBranchesBeginElsewhere(t *testing.T) {
+func TestCreateCommit_startsABranchElsewhere(t *testing.T) {
 	d := newDesk(t, history(t, "sha1"))
 	body := func(branch, more string) string {
 		return fmt.Sprintf(`{"branch":%q,"commit_message":"x","actions":[]%s}`, branch, more)
@@ -161,7 +213,7 @@ func TestBranchesBeginElsewhere(t *testing.T) {
 	}
 }
 
-func TestCommitsThatAreRefused(t *testing.T) {
+func TestCreateCommit_isRefusedWithAReason(t *testing.T) {
 	d := newDesk(t, history(t, "sha1"))
 	before := d.store.Git(t, "show-ref")
 	body := func(branch, actions, more string) string {
@@ -184,7 +236,9 @@ func TestCommitsThatAreRefused(t *testing.T) {
 		{"dora", "20", topic(`{"action":"create",`+file+`,"encoding":"base64","content":"*"}`, ""), `400 {"error":"actions[0][content] is invalid"}`},
 		{"dora", "20", topic(`{"action":"create",`+file+`,"encoding":"hex"}`, ""), `400 {"error":"actions[0][encoding] does not have a valid value"}`},
 		{"dora", "20", topic(valid, `,"start_branch":"main","start_sha":"x"`), `400 {"error":"start_branch, start_sha are mutually exclusive"}`},
-		{"dora", "20", topic(valid, `,"start_project":21`), `403 {"message":"403 Forbidden - Project is not included in the fork network for 21"}`},
+		{"dora", "20", topic(valid, `,"start_project":21`), `403 {"message":"403 Forbidden - Project is not included in the fork network for acme/empty"}`},
+		{"dora", "20", topic(valid, `,"start_project":99`), `404 {"message":"404 Project Not Found"}`},
+		{"dora", "20", topic(valid, `,"start_project":24`), `404 {"message":"404 Project Not Found"}`},
 		{"dora", "20", topic(valid+","+valid, ""), `400 {"message":"A file with this name doesn't exist"}`},
 		{"dora", "20", topic(`{"action":"update",`+file+`,"content":"","last_commit_id":"x"}`, ""),
 			`400 {"message":"The file has changed since you started editing it: a"}`},

@@ -17,9 +17,9 @@ import (
 	generator "github.com/forgeplane/forgeplane/test/history"
 )
 
-// TestAnswersAreWhatGitSays asks for random commits and paths of the history of this project, of a large one with branches, merges and
-// renames, and of one with odd names, and holds each answer against what commands of git say.
-func TestAnswersAreWhatGitSays(t *testing.T) {
+// TestCommits_agreeWithGit asks for random commits and paths of the history of this project, of a large one with branches, merges and
+// renames, and of one with odd names, and compares each answer with the output of git.
+func TestCommits_agreeWithGit(t *testing.T) {
 	for name, c := range map[string]*gittest.Client{"this project": gittest.Head(t), "many commits": generated(t), "odd names": odd(t)} {
 		t.Run(name, func(t *testing.T) {
 			commits := strings.Fields(c.Git(t, "rev-list", "--all"))
@@ -43,7 +43,7 @@ func TestAnswersAreWhatGitSays(t *testing.T) {
 	}
 }
 
-// generated has 5,000 commits and 500 branches.
+// generated returns a client with 5,000 commits and 500 branches.
 func generated(t *testing.T) *gittest.Client {
 	t.Helper()
 	c := gittest.New(t, "sha1")
@@ -51,7 +51,7 @@ func generated(t *testing.T) *gittest.Client {
 	return c
 }
 
-// odd has names that are hard to take for what they are, and commits in another encoding.
+// odd returns a client with file names that are hard to parse, and with commits in another encoding.
 func odd(t *testing.T) *gittest.Client {
 	t.Helper()
 	c := gittest.New(t, "sha1")
@@ -68,7 +68,7 @@ func odd(t *testing.T) *gittest.Client {
 	return c
 }
 
-// names are what git separates by NUL.
+// names splits output in which git separates names by NUL.
 func names(text string) (all []string) {
 	for name := range strings.SplitSeq(text, "\x00") {
 		if name = strings.TrimPrefix(name, "\n"); name != "" {
@@ -78,7 +78,7 @@ func names(text string) (all []string) {
 	return all
 }
 
-// questions are asked of one repository.
+// questions asks random questions about one repository.
 type questions struct {
 	*shop
 
@@ -108,7 +108,7 @@ func (q *questions) ask(path string, parameters url.Values) familytest.Answer {
 	return answer
 }
 
-// fields are what git and the API say alike of a commit.
+// fields is the format of the fields of a commit that both git and the API show.
 const fields = "--format=%H|%P|%cI|%aI|%an|%s"
 
 func said(c Listed) string {

@@ -8,6 +8,9 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/commit"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/history"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
 )
 
 // Listed is a commit in a list.
@@ -40,7 +43,7 @@ type Stats struct {
 }
 
 // show is how commits are shown in a list.
-func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository, commits []*git.Commit, stats, trailers bool) ([]Listed, error) {
+func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository, commits []*object.Commit, stats, trailers bool) ([]Listed, error) {
 	projectURL, brief := f.webURL+"/"+s.Scope.Path(), commit.Brief
 	if trailers {
 		brief = commit.Show
@@ -52,7 +55,7 @@ func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository,
 	if !stats {
 		return shown, nil
 	}
-	counted, err := repo.CountLines(ctx, ids...)
+	counted, err := history.CountLines(ctx, repo, ids...)
 	if err != nil {
 		return nil, err
 	}
@@ -64,8 +67,8 @@ func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository,
 }
 
 // detail is how a commit is shown by itself.
-func (f *Family) detail(ctx context.Context, s auth.Project, repo *git.Repository, c *git.Commit, stats bool) (Detail, error) {
-	all, err := f.show(ctx, s, repo, []*git.Commit{c}, stats, true)
+func (f *Family) detail(ctx context.Context, s auth.Project, repo *git.Repository, c *object.Commit, stats bool) (Detail, error) {
+	all, err := f.show(ctx, s, repo, []*object.Commit{c}, stats, true)
 	if err != nil {
 		return Detail{}, err
 	}
@@ -78,7 +81,7 @@ type Ref struct {
 	Name string `json:"name"`
 }
 
-func showRef(r git.Ref) Ref {
+func showRef(r refs.Ref) Ref {
 	if strings.HasPrefix(r.Name, ref.Tags) {
 		return Ref{Type: "tag", Name: ref.Name(r)}
 	}

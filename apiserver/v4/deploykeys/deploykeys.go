@@ -14,7 +14,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/naturalkey"
 	"github.com/forgeplane/forgeplane/internal/sshkey"
 )
 
@@ -28,7 +27,7 @@ type Family struct {
 }
 
 // New returns the family.
-func New(cat *catalog.Catalog, w store.Writer, g *auth.Guard) *Family {
+func New(cat *catalog.Catalog, w store.Backend, g *auth.Guard) *Family {
 	keys := store.ByID(w, cat, store.OfProject(catalog.Of[*v1alpha1.DeployKey])).Named("", "Deploy Key")
 	return &Family{catalog: cat, keys: keys, guard: g}
 }
@@ -152,12 +151,12 @@ func (f *Family) add(ctx context.Context, s auth.Project, title, publicKey strin
 		return show(there), nil
 	}
 	k := &v1alpha1.DeployKey{
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, fingerprint)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: v1alpha1.NaturalName(p.Name, fingerprint)},
 		Spec: v1alpha1.DeployKeySpec{
 			ProjectRef: catalog.ReferNamed(p), Title: title, PublicKey: strings.TrimSpace(publicKey), Access: access(push),
 		},
 	}
-	if err := f.keys.Create(ctx, s.Subject, k); errors.Is(err, store.ErrExists) {
+	if err := f.keys.Create(ctx, k); errors.Is(err, store.ErrExists) {
 		return Key{}, endpoint.Invalid(map[string][]string{"deploy_key.fingerprint_sha256": {"has already been taken"}})
 	} else if err != nil {
 		return Key{}, err

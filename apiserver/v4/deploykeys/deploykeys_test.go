@@ -17,7 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/deploykey"
 )
 
-// publicKey returns a public key that is the same for the same seed.
+// publicKey returns the public key that belongs to a seed.
 func publicKey(seed byte) ssh.PublicKey {
 	private := ed25519.NewKeyFromSeed([]byte(strings.Repeat(string(rune(seed)), ed25519.SeedSize)))
 	key, err := ssh.NewPublicKey(private.Public())
@@ -40,14 +40,14 @@ func declared(project string, id int64, seed byte, access v1alpha1.DeployKeyAcce
 	}
 }
 
-// foreign is the key of a project that only root has to do with.
+// foreign returns the deploy key of a project that only root can manage.
 func foreign() *v1alpha1.DeployKey {
 	k := declared("tool", 50, 'e', v1alpha1.DeployKeyReadWrite)
 	k.Namespace = "other"
 	return k
 }
 
-// newForge returns a forge with a public project web and a private one, secret. Web has two keys.
+// newForge returns a forge with the public project web, which has two keys, and the private project secret.
 func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 	t.Helper()
 	f := familytest.New(t, append([]client.Object{
@@ -66,7 +66,7 @@ func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 	return f.Serve(New(f.Catalog, f.Writer, f.Guard).Table())
 }
 
-func TestDeployKeysAreListed(t *testing.T) {
+func TestListDeployKeys_coversProjectAndInstance(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	got := f.As("mary", "GET /projects/acme%2Fweb/deploy_keys?per_page=1", "")
@@ -83,13 +83,13 @@ func TestDeployKeysAreListed(t *testing.T) {
 	g.Expect(f.As("root", "GET /deploy_keys?public=true", "").Body).To(Equal("[]"))
 }
 
-// withoutTimes leaves out what the API only writes.
+// withoutTimes hides the times from Decode, because their type can only be marshaled.
 func withoutTimes(a familytest.Answer) familytest.Answer {
 	a.Body = strings.NewReplacer(`"created_at"`, `"_c"`, `"expires_at"`, `"_e"`).Replace(a.Body)
 	return a
 }
 
-func TestADeployKeyEndsInAnObject(t *testing.T) {
+func TestDeployKey_isStoredAsAnObject(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	made := familytest.Decode[Key](t, withoutTimes(f.As("mary", "POST /projects/20/deploy_keys",
@@ -114,7 +114,7 @@ func TestADeployKeyEndsInAnObject(t *testing.T) {
 	g.Expect(f.As("mary", "GET "+at, "").Code).To(Equal(404))
 }
 
-func TestAKeyThatIsThereIsAnsweredAgain(t *testing.T) {
+func TestCreateDeployKey_returnsAnExistingKey(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	got := f.As("mary", "POST /projects/20/deploy_keys", `{"title":"again","key":"`+line('a')+` with a comment"}`)
@@ -125,7 +125,7 @@ func TestAKeyThatIsThereIsAnsweredAgain(t *testing.T) {
 	g.Expect(other.ID).NotTo(BeEquivalentTo(31), "the key of another project is another object")
 }
 
-func TestAKeyOfAnotherProjectIsCopied(t *testing.T) {
+func TestEnableDeployKey_copiesFromAnotherProject(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	made := familytest.Decode[Key](t, withoutTimes(f.As("root", "POST /projects/20/deploy_keys/50/enable", "")))
@@ -135,7 +135,7 @@ func TestAKeyOfAnotherProjectIsCopied(t *testing.T) {
 	g.Expect(own.ID).To(BeEquivalentTo(31), "it is the project's own")
 }
 
-func TestWhatIsWrongWithADeployKeyIsSaid(t *testing.T) {
+func TestInvalidRequests_areRefusedWithAReason(t *testing.T) {
 	const wrong = `-----BEGIN OPENSSH PRIVATE KEY-----`
 	tests := []struct{ request, body, want string }{
 		{"POST /projects/20/deploy_keys", ``, `400 {"error":"title is missing, key is missing"}`},
@@ -165,7 +165,7 @@ func TestWhatIsWrongWithADeployKeyIsSaid(t *testing.T) {
 	}
 }
 
-func TestAProjectMayRefuseRESTWrites(t *testing.T) {
+func TestRESTWrites_canBeRefusedByAProject(t *testing.T) {
 	p := familytest.Project("acme", "fixed", 22, "acme", v1alpha1.VisibilityPublic)
 	p.Spec.RESTWrites = v1alpha1.RESTWritesRefuse
 	f := newForge(t, p, declared("fixed", 40, 'd', v1alpha1.DeployKeyReadOnly))
@@ -180,7 +180,7 @@ func TestAProjectMayRefuseRESTWrites(t *testing.T) {
 	}
 }
 
-// stored returns the object of an id.
+// stored returns the object with an id.
 func stored(t *testing.T, f *familytest.Forge, id int64) *v1alpha1.DeployKey {
 	t.Helper()
 	k, err := deploykey.Named(t.Context(), f.Catalog, "acme", v1alpha1.Reference{ID: id})
@@ -190,7 +190,7 @@ func stored(t *testing.T, f *familytest.Forge, id int64) *v1alpha1.DeployKey {
 	return k
 }
 
-func TestAKeyThatHasNoIDYetIsNotShown(t *testing.T) {
+func TestListDeployKeys_omitsKeysWithoutID(t *testing.T) {
 	f := newForge(t, declared("web", 0, 'f', v1alpha1.DeployKeyReadOnly))
 	for _, path := range []string{"/deploy_keys", "/projects/20/deploy_keys"} {
 		if got := f.As("root", "GET "+path, ""); got.Code != 200 || strings.Contains(got.Body, `"key 0"`) {
@@ -199,7 +199,7 @@ func TestAKeyThatHasNoIDYetIsNotShown(t *testing.T) {
 	}
 }
 
-func TestAKeyThatHasNoIDYetIsNotKnown(t *testing.T) {
+func TestDeployKeyWithoutID_isNotFound(t *testing.T) {
 	f := newForge(t, declared("web", 0, 'f', v1alpha1.DeployKeyReadOnly))
 	for request, want := range map[string]string{
 		"GET /projects/20/deploy_keys/0":    `404 {"message":"404 Not found"}`,

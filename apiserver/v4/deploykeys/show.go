@@ -8,6 +8,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/sshkey"
 )
@@ -32,20 +33,9 @@ type Key struct {
 // InstanceKey is a deploy key as administrators see it.
 type InstanceKey struct {
 	Record
-	Public                     bool      `json:"public"`
-	ProjectsWithWriteAccess    []Project `json:"projects_with_write_access"`
-	ProjectsWithReadonlyAccess []Project `json:"projects_with_readonly_access"`
-}
-
-// Project is the project of a deploy key.
-type Project struct {
-	ID                int64         `json:"id"`
-	Description       string        `json:"description"`
-	Name              string        `json:"name"`
-	NameWithNamespace string        `json:"name_with_namespace"`
-	Path              string        `json:"path"`
-	PathWithNamespace string        `json:"path_with_namespace"`
-	CreatedAt         endpoint.Time `json:"created_at"`
+	Public                     bool                     `json:"public"`
+	ProjectsWithWriteAccess    []entity.ProjectIdentity `json:"projects_with_write_access"`
+	ProjectsWithReadonlyAccess []entity.ProjectIdentity `json:"projects_with_readonly_access"`
 }
 
 // describe computes the fingerprints as the controller does, which the status may still have to follow.
@@ -62,14 +52,15 @@ func show(k *v1alpha1.DeployKey) Key {
 }
 
 func (f *Family) showToAdmin(ctx context.Context, k *v1alpha1.DeployKey) (InstanceKey, error) {
-	shown := InstanceKey{Record: describe(k), ProjectsWithWriteAccess: []Project{}, ProjectsWithReadonlyAccess: []Project{}}
-	p, err := f.project(ctx, k)
+	shown := InstanceKey{Record: describe(k), ProjectsWithWriteAccess: []entity.ProjectIdentity{}, ProjectsWithReadonlyAccess: []entity.ProjectIdentity{}}
+	scope, err := f.scopeOf(ctx, k)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return shown, nil
 	}
 	if err != nil {
 		return InstanceKey{}, err
 	}
+	p := entity.IdentifyProject(scope)
 	if k.Spec.Access == v1alpha1.DeployKeyReadWrite {
 		shown.ProjectsWithWriteAccess = append(shown.ProjectsWithWriteAccess, p)
 	} else {
@@ -78,28 +69,7 @@ func (f *Family) showToAdmin(ctx context.Context, k *v1alpha1.DeployKey) (Instan
 	return shown, nil
 }
 
-func (f *Family) project(ctx context.Context, k *v1alpha1.DeployKey) (Project, error) {
-	scope, err := f.scopeOf(ctx, k)
-	if err != nil {
-		return Project{}, err
-	}
-	p := scope.Project
-	name := catalog.Title(p.Spec.Name, p.Spec.Path)
-	withNamespace := name
-	for _, g := range scope.Groups {
-		withNamespace = catalog.Title(g.Spec.Name, g.Spec.Path) + " / " + withNamespace
-	}
-	return Project{
-		ID: p.RESTID(), Description: p.Spec.Description, Name: name, NameWithNamespace: withNamespace,
-		Path: p.Spec.Path, PathWithNamespace: scope.Path(), CreatedAt: endpoint.Time(p.CreationTimestamp.Time),
-	}, nil
-}
-
 // scopeOf returns the project of a key.
 func (f *Family) scopeOf(ctx context.Context, k *v1alpha1.DeployKey) (catalog.Scope, error) {
-	p, err := f.catalog.Project(ctx, k.Namespace, k.Spec.ProjectRef)
-	if err != nil {
-		return catalog.Scope{}, err
-	}
-	return f.catalog.ProjectScope(ctx, p)
+	return f.catalog.ScopeOf(ctx, k)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// held is a writer that somebody has seen and that takes nothing until its time is over.
+// held is a writer that reports each write, and then blocks until its time is over.
 type held struct {
 	seen chan<- struct{}
 	over <-chan struct{}
@@ -24,8 +24,8 @@ func (h held) Write([]byte) (int, error) {
 	return 0, io.ErrClosedPipe
 }
 
-// Hold begins to write something from the repository of web to a client that reads nothing until release is called. Only one such write can
-// run at a time. It returns repositories in which callers wait only briefly for their turn.
+// Hold begins to write content of the repository of web to a client that reads nothing until release is called. Only one such write can run
+// at a time. Hold returns repositories in which callers wait only briefly for their turn.
 func (s *Shop) Hold(t *testing.T, write func(context.Context, *git.Repository, io.Writer) error) (repos *repository.Repositories, release func()) {
 	t.Helper()
 	one := fair.Limits{Total: 1, Wait: time.Millisecond}

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -28,11 +30,11 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
 	"github.com/forgeplane/forgeplane/internal/credential"
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -41,26 +43,28 @@ import (
 )
 
 const (
-	// Namespace is the platform's.
+	// Namespace is the namespace of the platform.
 	Namespace = "forgeplane-system"
 	// WebURL is the address of the installation.
 	WebURL = "https://forge.example"
 )
 
-// Forge is the declared objects, and what serves them.
+// Forge serves declared objects.
 type Forge struct {
 	t       testing.TB
 	handler http.Handler
 
 	Client  client.Client
 	Catalog *catalog.Catalog
-	Writer  store.Writer
+	Writer  store.Backend
 	IDs     *ids.Allocator
 	Guard   *auth.Guard
-	// Features are those that Feature turns on and off.
+	// Features are the features that Feature turns on and off.
 	Features *feature.Flags
-	// Clock stands at noon of 15 June 2026 until a test sets it.
+	// Clock stands still at noon of 15 June 2026 until a test sets it.
 	Clock *clocktesting.FakePassiveClock
+	// Uses records when tokens are used in requests.
+	Uses *Uses
 	// Before, unless nil, is called before each write with its verb, such as "create", "patch", "patch status" or "delete". Its error is
 	// the result of the write.
 	Before func(verb string, o client.Object) error
@@ -75,7 +79,7 @@ func New(t testing.TB, objects ...client.Object) *Forge {
 	t.Helper()
 	f := &Forge{
 		t: t, Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)),
-		created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Uses: &Uses{last: map[database.Subject]time.Time{}},
 	}
 	for _, o := range objects {
 		f.stamp(o)
@@ -90,13 +94,13 @@ func New(t testing.TB, objects ...client.Object) *Forge {
 	f.IDs = ids.New(f.Client, f.Client, f.Client, Namespace, ids.Range{First: 100})
 	f.Writer = f.WriterReading(f.Client)
 	f.Features = feature.New(f.Client, Namespace, nil)
-	f.Guard = auth.NewGuard(auth.NewAuthenticator(f.Catalog, f.Clock, nil), f.Catalog, nil).Featuring(f.Features)
+	f.Guard = auth.NewGuard(auth.NewAuthenticator(f.Catalog, f.Clock, nil).Noting(f.Uses), f.Catalog, nil).Featuring(f.Features)
 	return f
 }
 
 // WriterReading returns a writer that reads from live what the cache does not keep.
-func (f *Forge) WriterReading(live client.Reader) store.Writer {
-	return store.NewWriter(declare.NewWriter(f.Client, live, f.IDs))
+func (f *Forge) WriterReading(live client.Reader) store.Backend {
+	return store.NewBackend(declare.NewWriter(f.Client, live, f.IDs), f.Catalog, "")
 }
 
 // Feature turns a feature on or off.
@@ -121,7 +125,7 @@ func (f *Forge) Serve(tables ...endpoint.Table) *Forge {
 		f.t.Fatal(err)
 	}
 	f.handler = endpoint.NewHandler(endpoint.Options{
-		Guard: f.Guard, Log: testr.New(f.t.(*testing.T)), BaseURL: base, Refused: refusal.Anyway, Exceeded: git.LimitReached,
+		Guard: f.Guard, Log: testr.New(f.t.(*testing.T)), BaseURL: base, Refused: store.AnswerLimit, Exceeded: git.LimitReached,
 	}, tables...)
 	return f
 }
@@ -129,21 +133,21 @@ func (f *Forge) Serve(tables ...endpoint.Table) *Forge {
 // ServeHTTP serves a request as it is.
 func (f *Forge) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.handler.ServeHTTP(w, r) }
 
-// Identified is an object of a kind that references name by its id.
+// Identified is an object of a kind that references can name by id.
 type Identified interface {
 	client.Object
 	IDs() (spec, status *int64)
 	RESTID() int64
 }
 
-// Refer returns the reference that REST writes to an object of the kind of o, by its name or namespace and name.
+// Refer returns the reference that REST writes to the object with this name. o determines the kind.
 func (f *Forge) Refer(o Identified, name string) v1alpha1.Reference {
 	f.t.Helper()
 	f.read(o, name)
 	return catalog.Refer(o)
 }
 
-// Named returns the reference by which REST declares something for a project or group, o, by its namespace and name.
+// Named returns the reference that REST writes into an object of the project or group o, by the namespace and name of o.
 func (f *Forge) Named(o Identified, name string) v1alpha1.Reference {
 	f.t.Helper()
 	f.read(o, name)
@@ -161,8 +165,8 @@ func (f *Forge) read(o client.Object, name string) {
 	}
 }
 
-// Anew deletes the object that Refer refers to, and creates another one with the same declaration, including its id.
-func (f *Forge) Anew(o Identified, name string) {
+// Recreate deletes the object that Refer refers to, and creates another object with the same declaration, including its id.
+func (f *Forge) Recreate(o Identified, name string) {
 	f.t.Helper()
 	f.read(o, name)
 	again := o.DeepCopyObject().(client.Object)
@@ -202,7 +206,7 @@ func (f *Forge) token(u *v1alpha1.User) *v1alpha1.AccessToken {
 	return t
 }
 
-// stamp gives an object what the API server would.
+// stamp sets the UID and the time of creation, as the API server does.
 func (f *Forge) stamp(o client.Object) {
 	f.created = f.created.Add(time.Second)
 	if o.GetUID() == "" {
@@ -222,7 +226,8 @@ func (f *Forge) fake(t testing.TB, objects []client.Object) client.Client {
 		}
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithStatusSubresource(&v1alpha1.User{}, &v1alpha1.AccessToken{}, &v1alpha1.TriggerToken{}, &v1alpha1.RemoteMirror{}).
+		WithStatusSubresource(&v1alpha1.User{}, &v1alpha1.Group{}, &v1alpha1.Project{}, &v1alpha1.AccessToken{}, &v1alpha1.TriggerToken{},
+			&v1alpha1.RemoteMirror{}, &v1alpha1.StorageMove{}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 				f.stamp(o)
@@ -246,15 +251,15 @@ func (f *Forge) fake(t testing.TB, objects []client.Object) client.Client {
 	return builder.Build()
 }
 
-// During has the catalog remember its answers, as a server does, and change something when it looks for the nth time whether what it
-// remembers is still true. It reports whether there was such a time, when the request is over.
+// During lets the catalog cache its answers, as a server does, and calls change when the catalog checks for the nth time whether its cache
+// is up to date. After a request, changed reports whether that has happened.
 func (f *Forge) During(nth int, change func()) (changed func() bool) {
 	r := &revisions{change: change, left: nth}
 	f.Catalog.Remember(r)
 	return func() bool { return r.left <= 0 }
 }
 
-// revisions are one before a change, and another one from then on.
+// revisions has one revision before a change, and another revision from then on.
 type revisions struct {
 	change func()
 	left   int
@@ -268,6 +273,21 @@ func (r *revisions) Revision([]string) (catalog.Revision, bool) {
 		return catalog.Revision{"before"}, true
 	}
 	return catalog.Revision{"after"}, true
+}
+
+// Reached returns the highest resource version: the cache is never behind.
+func (r *revisions) Reached(string) (int64, bool) { return math.MaxInt64, true }
+
+// BeforePatch calls change before the first patch of the spec of an object with a name, as another request that is faster.
+func (f *Forge) BeforePatch(name string, change func()) {
+	done := false
+	f.Before = func(verb string, o client.Object) error {
+		if verb == "patch" && o.GetName() == name && !done {
+			done = true
+			change()
+		}
+		return nil
+	}
 }
 
 func (f *Forge) before(verb string, o client.Object, write func() error) error {
@@ -287,14 +307,14 @@ func (i indexer) IndexField(_ context.Context, o client.Object, field string, va
 	return nil
 }
 
-// Answer is what came back.
+// Answer is the answer to a request.
 type Answer struct {
 	Code   int
 	Header http.Header
 	Body   string
 }
 
-// String is the code and the body.
+// String returns the code and the body.
 func (a Answer) String() string { return strings.TrimSpace(fmt.Sprintf("%d %s", a.Code, a.Body)) }
 
 // Decode reads the body.
@@ -317,7 +337,7 @@ func (f *Forge) As(username, request, body string) Answer {
 	return f.With(value, request, body)
 }
 
-// With is As for a token.
+// With is As with the value of a token instead of a user.
 func (f *Forge) With(value, request, body string) Answer {
 	f.t.Helper()
 	method, target, ok := strings.Cut(request, " ")
@@ -325,10 +345,33 @@ func (f *Forge) With(value, request, body string) Answer {
 		f.t.Fatalf("%q has no target", request)
 	}
 	r := httptest.NewRequestWithContext(f.t.Context(), method, target, bytes.NewBufferString(body))
+	r.Header.Set("Content-Type", "application/json")
+	return f.send(value, r)
+}
+
+// Upload is As with a form that has one file.
+func (f *Forge) Upload(username, request, name, content string) Answer {
+	f.t.Helper()
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	part, err := form.CreateFormFile(name, "picture.bin")
+	if err == nil {
+		_, err = part.Write([]byte(content))
+	}
+	if err = errors.Join(err, form.Close()); err != nil {
+		f.t.Fatal(err)
+	}
+	method, target, _ := strings.Cut(request, " ")
+	r := httptest.NewRequestWithContext(f.t.Context(), method, target, &body)
+	r.Header.Set("Content-Type", form.FormDataContentType())
+	return f.send(Value(username), r)
+}
+
+// send sends a request with the value of a token.
+func (f *Forge) send(value string, r *http.Request) Answer {
 	for name, values := range f.Header {
 		r.Header[name] = values
 	}
-	r.Header.Set("Content-Type", "application/json")
 	if value != "" {
 		r.Header.Set("PRIVATE-TOKEN", value)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// Shard returns a shard, on which it puts the projects.
+// Shard returns a shard and assigns the projects to it.
 func Shard(t testing.TB, projects ...*v1alpha1.Project) *v1alpha1.RepositoryStorage {
 	t.Helper()
 	s := &v1alpha1.RepositoryStorage{
@@ -26,13 +26,13 @@ func Shard(t testing.TB, projects ...*v1alpha1.Project) *v1alpha1.RepositoryStor
 	return s
 }
 
-// Repositories returns what finds the repositories of projects, until the test ends.
+// Repositories returns the repositories of projects. They can be used until the test ends.
 func Repositories(t testing.TB, cat *catalog.Catalog) *repository.Repositories {
 	t.Helper()
 	return Limited(t, cat, git.Options{})
 }
 
-// Limited is Repositories with an engine that has limits.
+// Limited is Repositories with options for Git, such as limits.
 func Limited(t testing.TB, cat *catalog.Catalog, o git.Options) *repository.Repositories {
 	t.Helper()
 	engine, err := git.NewEngine(t.Context(), o)
@@ -43,7 +43,7 @@ func Limited(t testing.TB, cat *catalog.Catalog, o git.Options) *repository.Repo
 	return repository.New(engine, cat)
 }
 
-// Init makes an empty repository for a project.
+// Init creates an empty repository for a project.
 func Init(t testing.TB, repos *repository.Repositories, p *v1alpha1.Project, objectFormat string) *git.Repository {
 	t.Helper()
 	r, err := repos.Of(t.Context(), p)
@@ -56,7 +56,7 @@ func Init(t testing.TB, repos *repository.Repositories, p *v1alpha1.Project, obj
 	return r
 }
 
-// Push makes the repository of a project what a client has.
+// Push creates the repository of a project with all refs of a client.
 func Push(t testing.TB, repos *repository.Repositories, p *v1alpha1.Project, c *gittest.Client) *git.Repository {
 	t.Helper()
 	r := Init(t, repos, p, c.Git(t, "rev-parse", "--show-object-format"))
@@ -64,8 +64,8 @@ func Push(t testing.TB, repos *repository.Repositories, p *v1alpha1.Project, c *
 	return r
 }
 
-// RefWriter returns what changes refs, and tells nobody, until the test ends.
-func (f *Forge) RefWriter() *ref.Writer {
+// RefUpdater returns a writer of refs that notifies nobody. It can be used until the test ends.
+func (f *Forge) RefUpdater() *ref.Updater {
 	f.t.Helper()
-	return ref.NewWriter(f.Guard, f.Catalog, Repositories(f.t, f.Catalog), func(types.NamespacedName) {})
+	return ref.NewUpdater(f.Guard, f.Catalog, Repositories(f.t, f.Catalog), func(types.NamespacedName) {})
 }

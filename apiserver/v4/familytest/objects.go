@@ -27,6 +27,9 @@ func Admin(s *v1alpha1.UserSpec) { s.Admin = true }
 // Blocked blocks a user.
 func Blocked(s *v1alpha1.UserSpec) { s.State = v1alpha1.UserBlocked }
 
+// Banned is for users who are banned.
+func Banned(s *v1alpha1.UserSpec) { s.State = v1alpha1.UserBanned }
+
 // Group returns a group; below names the one above it in the same namespace, and is empty for a root group.
 func Group(namespace, name string, id int64, below string, v v1alpha1.Visibility) *v1alpha1.Group {
 	g := &v1alpha1.Group{
@@ -47,6 +50,8 @@ func Project(namespace, name string, id int64, group string, v v1alpha1.Visibili
 			ID: id, Path: name, GroupRef: v1alpha1.Reference{Name: group}, Visibility: v,
 			Features: v1alpha1.Features{Repository: v1alpha1.FeatureEnabled},
 		},
+		// Its default branch is not protected any more.
+		Status: v1alpha1.ProjectStatus{ProtectedDefaultBranch: "main"},
 	}
 }
 

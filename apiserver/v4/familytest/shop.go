@@ -17,8 +17,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// Shop is a forge with public projects of the group acme: web (20), whose repository is what a client has, empty (21), which
-// has an empty one, and new (22), for which no shard was chosen yet.
+// Shop is a forge with three public projects in the group acme: web (20), whose repository has the refs of a client, empty (21), whose
+// repository is empty, and new (22), which has no shard yet.
 type Shop struct {
 	*Forge
 
@@ -42,15 +42,15 @@ func NewShop(t testing.TB, c *gittest.Client, more ...client.Object) *Shop {
 	return &Shop{Forge: f, Repositories: repos, Git: Push(t, repos, web, c)}
 }
 
-// Refs returns what changes branches and tags.
-func (s *Shop) Refs() *ref.Writer {
-	return ref.NewWriter(s.Guard, s.Catalog, s.Repositories, func(types.NamespacedName) {})
+// Refs returns a writer of branches and tags.
+func (s *Shop) Refs() *ref.Updater {
+	return ref.NewUpdater(s.Guard, s.Catalog, s.Repositories, func(types.NamespacedName) {})
 }
 
-// Asks is a request of nobody, and its answer: code and body.
+// Asks is an anonymous request and its expected answer, code and body.
 type Asks [2]string
 
-// Expect expects answers.
+// Expect sends the requests and compares their answers.
 func (f *Forge) Expect(t testing.TB, all ...Asks) {
 	t.Helper()
 	for _, a := range all {
@@ -60,7 +60,7 @@ func (f *Forge) Expect(t testing.TB, all ...Asks) {
 	}
 }
 
-// counted throws away what it is written, and counts it.
+// counted discards and counts the bytes that are written to it.
 type counted struct {
 	header http.Header
 	bytes  int
@@ -73,8 +73,8 @@ func (c *counted) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Stream sends a request as nobody and throws the body of the answer away. It returns how long that was, and how much memory was
-// taken meanwhile, both in bytes.
+// Stream sends an anonymous request and discards the body of the answer. It returns the size of the body and of the memory that was
+// allocated meanwhile, both in bytes.
 func (f *Forge) Stream(t testing.TB, request string) (header http.Header, size int, memory uint64) {
 	t.Helper()
 	method, target, _ := strings.Cut(request, " ")

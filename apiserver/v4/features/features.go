@@ -9,7 +9,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/store"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/feature"
 )
 
@@ -20,15 +19,8 @@ type Family struct {
 }
 
 // New returns the family.
-func New(flags *feature.Flags, w store.Writer) *Family {
-	stored := func(ctx context.Context, _ auth.Subject, _ store.Only) (*corev1.ConfigMap, error) {
-		values, found, err := flags.Stored(ctx)
-		if err == nil && !found {
-			err = catalog.ErrNotFound
-		}
-		return values, err
-	}
-	return &Family{flags: flags, values: store.New(w, stored)}
+func New(flags *feature.Flags, w store.Backend) *Family {
+	return &Family{flags: flags, values: store.Features(w, flags)}
 }
 
 // Table lists the endpoints. The interface documents have the features and not these, which are those that clients call.

@@ -18,7 +18,7 @@ func serve(t *testing.T) *Forge {
 	return f.Serve(features.New(f.Features, f.Writer).Table())
 }
 
-// states is which features are on or off, as GET /features has it.
+// states returns the state of each feature, on or off, as GET /features shows it.
 func states(t *testing.T, f *Forge) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -29,7 +29,7 @@ func states(t *testing.T, f *Forge) map[string]string {
 	return all
 }
 
-func TestFeatures_areTurnedOnAndOffAndForgotten(t *testing.T) {
+func TestFeatures_areTurnedOnAndOffAndReset(t *testing.T) {
 	g := NewWithT(t)
 	f := serve(t)
 	const name, other = feature.SSHCertificates, feature.ChangelogCommitsLimitation
@@ -58,7 +58,7 @@ func TestFeatures_areTurnedOnAndOffAndForgotten(t *testing.T) {
 	g.Expect(defined[0]).To(Equal(features.Definition{Name: other, Type: "ops", DefaultEnabled: true}))
 }
 
-func TestFeatures_whatIsRefused(t *testing.T) {
+func TestInvalidRequests_areRefusedWithAReason(t *testing.T) {
 	f := serve(t)
 	const all = `400 {"message":"400 Bad request - A feature is on or off for everyone: it cannot be on for only some requests, users, groups or projects"}`
 	for _, tt := range []struct{ as, request, body, want string }{

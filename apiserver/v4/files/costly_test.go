@@ -11,8 +11,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// To find the digest of a large file out takes as much as to send it, whichever way the file is asked for.
-func TestLargeFiles_areCountedBeforeTheyAreHashed(t *testing.T) {
+// To compute the digest of a large file costs as much as to send the file, and every kind of request needs the digest.
+func TestLargeFiles_areRateLimitedBeforeHashing(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	for i := range 4 {
 		c.Commit(t, fmt.Sprint("large", i), strings.Repeat(fmt.Sprint(i), 10<<20+1))

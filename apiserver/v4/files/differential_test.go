@@ -14,11 +14,11 @@ import (
 	"github.com/forgeplane/forgeplane/test/history"
 )
 
-// TestAnswersAreWhatGitSays asks for random files of random commits of the history of this project, of a large one with branches,
-// merges and renames, and of one with odd names, and holds each answer against what commands of git say.
-func TestAnswersAreWhatGitSays(t *testing.T) {
+// TestFiles_agreeWithGit asks for random files of random commits of the history of this project, of a large one with branches,
+// merges and renames, and of one with odd names, and compares each answer with the output of git.
+func TestFiles_agreeWithGit(t *testing.T) {
 	large := gittest.New(t, "sha1")
-	large.Import(t, history.Stream(history.Options{Commits: 5000, Topics: 500}))
+	large.Import(t, history.Stream(history.Options{Commits: 1000, Topics: 100}))
 	for name, c := range map[string]*gittest.Client{"this project": gittest.Head(t), "many commits": large, "odd names": oddTree(t, "sha1")} {
 		t.Run(name, func(t *testing.T) {
 			s := newShop(t, c)
@@ -39,7 +39,7 @@ func TestAnswersAreWhatGitSays(t *testing.T) {
 	}
 }
 
-// agrees holds what is said of a path of a commit against git, and reports whether there is a file.
+// agrees compares the answers about a path of a commit with git, and reports whether the path is a file.
 func (s *shop) agrees(t *testing.T, commit, path string) bool {
 	t.Helper()
 	git := func(args ...string) string {
@@ -66,7 +66,7 @@ func (s *shop) agrees(t *testing.T, commit, path string) bool {
 		t.Errorf("%q of %s is\n%swant\n%s", path, commit, got, want)
 	}
 	raw := s.As("", "GET "+at+"/raw?ref="+commit, "")
-	// The last newline is cut off by what runs git.
+	// The Git method of the client trims the last newline.
 	if text := git("cat-file", "blob", id); raw.Body != string(content) || strings.TrimSuffix(raw.Body, "\n") != text {
 		t.Errorf("%q of %s is %.100q and %.100q, want %.100q", path, commit, content, raw.Body, text)
 	}

@@ -17,18 +17,21 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/history"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/snapshot"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // Family serves the files of projects.
 type Family struct {
 	repositories *repository.Repositories
-	writer       *ref.Writer
+	writer       *ref.Updater
 	clock        clock.PassiveClock
 }
 
 // New returns the family.
-func New(r *repository.Repositories, w *ref.Writer, c clock.PassiveClock) *Family {
+func New(r *repository.Repositories, w *ref.Updater, c clock.PassiveClock) *Family {
 	return &Family{repositories: r, writer: w, clock: c}
 }
 
@@ -55,26 +58,26 @@ func (f *Family) Table() endpoint.Table {
 const what = "file"
 
 // find returns the file at a path of a revision, and its content.
-func (f *Family) find(ctx context.Context, s auth.Project, path, revision string) (file File, content git.Blob, err error) {
+func (f *Family) find(ctx context.Context, s auth.Project, path, revision string) (file File, content snapshot.Blob, err error) {
 	if slices.Contains(strings.Split(path, "/"), "..") {
 		return file, content, endpoint.Parameters("file_path should be a valid file path")
 	}
 	repo, err := f.repositories.Of(ctx, s.Scope.Project)
 	var commit string
 	if err == nil {
-		commit, err = repo.Commit(ctx, revision)
+		commit, err = refs.Commit(ctx, repo, revision)
 	}
 	if ref.Missing(err) {
 		return file, content, endpoint.NotFound("Commit")
 	} else if err != nil {
 		return file, content, err
 	}
-	entry, err := repo.Entry(ctx, commit, path)
+	entry, err := snapshot.Entry(ctx, repo, commit, path)
 	if errors.Is(err, git.ErrFileTooLarge) {
 		return file, content, endpoint.Message(http.StatusUnprocessableEntity, "The directory of the file is too large to be read")
 	}
 	if err == nil && entry.Path == path && entry.Type == "blob" {
-		content, err = repo.Blob(ctx, entry.ID)
+		content, err = snapshot.OpenBlob(ctx, repo, entry.ID)
 	}
 	if ref.Missing(err) || err == nil && content.ID == "" {
 		return file, content, endpoint.NotFound("File")
@@ -88,7 +91,7 @@ func (f *Family) find(ctx context.Context, s auth.Project, path, revision string
 	}
 	file = newFile(entry, content, revision, commit)
 	if file.ContentSHA256, err = content.SHA256(ctx); err == nil {
-		file.LastCommitID, err = repo.LastCommit(ctx, commit, path)
+		file.LastCommitID, err = history.LastCommit(ctx, repo, commit, path)
 	}
 	return file, content, err
 }

@@ -21,9 +21,10 @@ import (
 	. "github.com/forgeplane/forgeplane/apiserver/v4/files"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/git/snapshot"
 )
 
-// shop is one whose project web has what a client has.
+// shop is a familytest.Shop whose project web has the refs of client.
 type shop struct {
 	*familytest.Shop
 
@@ -41,10 +42,10 @@ type asks = familytest.Asks
 
 const at = "/projects/20/repository/files/"
 
-// paths are those of all kinds of files.
+// paths are ordinary paths, and paths that need escaping.
 var paths = []string{"README.md", "dir/a b", "dir/b/c.d", `"quoted"\`, "tab\there", "line\nbreak", "ümläut", "a/raw", "100%25", "-x", "*", ":/x"}
 
-// oddTree has a file at each of the paths, an executable one, a link, a directory and a submodule.
+// oddTree returns a client with a file at each of the paths, an executable file, a link and a submodule.
 func oddTree(t *testing.T, format string) *gittest.Client {
 	t.Helper()
 	c := gittest.New(t, format)
@@ -65,7 +66,7 @@ func oddTree(t *testing.T, format string) *gittest.Client {
 	return c
 }
 
-// headers are what the headers of an answer say of a file.
+// headers returns the file that the headers of an answer describe.
 func headers(t *testing.T, h http.Header) (f File) {
 	t.Helper()
 	all := map[string]any{}
@@ -85,7 +86,7 @@ func headers(t *testing.T, h http.Header) (f File) {
 	return f
 }
 
-func TestAFileIsWhatGitHas(t *testing.T) {
+func TestGetFile_returnsContentAndMetadata(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
 		c := oddTree(t, format)
 		s := newShop(t, c)
@@ -132,7 +133,7 @@ func printable(r rune) rune {
 	return r
 }
 
-func TestARawFileIsNoPage(t *testing.T) {
+func TestRawFile_isServedAsPlainText(t *testing.T) {
 	s := newShop(t, oddTree(t, "sha1"))
 	for _, p := range paths {
 		raw := s.As("", "GET "+at+url.PathEscape(p)+"/raw", "")
@@ -151,7 +152,7 @@ func TestARawFileIsNoPage(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoFileIsNotFound(t *testing.T) {
+func TestGetFile_refusesPathsThatAreNotFiles(t *testing.T) {
 	c := oddTree(t, "sha1")
 	s := newShop(t, c)
 	const noFile, noCommit = `404 {"message":"404 File Not Found"}`, `404 {"message":"404 Commit Not Found"}`
@@ -177,7 +178,7 @@ func TestWhatIsNoFileIsNotFound(t *testing.T) {
 	}
 }
 
-func TestLargeFilesTakeLittleMemory(t *testing.T) {
+func TestLargeFiles_takeLittleMemory(t *testing.T) {
 	const size = 100 << 20
 	c := gittest.New(t, "sha1")
 	if err := os.WriteFile(filepath.Join(c.Dir, "huge"), make([]byte, size), 0o600); err != nil {
@@ -205,14 +206,14 @@ func TestLargeFilesTakeLittleMemory(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsTooLongForALargeFileMayComeAgain(t *testing.T) {
+func TestLargeFile_answersBusyWhileAnotherIsSent(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "largest", strings.Repeat("0123456789abcde\n", 17<<16))
 	s := newShop(t, c)
 	repos, release := s.Hold(t, func(ctx context.Context, r *git.Repository, w io.Writer) error {
-		b, err := r.Blob(ctx, c.Git(t, "rev-parse", "HEAD:largest"))
+		b, err := snapshot.OpenBlob(ctx, r, c.Git(t, "rev-parse", "HEAD:largest"))
 		if err == nil {
-			_, err = b.SHA256(ctx) // so that what is asked for fails by its content alone
+			_, err = b.SHA256(ctx) // so that only the content has to wait for its turn
 		}
 		if err != nil {
 			return err
@@ -230,7 +231,7 @@ func TestWhoWaitsTooLongForALargeFileMayComeAgain(t *testing.T) {
 	}
 }
 
-func TestAFileOfADirectoryThatIsTooLarge(t *testing.T) {
+func TestGetFile_isRefusedInAHugeDirectory(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	commit, last := c.Wide(t, 530_000)
 	newShop(t, c).Expect(t, asks{"GET " + at + last + "?ref=" + commit, `422 {"message":"The directory of the file is too large to be read"}`})

@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/snapshot"
 )
 
 // File is a file at a revision.
@@ -33,7 +34,7 @@ var (
 	_ endpoint.Headed   = File{}
 )
 
-func newFile(e git.TreeEntry, b git.Blob, revision, commit string) File {
+func newFile(e object.TreeEntry, b snapshot.Blob, revision, commit string) File {
 	return File{
 		FileName: e.Name(), FilePath: e.Path, Size: b.Size, Encoding: "base64", Ref: revision, BlobID: b.ID, CommitID: commit,
 		ExecuteFilemode: e.Mode == "100755",

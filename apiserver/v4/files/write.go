@@ -9,7 +9,8 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
-	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/edit"
+	"github.com/forgeplane/forgeplane/internal/git/object"
 )
 
 // Written is where a file was written.
@@ -36,7 +37,7 @@ type content struct {
 }
 
 // fill puts the content into an action.
-func (c content) fill(a *git.Action) error {
+func (c content) fill(a *edit.Action) error {
 	var ok bool
 	if a.Content, ok = ref.Content(c.Content, c.Encoding); !ok {
 		return endpoint.Parameters("content is invalid")
@@ -53,7 +54,7 @@ type createRequest struct {
 }
 
 func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (none Written, err error) {
-	does := git.Action{Kind: git.CreateFile}
+	does := edit.Action{Kind: edit.CreateFile}
 	if err := r.fill(&does); err != nil {
 		return none, err
 	}
@@ -68,12 +69,12 @@ type updateRequest struct {
 }
 
 func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (none Written, err error) {
-	does := git.Action{Kind: git.UpdateFile, LastCommit: r.LastCommitID}
+	does := edit.Action{Kind: edit.UpdateFile, LastCommit: r.LastCommitID}
 	if err := r.fill(&does); err != nil {
 		return none, err
 	}
 	written, err := f.commit(ctx, s, r.change, does)
-	if errors.Is(err, git.ErrFileChanged) {
+	if errors.Is(err, edit.ErrFileChanged) {
 		err = endpoint.Message(http.StatusBadRequest, "You are attempting to update a file that has changed since you started editing it.")
 	}
 	return written, err
@@ -86,29 +87,29 @@ type removeRequest struct {
 }
 
 func (f *Family) remove(ctx context.Context, s auth.Project, r *removeRequest) (none endpoint.None, err error) {
-	_, err = f.commit(ctx, s, r.change, git.Action{Kind: git.DeleteFile, LastCommit: r.LastCommitID})
-	if errors.Is(err, git.ErrFileChanged) {
+	_, err = f.commit(ctx, s, r.change, edit.Action{Kind: edit.DeleteFile, LastCommit: r.LastCommitID})
+	if errors.Is(err, edit.ErrFileChanged) {
 		err = endpoint.Message(http.StatusBadRequest, "You are attempting to delete a file that has been previously updated.")
 	}
 	return none, err
 }
 
-// commit does something to the file of a request. The error is git.ErrFileChanged, or an answer.
-func (f *Family) commit(ctx context.Context, s auth.Project, r change, does git.Action) (none Written, err error) {
-	if clean, ok := git.CleanPath(r.FilePath); !ok || clean != r.FilePath || !utf8.ValidString(clean) {
+// commit does something to the file of a request. The error is edit.ErrFileChanged, or an answer.
+func (f *Family) commit(ctx context.Context, s auth.Project, r change, does edit.Action) (none Written, err error) {
+	if clean, ok := object.CleanPath(r.FilePath); !ok || clean != r.FilePath || !utf8.ValidString(clean) {
 		return none, endpoint.Parameters("file_path should be a valid file path")
 	}
 	does.Path = r.FilePath
 	repo, err := f.repositories.Of(ctx, s.Scope.Project)
 	if err == nil {
 		_, err = f.writer.Commit(ctx, s, repo, ref.Draft{
-			Branch: r.Branch, StartBranch: r.StartBranch, Actions: []git.Action{does},
+			Branch: r.Branch, StartBranch: r.StartBranch, Actions: []edit.Action{does},
 			Message: r.CommitMessage, AuthorName: r.AuthorName, AuthorEmail: r.AuthorEmail, When: f.clock.Now(),
 		})
 	}
-	var refused *ref.Refused
+	var refused *ref.RefusedError
 	switch {
-	case errors.Is(err, git.ErrFileChanged):
+	case errors.Is(err, edit.ErrFileChanged):
 		return none, err
 	case errors.As(err, &refused):
 		return none, endpoint.Message(http.StatusBadRequest, "%s", refused.Reason)

@@ -15,8 +15,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// desk is a forge in which dora, a Developer, changes files of the project web, which protects main, and rita, a Reporter, does not.
-// "empty" has an empty repository.
+// desk is a forge with the project web, which protects main. Dora is a Developer and rita a Reporter. The project "empty" has an empty
+// repository.
 type desk struct {
 	*familytest.Forge
 
@@ -49,12 +49,12 @@ func newDesk(t *testing.T, c *gittest.Client) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := ref.NewWriter(f.Guard, f.Catalog, repos, func(types.NamespacedName) { d.pushed++ })
+	w := ref.NewUpdater(f.Guard, f.Catalog, repos, func(types.NamespacedName) { d.pushed++ })
 	f.Serve(New(repos, w, f.Clock).Table())
 	return d
 }
 
-// written has the branches main and free, of which free is a commit behind.
+// written returns a client with the branches main and free. Free is one commit behind main.
 func written(t *testing.T) *gittest.Client {
 	t.Helper()
 	c := gittest.New(t, "sha1")
@@ -65,7 +65,7 @@ func written(t *testing.T) *gittest.Client {
 	return c
 }
 
-func TestFilesAreCreatedUpdatedAndDeleted(t *testing.T) {
+func TestFiles_areCreatedUpdatedAndDeleted(t *testing.T) {
 	d := newDesk(t, written(t))
 	const odd = "dir%2F%C3%BCml%20%22%0A"
 	last := d.store.Git(t, "rev-parse", "free~1")
@@ -105,7 +105,7 @@ func TestFilesAreCreatedUpdatedAndDeleted(t *testing.T) {
 	d.store.Git(t, "fsck", "--strict")
 }
 
-func TestChangesOfFilesThatAreRefused(t *testing.T) {
+func TestChangeFile_isRefusedWithAReason(t *testing.T) {
 	d := newDesk(t, written(t))
 	before := d.store.Git(t, "show-ref")
 	stale := d.store.Git(t, "rev-parse", "free~1")

@@ -15,8 +15,11 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/avatar"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/apiserver/sharing"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/owner"
@@ -27,7 +30,9 @@ type Family struct {
 	catalog *catalog.Catalog
 	guard   *auth.Guard
 	groups  *store.Store[store.Only, *v1alpha1.Group]
-	tree    *store.Tree
+	sharing *sharing.Sharing
+	tree    *store.Remover
+	avatars *avatar.Avatars
 	clock   clock.PassiveClock
 	webURL  string
 	// home is the Kubernetes namespace of root groups that are created over REST.
@@ -35,30 +40,55 @@ type Family struct {
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=groups,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=groups/status,verbs=patch,roleName=forgeplane-apiserver
 
 // New returns the family. webURL is the address of the installation; home is the Kubernetes namespace of the groups that REST
 // callers make without a parent.
-func New(cat *catalog.Catalog, g *auth.Guard, w store.Writer, clk clock.PassiveClock, webURL, home string) *Family {
-	return &Family{catalog: cat, guard: g, groups: store.Groups(w), tree: store.NewTree(w), clock: clk, webURL: webURL, home: home}
+func New(cat *catalog.Catalog, g *auth.Guard, w store.Backend, clk clock.PassiveClock, webURL, home string) *Family {
+	return &Family{
+		catalog: cat, guard: g, groups: store.Groups(w), sharing: sharing.New(cat, g, clk), tree: store.NewRemover(w), clock: clk,
+		webURL: webURL, home: home,
+	}
+}
+
+// Picturing sets the avatars. Without it, the endpoints of avatars cannot be called.
+func (f *Family) Picturing(a *avatar.Avatars) *Family {
+	f.avatars = a
+	return f
 }
 
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/groups", f.list).Anonymous(endpoint.Served).Doc("List the groups that the caller may see."),
-		endpoint.Post("/groups", f.create).Anybody().Asks(auth.CreateSubgroups).Doc("Make a group."),
+		avatar.Taking(endpoint.Post("/groups", f.create).Anybody().Asks(auth.CreateSubgroups).Doc("Make a group.")),
 		endpoint.Get("/groups/{id}", f.get).Needs(auth.ReadGroup).Anonymous(endpoint.Served).Doc("Get a group."),
-		endpoint.Put("/groups/{id}", f.update).Needs(auth.AdminGroup).Doc("Change a group."),
+		avatar.Taking(endpoint.Put("/groups/{id}", f.update).Needs(auth.AdminGroup).Doc("Change a group.")),
+		endpoint.Get("/groups/{id}/avatar", f.avatar).Needs(auth.ReadGroup).Anonymous(endpoint.Served).Doc("Get the avatar of a group, as a PNG."),
 		endpoint.Delete("/groups/{id}", f.remove).Needs(auth.AdminGroup).Status(http.StatusAccepted).
 			Conditional().Doc("Remove a group."),
+		endpoint.Post("/groups/{id}/share", f.share).Needs(auth.WriteGroupMembers).Asks(auth.ReadGroup).
+			Doc("Share a group with the members of another group."),
+		endpoint.Delete("/groups/{id}/share/{group_id}", f.unshare).Needs(auth.WriteGroupMembers).
+			Doc("Stop sharing a group with another group."),
+		endpoint.Post("/groups/{id}/transfer", f.transfer).Needs(auth.AdminGroup).Asks(auth.CreateSubgroups).
+			Doc("Move a group to another group, or to the root."),
+		endpoint.Get("/groups/{id}/transfer_locations", f.locations).Needs(auth.AdminGroup).Asks(auth.CreateSubgroups).
+			Doc("List the groups to which the caller can move a group."),
 		endpoint.Get("/groups/{id}/subgroups", f.subgroups).Needs(auth.ReadGroup).Anonymous(endpoint.Served).Doc("List the direct subgroups of a group."),
+		endpoint.Get("/groups/{id}/descendant_groups", f.descendants).Needs(auth.ReadGroup).Anonymous(endpoint.Served).
+			Doc("List the subgroups of a group at all levels."),
+		endpoint.Get("/projects/{id}/groups", f.above).Needs(auth.ReadProject).Asks(auth.ReadGroup).Anonymous(endpoint.Served).
+			Doc("List the groups above a project."),
 		endpoint.Get("/namespaces", f.namespaces).Doc("List the namespaces in which the caller is a member."),
 		endpoint.Get("/namespaces/{namespace}", f.namespace).Asks(auth.ReadGroup).Doc("Get a namespace by id or full path."),
+		endpoint.Get("/namespaces/{namespace}/exists", f.exists).Asks(auth.ReadGroup, auth.CreateSubgroups).
+			Doc("Find out whether a path is taken."),
 	}
 }
 
-func (f *Family) get(_ context.Context, s auth.Group, _ *endpoint.None) (Group, error) {
-	return f.show(s.Scope), nil
+func (f *Family) get(ctx context.Context, s auth.Group, _ *endpoint.None) (Group, error) {
+	return f.detailed(ctx, s.Caller, s.Scope)
 }
 
 type createRequest struct {
@@ -67,14 +97,19 @@ type createRequest struct {
 	Description string                   `param:"description" doc:"Purpose of the group."`
 	Visibility  string                   `param:"visibility" values:"private,internal,public" default:"private" doc:"Users who can see the group."`
 	ParentID    endpoint.Optional[int64] `param:"parent_id" doc:"Id of the group above."`
+	Avatar      avatar.Upload            `param:"avatar" doc:"A picture of at most 200 KiB."`
 }
 
 func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) (Group, error) {
 	caller := s.Caller
+	picture, err := f.avatars.Check(ctx, r.Avatar)
+	if err != nil {
+		return Group{}, err
+	}
 	g := &v1alpha1.Group{
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.home, Labels: caller.Creator()},
 		Spec: v1alpha1.GroupSpec{
-			Path: r.Path, Name: r.Name, Description: r.Description, Visibility: namespace.Visibilities[r.Visibility],
+			Path: r.Path, Name: r.Name, Description: r.Description, Visibility: entity.Visibilities[r.Visibility],
 		},
 	}
 	key := []string{strings.ToLower(r.Path)}
@@ -87,7 +122,7 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 		above = parent.Groups
 		g.Namespace, key = above[0].Namespace, slices.Insert(key, 0, above[0].Name)
 		g.Spec.ParentRef = ptr.To(catalog.ReferNamed(above[0]))
-	} else if !f.catalog.MayHoldRootGroup(f.home, r.Path) {
+	} else if !f.mayCreateRoot(caller, f.home, r.Path) {
 		return Group{}, endpoint.Forbidden("")
 	}
 	if err := check(g.Spec, v1alpha1.GroupSpec{}); err != nil {
@@ -100,7 +135,8 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 		ref, root := holder.Spec.ParentRef, len(above) == 0
 		return strings.EqualFold(holder.Spec.Path, r.Path) && root == (ref == nil) && (root || catalog.Names(*ref, above[0]))
 	}
-	err := f.groups.CreateUnique(ctx, s.Subject, g, same, key, owned(g, caller.User)...)
+	then := append(owned(g, caller), f.avatars.Then(g, picture)...)
+	err = f.groups.CreateUnique(ctx, g, same, key, then...)
 	if errors.Is(err, store.ErrExists) {
 		return Group{}, taken()
 	}
@@ -111,17 +147,28 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 	if err != nil {
 		return Group{}, err
 	}
-	return f.show(catalog.Scope{Groups: chain}), nil
+	return f.detailed(ctx, s.Caller, catalog.Scope{Groups: chain})
 }
 
-// owned makes a user, unless it is nobody, the owner of a group that is about to be made, and goes with that: where it fails, there is no
-// group. If the server ends before that, the controller of groups makes the owner.
-func owned(g *v1alpha1.Group, by *v1alpha1.User) []store.Then {
-	if by == nil {
+// mayCreateRoot reports whether a caller can create a root group with a path in a Kubernetes namespace.
+func (f *Family) mayCreateRoot(c auth.Caller, in, path string) bool {
+	return !c.External() && f.catalog.MayHoldRootGroup(in, path)
+}
+
+// owned makes the user who calls, if there is one, the owner of a group that is about to be made, and goes with that: where it fails, there is
+// no group. If the server ends before that, the controller of groups makes the owner. A bot has its role in all groups below its own anyway.
+func owned(g *v1alpha1.Group, caller auth.Caller) []store.Then {
+	by := caller.User
+	if by == nil || caller.Bot != nil {
 		return nil
 	}
 	owner.Expect(g, by)
-	return []store.Then{func(ctx context.Context, w store.Unasked) error {
+	return []store.Then{ownedBy(g, by)}
+}
+
+// ownedBy makes a user the owner of a group that expects it.
+func ownedBy(g *v1alpha1.Group, by *v1alpha1.User) store.Then {
+	return func(ctx context.Context, w store.Unasked) error {
 		if err := w.Ensure(ctx, owner.Membership(by, g)); err != nil {
 			return fmt.Errorf("making %s the owner of group %s: %w", by.Name, g.Spec.Path, err)
 		}
@@ -129,7 +176,7 @@ func owned(g *v1alpha1.Group, by *v1alpha1.User) []store.Then {
 			owner.Settle(g)
 			return nil
 		})
-	}}
+	}
 }
 
 // maxDescription is how many characters a description may have.
@@ -137,14 +184,14 @@ const maxDescription = 500
 
 // check returns the problems of a group before it is declared. was is its previous spec, empty for a new group.
 func check(is, was v1alpha1.GroupSpec) error {
-	var a namespace.Attributes
+	var a endpoint.Attributes
 	if is.ParentRef == nil && is.Path != was.Path {
-		a.RootPath(is.Path)
+		namespace.CheckRootPath(&a, is.Path)
 	} else {
-		a.Path(is.Path)
+		namespace.CheckPath(&a, is.Path)
 	}
 	if is.Name != was.Name {
-		a.Name(is.Name)
+		namespace.CheckName(&a, is.Name)
 	}
 	a.Text("description", is.Description, maxDescription)
 	return a.Err()
@@ -174,11 +221,17 @@ type updateRequest struct {
 	Path        endpoint.Optional[string] `param:"path" blank:"refuse" doc:"Its segment of the full path."`
 	Description endpoint.Optional[string] `param:"description" doc:"Purpose of the group."`
 	Visibility  endpoint.Optional[string] `param:"visibility" values:"private,internal,public" doc:"Users who can see the group."`
+	Avatar      avatar.Upload             `param:"avatar" doc:"A picture of at most 200 KiB; empty to remove it."`
 }
 
 func (f *Family) update(ctx context.Context, s auth.Group, r *updateRequest) (Group, error) {
+	picture, err := f.avatars.Check(ctx, r.Avatar)
+	if err != nil {
+		return Group{}, err
+	}
 	scope := s.Scope
-	if path := r.Path.Or(scope.Groups[0].Spec.Path); path != scope.Groups[0].Spec.Path {
+	// In another case, it is the path that the group has already.
+	if path := r.Path.Or(scope.Groups[0].Spec.Path); !strings.EqualFold(path, scope.Groups[0].Spec.Path) {
 		if err := f.free(ctx, scope.Groups[1:], path); err != nil {
 			return Group{}, err
 		}
@@ -190,14 +243,27 @@ func (f *Family) update(ctx context.Context, s auth.Group, r *updateRequest) (Gr
 		if r.Description.Set {
 			g.Spec.Description = r.Description.Value // null clears it
 		}
-		if v, ok := namespace.Visibilities[r.Visibility.Value]; ok {
+		if v, ok := entity.Visibilities[r.Visibility.Value]; ok {
 			g.Spec.Visibility = v
 		}
 		return check(g.Spec, was)
 	})
+	if errors.Is(err, store.ErrExists) {
+		return Group{}, taken()
+	}
+	if err == nil {
+		g, err = avatar.Set(ctx, f.avatars, f.groups, s.Subject, g, picture)
+	}
 	if err != nil {
 		return Group{}, err
 	}
 	chain, err := f.catalog.Ancestors(ctx, g)
-	return f.show(catalog.Scope{Groups: chain}), err
+	if err != nil {
+		return Group{}, err
+	}
+	return f.detailed(ctx, s.Caller, catalog.Scope{Groups: chain})
+}
+
+func (f *Family) avatar(ctx context.Context, s auth.Group, _ *endpoint.None) (endpoint.Content, error) {
+	return f.avatars.Content(ctx, s.Scope.Groups[0])
 }

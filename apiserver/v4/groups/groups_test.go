@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/groups"
 	"github.com/forgeplane/forgeplane/internal/owner"
@@ -34,28 +34,28 @@ func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 	return f.Serve(New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table())
 }
 
-func TestListsOfGroups(t *testing.T) {
+func TestListGroups_filtersSortsAndPages(t *testing.T) {
 	tests := map[string]struct{ who, request, paths string }{
-		"nobody sees what is public":    {"", "GET /groups", "acme acme/web"},
-		"an administrator sees all":     {"root", "GET /groups", "acme hidden acme/web"},
-		"by id, downwards":              {"root", "GET /groups?order_by=id&sort=desc", "hidden acme/web acme"},
-		"by part of a name":             {"root", "GET /groups?search=ID", "hidden"},
-		"of one visibility":             {"root", "GET /groups?visibility=private", "hidden"},
-		"those that the caller owns":    {"mary", "GET /groups?owned=true", "acme acme/web"},
-		"those that somebody else owns": {"dora", "GET /groups?owned=true", ""},
-		"those with at least a role":    {"dora", "GET /groups?min_access_level=40", "acme acme/web"},
-		"roots":                         {"root", "GET /groups?top_level_only=true", "acme hidden"},
-		"those of a member":             {"dora", "GET /groups", "acme acme/web"},
-		"those of no member":            {"otto", "GET /groups", ""},
-		"those that anyone may see":     {"otto", "GET /groups?all_available=true", "acme acme/web"},
-		"those below, of no member":     {"otto", "GET /groups/acme/subgroups", ""},
-		"those below, for anyone":       {"otto", "GET /groups/acme/subgroups?all_available=true", "acme/web"},
-		"those of an administrator":     {"root", "GET /groups?all_available=false", ""},
-		"those that nobody is in":       {"", "GET /groups?all_available=false", "acme acme/web"},
-		"all without some":              {"root", "GET /groups?skip_groups=10,11", "hidden"},
-		"those below without some":      {"root", "GET /groups/acme/subgroups?skip_groups[]=11", ""},
-		"those below a group":           {"mary", "GET /groups/acme/subgroups", "acme/web"},
-		"the second page":               {"root", "GET /groups?per_page=2&page=2", "acme/web"},
+		"anonymous callers see public groups": {"", "GET /groups", "acme acme/web"},
+		"administrators see all groups":       {"root", "GET /groups", "acme hidden acme/web"},
+		"by id, descending":                   {"root", "GET /groups?order_by=id&sort=desc", "hidden acme/web acme"},
+		"by part of a name":                   {"root", "GET /groups?search=ID", "hidden"},
+		"by visibility":                       {"root", "GET /groups?visibility=private", "hidden"},
+		"owned by the caller":                 {"mary", "GET /groups?owned=true", "acme acme/web"},
+		"owned by others only":                {"dora", "GET /groups?owned=true", ""},
+		"with at least a role":                {"dora", "GET /groups?min_access_level=40", "acme acme/web"},
+		"at the top level":                    {"root", "GET /groups?top_level_only=true", "acme hidden"},
+		"of a member":                         {"dora", "GET /groups", "acme acme/web"},
+		"of a user without a role":            {"otto", "GET /groups", ""},
+		"all available groups":                {"otto", "GET /groups?all_available=true", "acme acme/web"},
+		"subgroups, of a user without a role": {"otto", "GET /groups/acme/subgroups", ""},
+		"all available subgroups":             {"otto", "GET /groups/acme/subgroups?all_available=true", "acme/web"},
+		"of an administrator without a role":  {"root", "GET /groups?all_available=false", ""},
+		"of an anonymous caller":              {"", "GET /groups?all_available=false", "acme acme/web"},
+		"without skipped groups":              {"root", "GET /groups?skip_groups=10,11", "hidden"},
+		"subgroups without skipped groups":    {"root", "GET /groups/acme/subgroups?skip_groups[]=11", ""},
+		"subgroups":                           {"mary", "GET /groups/acme/subgroups", "acme/web"},
+		"the second page":                     {"root", "GET /groups?per_page=2&page=2", "acme/web"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -70,21 +70,100 @@ func TestListsOfGroups(t *testing.T) {
 	}
 }
 
-func TestListsOfNamespaces(t *testing.T) {
+func TestDescendantGroups_areOfAllLevels(t *testing.T) {
+	f := newForge(t, familytest.Group("acme", "deep", 13, "web", v1alpha1.VisibilityPublic),
+		familytest.Group("acme", "secret", 14, "web", v1alpha1.VisibilityPrivate))
+	for _, tt := range []struct{ who, request, paths string }{
+		{"mary", "GET /groups/acme/descendant_groups", "acme/web/deep acme/web/secret acme/web"},
+		{"mary", "GET /groups/acme/descendant_groups?order_by=id&sort=desc&skip_groups[]=14", "acme/web/deep acme/web"},
+		{"mary", "GET /groups/acme%2Fweb/descendant_groups?visibility=private", "acme/web/secret"},
+		{"mary", "GET /groups/acme%2Fweb%2Fdeep/descendant_groups", ""},
+		{"otto", "GET /groups/acme/descendant_groups", ""},
+		{"otto", "GET /groups/acme/descendant_groups?all_available=true&search=DEE", "acme/web/deep"},
+		{"", "GET /groups/10/descendant_groups?per_page=1", "acme/web/deep"},
+	} {
+		var paths []string
+		for _, g := range familytest.Decode[[]Group](t, f.As(tt.who, tt.request, "")) {
+			paths = append(paths, g.FullPath)
+		}
+		if got := strings.Join(paths, " "); got != tt.paths {
+			t.Errorf("%s for %q: got %q, want %q", tt.request, tt.who, got, tt.paths)
+		}
+	}
+}
+
+func TestGroupsOfProject_areThoseThatTheCallerSees(t *testing.T) {
+	f := newForge(t, familytest.Group("acme", "inner", 13, "web", v1alpha1.VisibilityPrivate),
+		familytest.Project("acme", "core", 21, "inner", v1alpha1.VisibilityPrivate),
+		familytest.InProject("acme", "core", "otto", v1alpha1.RoleGuest))
+	for _, tt := range []struct{ who, request, paths string }{
+		{"mary", "GET /projects/21/groups", "acme/web/inner acme/web acme"},
+		{"mary", "GET /projects/21/groups?search=CM", "acme"},
+		{"mary", "GET /projects/21/groups?skip_groups=10,13", "acme/web"},
+		{"mary", "GET /projects/21/groups?per_page=1&page=2", "acme/web"},
+		{"otto", "GET /projects/21/groups", "acme/web acme"},
+		{"", "GET /projects/20/groups", "acme/web acme"},
+	} {
+		var paths []string
+		for _, g := range familytest.Decode[[]entity.GroupPlace](t, f.As(tt.who, tt.request, "")) {
+			paths = append(paths, g.FullPath)
+		}
+		if got := strings.Join(paths, " "); got != tt.paths {
+			t.Errorf("%s for %q: got %q, want %q", tt.request, tt.who, got, tt.paths)
+		}
+	}
+	want := `200 [{"id":10,"name":"acme","avatar_url":null,"web_url":"https://forge.example/groups/acme","full_name":"acme","full_path":"acme"}]`
+	if got := f.As("", "GET /projects/20/groups?search=acme", ""); got.String() != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestNamespaceExists_suggestsAFreePath(t *testing.T) {
+	const free = `200 {"exists":false,"suggests":[]}`
+	suggests := func(path string) string { return `200 {"exists":true,"suggests":["` + path + `"]}` }
+	external := familytest.User("eve", 5)
+	external.Spec.External = true
+	f := newForge(t, external, familytest.Group("acme", "web1", 13, "acme", v1alpha1.VisibilityPrivate))
+	for _, tt := range []struct{ who, path, want string }{
+		{"eve", "acme", suggests("acme1")},
+		{"eve", "mary", suggests("mary1")},
+		{"eve", "hidden", free}, // she cannot create root groups
+		{"otto", "acme", suggests("acme1")},
+		{"otto", "ACME", suggests("ACME1")},
+		{"otto", "hidden", suggests("hidden1")},
+		{"otto", "mary", suggests("mary1")},
+		{"otto", "new", free},
+		{"otto", "web", free},
+		{"otto", "acme%2Fweb", free},
+		{"otto", "web?parent_id=10", suggests("web1")},
+		{"dora", "web?parent_id=10", suggests("web2")},
+		{"dora", "site?parent_id=11", free},
+		{"otto", "web1?parent_id=10", free},
+		{"mary", "hidden?parent_id=12", free},
+		{"mary", "hidden?parent_id=99", free},
+	} {
+		path, query, _ := strings.Cut(tt.path, "?")
+		if got := f.As(tt.who, "GET /namespaces/"+path+"/exists?"+query, "").String(); got != tt.want {
+			t.Errorf("%s for %s: got %s, want %s", tt.path, tt.who, got, tt.want)
+		}
+	}
+}
+
+func TestListNamespaces_filtersByOwnerAndPath(t *testing.T) {
 	tests := map[string]struct{ who, request, paths string }{
-		"of a member":                  {"dora", "GET /namespaces", "acme acme/web"},
-		"of an administrator":          {"root", "GET /namespaces", "acme acme/web hidden"},
-		"at the top":                   {"dora", "GET /namespaces?top_level_only=true", "acme"},
-		"of an owner":                  {"mary", "GET /namespaces?owned_only=true", "acme acme/web"},
-		"of an owner, at the top":      {"mary", "GET /namespaces?owned_only=true&top_level_only=true", "acme"},
-		"that somebody else owns":      {"dora", "GET /namespaces?owned_only=true", ""},
-		"that no administrator owns":   {"root", "GET /namespaces?owned_only=true", ""},
-		"owned, by part of their path": {"mary", "GET /namespaces?owned_only=true&search=WEB", "acme/web"},
+		"of a member":                      {"dora", "GET /namespaces", "acme acme/web"},
+		"of an administrator":              {"root", "GET /namespaces", "acme acme/web hidden"},
+		"of a member, at the top level":    {"dora", "GET /namespaces?top_level_only=true", "acme"},
+		"of an owner":                      {"mary", "GET /namespaces?owned_only=true", "acme acme/web"},
+		"of an owner, at the top level":    {"mary", "GET /namespaces?owned_only=true&top_level_only=true", "acme"},
+		"owned by a maintainer":            {"dora", "GET /namespaces?owned_only=true", ""},
+		"owned by an administrator":        {"root", "GET /namespaces?owned_only=true", ""},
+		"of an owner, by part of the path": {"mary", "GET /namespaces?owned_only=true&search=WEB", "acme/web"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var paths []string
-			for _, n := range familytest.Decode[[]namespace.Namespace](t, newForge(t).As(tt.who, tt.request, "")) {
+			for _, n := range familytest.Decode[[]entity.Namespace](t, newForge(t).As(tt.who, tt.request, "")) {
 				paths = append(paths, n.FullPath)
 			}
 			if got := strings.Join(paths, " "); got != tt.paths {
@@ -94,7 +173,7 @@ func TestListsOfNamespaces(t *testing.T) {
 	}
 }
 
-func TestADescriptionIsClearedByNull(t *testing.T) {
+func TestUpdateGroup_clearsTheDescriptionWithNull(t *testing.T) {
 	f := newForge(t)
 	for _, tt := range []struct{ body, want string }{
 		{`{"description":"old"}`, "old"}, {`{"name":"Acme"}`, "old"}, {`{"description":null}`, ""},
@@ -105,7 +184,22 @@ func TestADescriptionIsClearedByNull(t *testing.T) {
 	}
 }
 
-func TestAGroupThatIsMadeBelongsToItsMaker(t *testing.T) {
+func TestUpdateGroup_changesTheCaseOfItsPath(t *testing.T) {
+	f := newForge(t)
+	for id, path := range map[string]string{"10": "ACME", "11": "Web"} {
+		if got := f.As("mary", "PUT /groups/"+id, `{"path":"`+path+`"}`); got.Code != http.StatusOK {
+			t.Errorf("%s: got %s", path, got)
+		}
+	}
+	if got := familytest.Decode[Group](t, f.As("mary", "GET /groups/acme%2Fweb", "")); got.FullPath != "ACME/Web" {
+		t.Errorf("got %+v", got)
+	}
+	if got := f.As("mary", "PUT /groups/10", `{"path":"HIDDEN"}`).String(); got != `400 {"message":{"path":["has already been taken"]}}` {
+		t.Errorf("the path of another group: got %s", got)
+	}
+}
+
+func TestCreateGroup_makesTheCallerOwner(t *testing.T) {
 	f := newForge(t)
 	made := familytest.Decode[Group](t, f.As("otto", "POST /groups", `{"name":"Otto's","path":"ottos","visibility":"public"}`))
 	if made.FullPath != "ottos" || made.Name != "Otto's" || made.Visibility != "public" || made.ParentID != nil || made.ID == 0 {
@@ -124,13 +218,13 @@ func TestAGroupThatIsMadeBelongsToItsMaker(t *testing.T) {
 	if got := f.As("otto", "PUT /groups/ottos%2Fbelow", `{"path":"renamed"}`); !strings.Contains(got.Body, `"ottos/renamed"`) {
 		t.Errorf("got %s", got)
 	}
-	spaces := familytest.Decode[[]namespace.Namespace](t, f.As("otto", "GET /namespaces", ""))
+	spaces := familytest.Decode[[]entity.Namespace](t, f.As("otto", "GET /namespaces", ""))
 	if len(spaces) != 2 || spaces[0].Kind != "group" || spaces[0].FullPath != "ottos" {
 		t.Errorf("got %+v", spaces)
 	}
 }
 
-func TestAPathIsFreeWhenItsGroupHasAnotherOne(t *testing.T) {
+func TestCreateGroup_reusesThePathOfARenamedGroup(t *testing.T) {
 	for _, parent := range []string{"", `,"parent_id":10`} {
 		f := newForge(t)
 		const taken = `400 {"message":{"path":["has already been taken"]}}`
@@ -150,7 +244,7 @@ func TestAPathIsFreeWhenItsGroupHasAnotherOne(t *testing.T) {
 				t.Fatalf("got %s", got)
 			}
 		}
-		// Somebody else is faster, and writes it in another way.
+		// Another request is faster, and has the path in upper case.
 		f.Before = func(string, client.Object) error {
 			f.Before = nil
 			if got := post("AGAIN"); got.Code != http.StatusCreated {
@@ -164,7 +258,7 @@ func TestAPathIsFreeWhenItsGroupHasAnotherOne(t *testing.T) {
 	}
 }
 
-func TestAGroupGoesWithAllThatIsBelow(t *testing.T) {
+func TestDeleteGroup_deletesEverythingBelow(t *testing.T) {
 	f := newForge(t)
 	if got := f.As("mary", "DELETE /groups/10", ""); got.String() != `202 {"message":"202 Accepted"}` {
 		t.Fatalf("got %s", got)
@@ -180,8 +274,9 @@ func TestAGroupGoesWithAllThatIsBelow(t *testing.T) {
 	}
 }
 
-// TestAGroupGoesWithWhatIsMadeMeanwhile makes things when everything below is gone, and the group itself is about to go.
-func TestAGroupGoesWithWhatIsMadeMeanwhile(t *testing.T) {
+// TestDeleteGroup_deletesObjectsCreatedMeanwhile creates objects after everything below the group is
+// deleted, and before the group itself is.
+func TestDeleteGroup_deletesObjectsCreatedMeanwhile(t *testing.T) {
 	f := newForge(t)
 	acme := f.Named(&v1alpha1.Group{}, "acme/acme")
 	add := func(o client.Object) {
@@ -229,7 +324,7 @@ func TestAGroupGoesWithWhatIsMadeMeanwhile(t *testing.T) {
 	}
 }
 
-func TestNothingIsMadeInAGroupThatIsRemovedMeanwhile(t *testing.T) {
+func TestCreateGroup_failsWhenTheParentIsDeletedMeanwhile(t *testing.T) {
 	f := newForge(t)
 	f.Before = func(verb string, o client.Object) error {
 		if _, ok := o.(*v1alpha1.Group); !ok || verb != "create" {
@@ -247,7 +342,30 @@ func TestNothingIsMadeInAGroupThatIsRemovedMeanwhile(t *testing.T) {
 	}
 }
 
-// applied shows projects as somebody applies them from elsewhere.
+func TestDeleteGroup_respectsRESTWritesOfGroupsBelow(t *testing.T) {
+	for policy, want := range map[v1alpha1.RESTWrites]string{
+		v1alpha1.RESTWritesAllow:          `202 {"message":"202 Accepted"}`,
+		v1alpha1.RESTWritesRefuse:         `403 {"message":"403 Forbidden - acme/web/kept: the group acme/web/kept does not accept changes over REST: they are declared elsewhere"}`,
+		v1alpha1.RESTWritesRefuseDeclared: `202 {"message":"202 Accepted"}`,
+	} {
+		kept := familytest.Group("acme", "kept", 21, "web", v1alpha1.VisibilityPrivate)
+		kept.Spec.RESTWrites = policy
+		f := newForge(t, kept)
+		removed := 0
+		f.Before = func(string, client.Object) error {
+			removed++
+			return nil
+		}
+		if got := f.As("mary", "DELETE /groups/10", ""); got.String() != want {
+			t.Errorf("%s: got %s, want %s", policy, got, want)
+		}
+		if (removed != 0) != (policy != v1alpha1.RESTWritesRefuse) {
+			t.Errorf("%s: %d objects were removed", policy, removed)
+		}
+	}
+}
+
+// applied shows projects as if a GitOps controller had applied them.
 type applied struct{ client.Reader }
 
 func (a applied) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -261,7 +379,7 @@ func (a applied) Get(ctx context.Context, key client.ObjectKey, o client.Object,
 	return err
 }
 
-func TestAGroupStaysWhenAProjectBelowIsNotForRESTCallersToRemove(t *testing.T) {
+func TestDeleteGroup_respectsRESTWritesOfProjects(t *testing.T) {
 	for policy, want := range map[v1alpha1.RESTWrites]string{
 		v1alpha1.RESTWritesAllow:  `202 {"message":"202 Accepted"}`,
 		v1alpha1.RESTWritesRefuse: `403 {"message":"403 Forbidden - acme/web/kept: the project does not accept changes over REST: they are declared elsewhere"}`,
@@ -288,7 +406,7 @@ func TestAGroupStaysWhenAProjectBelowIsNotForRESTCallersToRemove(t *testing.T) {
 	}
 }
 
-func TestAGroupIsMadeAgainWhileTheOldOnesMembershipsAreThere(t *testing.T) {
+func TestCreateGroup_ignoresMembershipsOfAFormerGroup(t *testing.T) {
 	f := newForge(t)
 	const body = `{"name":"New","path":"new"}`
 	for _, request := range []string{"POST /groups", "DELETE /groups/new", "POST /groups"} {
@@ -300,7 +418,7 @@ func TestAGroupIsMadeAgainWhileTheOldOnesMembershipsAreThere(t *testing.T) {
 	if err := f.Client.List(t.Context(), &all, client.InNamespace("home")); err != nil || len(all.Items) != 2 {
 		t.Fatalf("%d memberships, %v, want the old one beside the new one", len(all.Items), err)
 	}
-	// The old one goes with the old group.
+	// The garbage collector deletes the old membership with the old group.
 	slices.SortFunc(all.Items, func(a, b v1alpha1.Membership) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	if err := f.Client.Delete(t.Context(), &all.Items[0]); err != nil {
 		t.Fatal(err)
@@ -310,7 +428,7 @@ func TestAGroupIsMadeAgainWhileTheOldOnesMembershipsAreThere(t *testing.T) {
 	}
 }
 
-func TestNoGroupStaysWithoutAnOwner(t *testing.T) {
+func TestCreateGroup_leavesNoGroupWithoutOwner(t *testing.T) {
 	f := newForge(t)
 	f.Before = func(verb string, o client.Object) error {
 		if _, ok := o.(*v1alpha1.Membership); ok && verb == "create" {
@@ -326,7 +444,7 @@ func TestNoGroupStaysWithoutAnOwner(t *testing.T) {
 	}
 }
 
-func TestAGroupThatHasNoIDYet_isNotShown(t *testing.T) {
+func TestGroupWithoutID_isNotShown(t *testing.T) {
 	f := familytest.New(t, familytest.User("root", 1, familytest.Admin), familytest.Group("acme", "fresh", 0, "", v1alpha1.VisibilityPublic))
 	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table())
 	for _, path := range []string{"/groups", "/namespaces"} {
@@ -341,8 +459,8 @@ func TestAGroupThatHasNoIDYet_isNotShown(t *testing.T) {
 	}
 }
 
-// A group names its owner until the membership exists, so that the controller can make it when the server was killed before it did.
-func TestAGroup_saysWhoIsToOwnItUntilTheyDo(t *testing.T) {
+// A group names its owner until the membership exists, so that the controller can create the membership if the server is killed.
+func TestCreateGroup_recordsTheExpectedOwner(t *testing.T) {
 	f := newForge(t)
 	otto := f.Refer(&v1alpha1.User{}, "otto")
 	killed := false

@@ -9,8 +9,8 @@ import (
 	. "github.com/forgeplane/forgeplane/apiserver/v4/groups"
 )
 
-// TestKeysetPagesHaveEachGroupOnce follows the links from page to page, in every order.
-func TestKeysetPagesHaveEachGroupOnce(t *testing.T) {
+// TestKeysetPages_haveEachGroupOnce follows the links from page to page, in every order.
+func TestKeysetPages_haveEachGroupOnce(t *testing.T) {
 	for _, order := range []string{
 		"order_by=name&sort=asc", "order_by=name&sort=desc", "order_by=path&sort=asc", "order_by=id&sort=desc",
 	} {

@@ -10,6 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
@@ -22,7 +23,7 @@ type listRequest struct {
 	Visibility     string                  `param:"visibility" values:"private,internal,public" doc:"Only groups of this visibility."`
 	Owned          bool                    `param:"owned" doc:"Only groups that the caller owns."`
 	MinAccessLevel endpoint.Optional[int]  `param:"min_access_level" values:"10,20,30,40,50" doc:"Only groups in which the caller has at least this role."`
-	AllAvailable   endpoint.Optional[bool] `param:"all_available" doc:"Whether to include groups of which the signed-in caller is not a member; by default only for administrators."`
+	AllAvailable   endpoint.Optional[bool] `param:"all_available" doc:"Whether to include groups of which the signed-in caller is not a member; by default only for administrators and auditors."`
 	SkipGroups     []int64                 `param:"skip_groups" comma:"" doc:"Ids of groups that are left out."`
 	TopLevelOnly   bool                    `param:"top_level_only" doc:"Only root groups."`
 	OrderBy        string                  `param:"order_by" values:"name,path,id" default:"name" doc:"Field that orders the list."`
@@ -44,6 +45,17 @@ func (f *Family) subgroups(ctx context.Context, subject auth.Group, r *subgroups
 	return f.listed(ctx, subject.Subject, &r.listRequest, func(s catalog.Seen) bool { return len(s.Groups) > 1 && s.Groups[1].UID == parent })
 }
 
+type descendantsRequest struct {
+	listRequest
+}
+
+func (f *Family) descendants(ctx context.Context, subject auth.Group, r *descendantsRequest) (endpoint.List[Group], error) {
+	top := subject.Scope.Groups[0].UID
+	return f.listed(ctx, subject.Subject, &r.listRequest, func(s catalog.Seen) bool {
+		return slices.ContainsFunc(s.Groups[1:], func(g *v1alpha1.Group) bool { return g.UID == top })
+	})
+}
+
 // listed returns the page of the groups that the caller sees, that are in and that the request asks for.
 func (f *Family) listed(ctx context.Context, subject auth.Subject, r *listRequest, in func(catalog.Seen) bool) (endpoint.List[Group], error) {
 	all, err := f.visible(ctx, subject)
@@ -51,13 +63,11 @@ func (f *Family) listed(ctx context.Context, subject auth.Subject, r *listReques
 		return endpoint.List[Group]{}, err
 	}
 	least, skipped := r.least(subject.Caller), sets.New(r.SkipGroups...)
-	search := strings.ToLower(r.Search)
 	all = slices.DeleteFunc(all, func(s catalog.Seen) bool {
 		g := s.Groups[0]
 		return namespace.Personal(g) || !in(s) || s.Highest() < least || skipped.Has(g.RESTID()) ||
-			r.Visibility != "" && namespace.Visibilities[r.Visibility] != catalog.Visibility(g.Spec.Visibility, s.Groups) ||
-			!strings.Contains(strings.ToLower(catalog.Title(g.Spec.Name, g.Spec.Path)), search) &&
-				!strings.Contains(strings.ToLower(g.Spec.Path), search)
+			r.Visibility != "" && entity.Visibilities[r.Visibility] != catalog.Visibility(g.Spec.Visibility, s.Groups) ||
+			!found(g, r.Search)
 	})
 	slices.SortFunc(all, func(a, b catalog.Seen) int {
 		order := compare(r.OrderBy, a.Groups[0], b.Groups[0])
@@ -83,7 +93,7 @@ func (r *listRequest) least(c auth.Caller) role.Role {
 	switch {
 	case r.Owned:
 		return role.Owner
-	case !c.Anonymous() && !r.AllAvailable.Or(c.Admin):
+	case !c.Anonymous() && !r.AllAvailable.Or(c.Admin || c.Auditor()):
 		return max(least, role.Guest)
 	default:
 		return least
@@ -93,11 +103,17 @@ func (r *listRequest) least(c auth.Caller) role.Role {
 // visible returns the groups that the caller sees.
 func (f *Family) visible(ctx context.Context, subject auth.Subject) ([]catalog.Seen, error) {
 	caller := subject.Caller
-	all, err := f.catalog.Tree(caller.User, f.clock.Now()).Groups(ctx)
+	all, err := caller.View(f.catalog, f.clock.Now()).Groups(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return store.Known(all, func(s catalog.Seen) bool { return auth.AccessOf(caller, s).Sees() }), nil
+}
+
+// found reports whether a search finds a group by its name or path, in upper or lower case.
+func found(g *v1alpha1.Group, search string) bool {
+	where := catalog.Title(g.Spec.Name, g.Spec.Path) + "\n" + g.Spec.Path
+	return strings.Contains(strings.ToLower(where), strings.ToLower(search))
 }
 
 func compare(by string, a, b *v1alpha1.Group) int {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
@@ -20,11 +20,11 @@ type namespacesRequest struct {
 	TopLevelOnly bool   `param:"top_level_only" doc:"Only those of root groups and of users."`
 }
 
-func (f *Family) namespaces(ctx context.Context, subject auth.Instance, r *namespacesRequest) (endpoint.List[namespace.Namespace], error) {
+func (f *Family) namespaces(ctx context.Context, subject auth.Instance, r *namespacesRequest) (endpoint.List[entity.Namespace], error) {
 	caller := subject.Caller
 	all, err := f.visible(ctx, subject.Subject)
 	if err != nil {
-		return endpoint.List[namespace.Namespace]{}, err
+		return endpoint.List[entity.Namespace]{}, err
 	}
 	least := role.Guest
 	switch {
@@ -39,25 +39,25 @@ func (f *Family) namespaces(ctx context.Context, subject auth.Instance, r *names
 			!strings.Contains(strings.ToLower(catalog.FullPath(s.Groups)), search)
 	})
 	slices.SortFunc(all, func(a, b catalog.Seen) int { return compare("id", a.Groups[0], b.Groups[0]) })
-	return endpoint.Page(r.Paging, all, func(s catalog.Seen) namespace.Namespace { return namespace.Show(s.Groups, f.webURL) }), nil
+	return endpoint.Page(r.Paging, all, func(s catalog.Seen) entity.Namespace { return entity.ShowNamespace(s.Groups, f.webURL) }), nil
 }
 
 type namespaceRequest struct {
 	Namespace string `param:"namespace" doc:"Id or full path."`
 }
 
-func (f *Family) namespace(ctx context.Context, s auth.Instance, r *namespaceRequest) (namespace.Namespace, error) {
+func (f *Family) namespace(ctx context.Context, s auth.Instance, r *namespaceRequest) (entity.Namespace, error) {
 	caller := s.Caller
 	scope, err := f.guard.Group(ctx, r.Namespace)
 	if errors.Is(err, catalog.ErrNotFound) {
-		return namespace.Namespace{}, endpoint.NotFound("Namespace")
+		return entity.Namespace{}, endpoint.NotFound("Namespace")
 	}
 	if err != nil {
-		return namespace.Namespace{}, err
+		return entity.Namespace{}, err
 	}
 	access, err := f.guard.Access(ctx, caller, scope)
 	if err == nil && !s.Has(access, auth.ReadGroup) {
 		err = endpoint.NotFound("Namespace")
 	}
-	return namespace.Show(scope.Groups, f.webURL), err
+	return entity.ShowNamespace(scope.Groups, f.webURL), err
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
 
 // change writes what mutate does to the job token scope of the request's project, which is made when there is none.
@@ -20,7 +19,7 @@ func (f *Family) change(ctx context.Context, s auth.Project, mutate func(*v1alph
 // fresh is the job token scope of a project for which nothing is declared.
 func fresh(p *v1alpha1.Project) *v1alpha1.JobTokenScope {
 	return &v1alpha1.JobTokenScope{
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: v1alpha1.NaturalName(p.Name)},
 		Spec:       v1alpha1.JobTokenScopeSpec{ProjectRef: catalog.ReferNamed(p)},
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/project"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/jobtoken"
@@ -30,7 +30,7 @@ type Family struct {
 }
 
 // New returns the family. webURL is the address of the installation.
-func New(cat *catalog.Catalog, w store.Writer, g *auth.Guard, webURL string) *Family {
+func New(cat *catalog.Catalog, w store.Backend, g *auth.Guard, webURL string) *Family {
 	own := func(ctx context.Context, of auth.Subject, _ store.Only) (*v1alpha1.JobTokenScope, error) {
 		return jobtoken.ScopeOf(ctx, cat, of.Scope)
 	}
@@ -50,6 +50,12 @@ func (f *Family) Table() endpoint.Table {
 			Doc("Let in the job tokens of another project, which the caller may see."),
 		endpoint.Delete("/projects/{id}/job_token_scope/allowlist/{target_project_id}", f.remove).Needs(auth.AdminJobTokenScope).Asks(auth.ReadProject).
 			Doc("Let in the job tokens of another project no longer."),
+		endpoint.Get("/projects/{id}/job_token_scope/groups_allowlist", f.listGroups).Needs(auth.AdminJobTokenScope).Asks(auth.ReadGroup).
+			Doc("List the groups whose projects' job tokens are let in."),
+		endpoint.Post("/projects/{id}/job_token_scope/groups_allowlist", f.addGroup).Needs(auth.AdminJobTokenScope).Asks(auth.ReadGroup).
+			Doc("Let in the job tokens of the projects of a group, which the caller may see."),
+		endpoint.Delete("/projects/{id}/job_token_scope/groups_allowlist/{target_group_id}", f.removeGroup).Needs(auth.AdminJobTokenScope).Asks(auth.ReadGroup).
+			Doc("Let in the job tokens of the projects of a group no longer."),
 	}
 }
 
@@ -89,11 +95,11 @@ type listRequest struct {
 }
 
 // list leaves out what leads nowhere, the project itself, which is always let in, and what was declared twice.
-func (f *Family) list(ctx context.Context, subject auth.Project, r *listRequest) (endpoint.List[project.Summary], error) {
+func (f *Family) list(ctx context.Context, subject auth.Project, r *listRequest) (endpoint.List[entity.ProjectSummary], error) {
 	caller, scope := subject.Caller, subject.Scope
 	declared, err := jobtoken.ScopeOf(ctx, f.catalog, scope)
 	if err != nil {
-		return endpoint.List[project.Summary]{}, err
+		return endpoint.List[entity.ProjectSummary]{}, err
 	}
 	if declared == nil {
 		declared = &v1alpha1.JobTokenScope{}
@@ -106,20 +112,20 @@ func (f *Family) list(ctx context.Context, subject auth.Project, r *listRequest)
 			continue
 		}
 		if err != nil {
-			return endpoint.List[project.Summary]{}, err
+			return endpoint.List[entity.ProjectSummary]{}, err
 		}
 		listed[allowed.Project.UID] = true
 		all = append(all, allowed)
 	}
 	var failed error
-	page := endpoint.Page(r.Paging, all, func(s catalog.Scope) project.Summary {
+	page := endpoint.Page(r.Paging, all, func(s catalog.Scope) entity.ProjectSummary {
 		access, err := f.guard.Access(ctx, caller, s)
 		failed = errors.Join(failed, err)
 		if !subject.Has(access, auth.ReadProject) {
 			// The scope may name a project that the caller may not know of.
-			return project.Unseen(s.Project.RESTID())
+			return entity.UnseenProject(s.Project.RESTID())
 		}
-		return project.Of(s, f.webURL)
+		return entity.SummarizeProject(s, f.webURL)
 	})
 	return page, failed
 }
@@ -157,7 +163,11 @@ func (f *Family) add(ctx context.Context, s auth.Project, r *addRequest) (Additi
 			return endpoint.BadRequest("Target project is already in the job token scope")
 		}
 		if len(declared.Spec.Allowlist) >= maxEntries {
-			if err := f.makeRoom(ctx, declared); err != nil {
+			declared.Spec.Allowlist, err = makeRoom(declared.Spec.Allowlist, func(e v1alpha1.AllowlistEntry) (v1alpha1.Reference, error) {
+				_, err := f.catalog.AnyProject(ctx, declared.Namespace, e.ProjectRef)
+				return e.ProjectRef, err
+			})
+			if err != nil {
 				return err
 			}
 		}
@@ -234,21 +244,19 @@ func (f *Family) without(
 	return left, nil
 }
 
-// makeRoom removes ids that no longer lead anywhere, which the list does not show. Other references may name a project that will be
-// declared later.
-func (f *Family) makeRoom(ctx context.Context, declared *v1alpha1.JobTokenScope) error {
-	var left []v1alpha1.AllowlistEntry
-	for _, e := range declared.Spec.Allowlist {
-		_, err := jobtoken.Allowed(ctx, f.catalog, declared, e)
-		if err != nil && !errors.Is(err, catalog.ErrNotFound) {
-			return err
+// makeRoom returns the entries without the ids of projects or groups that do not exist any more, which the list does not show. Other references may name a project or
+// group that will be declared later.
+func makeRoom[E any](entries []E, leads func(E) (v1alpha1.Reference, error)) (left []E, err error) {
+	for _, e := range entries {
+		ref, err := leads(e)
+		if catalog.IgnoreNotFound(err) != nil {
+			return entries, err
 		}
-		if err == nil || e.ProjectRef.ID == 0 {
+		if err == nil || ref.ID == 0 {
 			left = append(left, e)
 		}
 	}
-	declared.Spec.Allowlist = left
-	return nil
+	return left, nil
 }
 
 // target returns the project that an entry for the id would let in, or catalog.ErrNotFound.

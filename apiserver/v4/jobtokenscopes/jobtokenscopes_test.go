@@ -3,6 +3,7 @@ package jobtokenscopes_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -13,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/apiserver/project"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/jobtokenscopes"
 )
@@ -33,8 +34,8 @@ func declared(of string, allowed ...v1alpha1.Reference) *v1alpha1.JobTokenScope 
 	return s
 }
 
-// newForge returns a forge with the public projects acme/web, acme/api and bolt/tool, and the private ones acme/secret and
-// bolt/hidden, of which Mary sees only what is in acme, and what is public. Only for web something is declared.
+// newForge returns a forge with the public projects acme/web, acme/api and bolt/tool, and the private projects acme/secret and
+// bolt/hidden. Mary sees all of them except bolt/hidden. Only web has a scope.
 func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 	t.Helper()
 	f := familytest.New(t, append([]client.Object{
@@ -49,23 +50,23 @@ func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 	return f.Serve(New(f.Catalog, f.Writer, f.Guard, familytest.WebURL).Table())
 }
 
-// listed are the ids in the list of a project.
+// listed returns the ids in the allowlist of a project.
 func listed(t *testing.T, f *familytest.Forge, id int64) (ids []int64) {
 	t.Helper()
-	for _, p := range familytest.Decode[[]project.Summary](t, f.As("mary", fmt.Sprintf("GET /projects/%d/job_token_scope/allowlist", id), "")) {
+	for _, p := range familytest.Decode[[]entity.ProjectSummary](t, f.As("mary", fmt.Sprintf("GET /projects/%d/job_token_scope/allowlist", id), "")) {
 		ids = append(ids, p.ID)
 	}
 	return ids
 }
 
-func TestTheListHasWhatResolvesOnce(t *testing.T) {
+func TestAllowlist_showsEachResolvedProjectOnce(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	g.Expect(listed(t, f, 20)).To(Equal([]int64{22, 30, 31}))
 	g.Expect(listed(t, f, 21)).To(BeEmpty())
 	page := f.As("mary", "GET /projects/20/job_token_scope/allowlist?per_page=2&page=2", "")
 	g.Expect(page.Header.Get("X-Total")).To(Equal("3"))
-	// Of what she does not see Mary is told the id that is declared, and nothing more.
+	// Mary does not see this project, so the answer has only the declared id.
 	g.Expect(page.Body).To(MatchJSON(`[{"id":31,"description":"","name":"","name_with_namespace":"","path":"","path_with_namespace":"","created_at":null,
 		"default_branch":"","tag_list":[],"topics":[],"ssh_url_to_repo":"","http_url_to_repo":"","web_url":"","avatar_url":null,"star_count":0,
 		"last_activity_at":null,"namespace":{"id":0,"name":"","path":"","kind":"","full_path":"","parent_id":null,"avatar_url":null,"web_url":""}}]`))
@@ -77,7 +78,7 @@ func TestTheListHasWhatResolvesOnce(t *testing.T) {
 		HaveKeyWithValue("namespace", HaveKeyWithValue("full_path", "acme")), Not(HaveKey("permissions")), Not(HaveKey("visibility"))))
 }
 
-func TestTheSettingsAreMadeOnFirstUse(t *testing.T) {
+func TestScope_isCreatedByTheFirstChange(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	get := func() string { return f.As("mary", "GET /projects/21/job_token_scope", "").String() }
@@ -99,7 +100,7 @@ func TestTheSettingsAreMadeOnFirstUse(t *testing.T) {
 	g.Expect(writes).To(BeEmpty(), "it is so already")
 }
 
-func TestAListIsMadeByItsFirstEntry(t *testing.T) {
+func TestAllowlist_isCreatedByItsFirstEntry(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	g.Expect(f.As("mary", "POST /projects/acme%2Fapi/job_token_scope/allowlist", `{"target_project_id":20}`).Code).To(Equal(201))
@@ -107,7 +108,7 @@ func TestAListIsMadeByItsFirstEntry(t *testing.T) {
 	g.Expect(listed(t, f, 21)).To(Equal([]int64{20}))
 }
 
-func TestEntriesThatOthersDeclaredAreKept(t *testing.T) {
+func TestAllowlist_keepsDeclaredEntries(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	g.Expect(f.As("mary", "POST /projects/20/job_token_scope/allowlist", `{"target_project_id":21}`).Code).To(Equal(201))
@@ -116,7 +117,7 @@ func TestEntriesThatOthersDeclaredAreKept(t *testing.T) {
 	g.Expect(listed(t, f, 20)).To(Equal([]int64{22, 31, 21}))
 }
 
-func TestAnEntryThatLeadsNowhereIsRemovedByItsID(t *testing.T) {
+func TestDeleteEntry_removesUnresolvedEntriesByID(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	g.Expect(f.As("mary", "DELETE /projects/20/job_token_scope/allowlist/99", "").String()).To(Equal("204"))
@@ -126,7 +127,7 @@ func TestAnEntryThatLeadsNowhereIsRemovedByItsID(t *testing.T) {
 	g.Expect(f.As("mary", "DELETE /projects/20/job_token_scope/allowlist/99", "").Code).To(Equal(404))
 }
 
-func TestEntriesOfDeletedProjectsMakeRoom(t *testing.T) {
+func TestFullAllowlist_dropsEntriesOfDeletedProjects(t *testing.T) {
 	g := NewWithT(t)
 	full := declared("api", byPath("still/to-come"), byName("secret"))
 	for id := range int64(98) {
@@ -137,7 +138,51 @@ func TestEntriesOfDeletedProjectsMakeRoom(t *testing.T) {
 	g.Expect(allowlist(t, f, "api")).To(Equal([]v1alpha1.Reference{byPath("still/to-come"), byName("secret"), f.Refer(&v1alpha1.Project{}, "bolt/tool")}))
 }
 
-// allowlist are the entries that are declared for a project.
+func TestFullGroupAllowlist_dropsEntriesOfDeletedGroups(t *testing.T) {
+	g := NewWithT(t)
+	full := declared("api")
+	for id := range int64(99) {
+		full.Spec.GroupAllowlist = append(full.Spec.GroupAllowlist, v1alpha1.GroupAllowlistEntry{GroupRef: byID(id + 1000)})
+	}
+	full.Spec.GroupAllowlist = append(full.Spec.GroupAllowlist, v1alpha1.GroupAllowlistEntry{GroupRef: byPath("still/to-come")})
+	f := newForge(t, full)
+	g.Expect(f.As("mary", "POST /projects/21/job_token_scope/groups_allowlist", `{"target_group_id":11}`).Code).To(Equal(201))
+	g.Expect(scopes(t, f, "api")[0].Spec.GroupAllowlist).To(Equal([]v1alpha1.GroupAllowlistEntry{
+		{GroupRef: byPath("still/to-come")}, {GroupRef: f.Refer(&v1alpha1.Group{}, "bolt/bolt")},
+	}))
+}
+
+func TestGroups_areLetInShownAndRemoved(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t, familytest.Group("bolt", "closed", 12, "", v1alpha1.VisibilityPrivate))
+	const list = "/projects/21/job_token_scope/groups_allowlist"
+	g.Expect(f.As("mary", "GET "+list, "").Body).To(MatchJSON(`[]`))
+	g.Expect(f.As("mary", "POST "+list, `{"target_group_id":11}`).String()).To(Equal(`201 {"source_project_id":21,"target_group_id":11}`))
+	g.Expect(scopes(t, f, "api")[0].Spec.GroupAllowlist).To(Equal([]v1alpha1.GroupAllowlistEntry{{GroupRef: f.Refer(&v1alpha1.Group{}, "bolt/bolt")}}))
+	g.Expect(f.As("root", "POST "+list, `{"target_group_id":12}`).Code).To(Equal(201))
+	bolt := `{"id":11,"name":"bolt","full_path":"bolt","web_url":"` + familytest.WebURL + `/groups/bolt"}`
+	g.Expect(f.As("mary", "GET "+list, "").Body).To(MatchJSON(`[`+bolt+`,{"id":12,"name":"","full_path":"","web_url":""}]`), "Mary does not see the other group")
+	for request, want := range map[string]string{
+		`POST {"target_group_id":11}`: `400 {"message":"400 Bad request - This group is already in the job token allowlist."}`,
+		`POST {"target_group_id":99}`: `404 {"message":"404 target_group_id not found Not Found"}`,
+		`POST {"target_group_id":12}`: `400 {"message":"400 Bad request - The target_group that you are attempting to access does not exist or you don't have permission to perform this action"}`,
+		`POST {}`:                     `400 {"error":"target_group_id is missing"}`,
+		`DELETE /10`:                  `400 {"message":"400 Bad request - Target group is not in the job token scope"}`,
+		`DELETE /99`:                  `404 {"message":"404 Group Not Found"}`,
+	} {
+		verb, rest, _ := strings.Cut(request, " ")
+		at, body := list, rest
+		if verb == "DELETE" {
+			at, body = list+rest, ""
+		}
+		g.Expect(f.As("mary", verb+" "+at, body).String()).To(Equal(want), request)
+	}
+	g.Expect(f.As("mary", "DELETE "+list+"/11", "").String()).To(Equal("204"))
+	g.Expect(f.As("mary", "DELETE "+list+"/12", "").String()).To(Equal("204"), "what they can list they can remove")
+	g.Expect(f.As("mary", "GET "+list, "").Body).To(MatchJSON(`[]`))
+}
+
+// allowlist returns the declared entries of a project.
 func allowlist(t *testing.T, f *familytest.Forge, name string) (all []v1alpha1.Reference) {
 	t.Helper()
 	for _, e := range scopes(t, f, name)[0].Spec.Allowlist {
@@ -146,7 +191,7 @@ func allowlist(t *testing.T, f *familytest.Forge, name string) (all []v1alpha1.R
 	return all
 }
 
-func TestWhatIsWrongIsSaid(t *testing.T) {
+func TestInvalidRequests_areRefusedWithAReason(t *testing.T) {
 	const bad = `400 {"message":"400 Bad request - `
 	full := declared("api")
 	for i := range 100 {
@@ -172,7 +217,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		{"DELETE /projects/20/job_token_scope/allowlist/20", ``, bad + `Target project is not in the job token scope"}`},
 		{"DELETE /projects/20/job_token_scope/allowlist/21", ``, bad + `Target project is not in the job token scope"}`},
 		{"DELETE /projects/22/job_token_scope/allowlist/21", ``, bad + `Target project is not in the job token scope"}`},
-		// What she is not to know of is as good as missing, be something declared or not.
+		// A project that Mary does not see is not found, whether it is in the allowlist or not.
 		{"DELETE /projects/21/job_token_scope/allowlist/31", ``, `404 {"message":"404 Project Not Found"}`},
 		{"DELETE /projects/22/job_token_scope/allowlist/31", ``, `404 {"message":"404 Project Not Found"}`},
 		{"GET /projects/99/job_token_scope", ``, `404 {"message":"404 Project Not Found"}`},
@@ -191,7 +236,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	}
 }
 
-func TestWhoIsSlowerFindsTheScopeOfWhoWasFaster(t *testing.T) {
+func TestAddEntry_usesAScopeCreatedMeanwhile(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	once := true
@@ -210,7 +255,7 @@ func TestWhoIsSlowerFindsTheScopeOfWhoWasFaster(t *testing.T) {
 	g.Expect(listed(t, f, 21)).To(Equal([]int64{22, 30}))
 }
 
-func TestTheNameOfAScopeMayBeTaken(t *testing.T) {
+func TestUpdateScope_conflictsWhenItsNameIsTaken(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	g.Expect(f.As("mary", "PATCH /projects/21/job_token_scope", `{"enabled":true}`).Code).To(Equal(204))
@@ -224,7 +269,7 @@ func TestTheNameOfAScopeMayBeTaken(t *testing.T) {
 	g.Expect(scopes(t, f, "api")).To(BeEmpty())
 }
 
-func TestAProjectMayRefuseRESTWrites(t *testing.T) {
+func TestRESTWrites_canBeRefusedByAProject(t *testing.T) {
 	for _, more := range [][]client.Object{{declared("fixed", byID(30))}, nil} {
 		p := familytest.Project("acme", "fixed", 23, "acme", v1alpha1.VisibilityPublic)
 		p.Spec.RESTWrites = v1alpha1.RESTWritesRefuse
@@ -248,7 +293,7 @@ func TestAProjectMayRefuseRESTWrites(t *testing.T) {
 	}
 }
 
-// scopes returns those that are declared for a project by its name.
+// scopes returns the scopes that name a project.
 func scopes(t *testing.T, f *familytest.Forge, name string) (all []v1alpha1.JobTokenScope) {
 	t.Helper()
 	var l v1alpha1.JobTokenScopeList
@@ -263,7 +308,7 @@ func scopes(t *testing.T, f *familytest.Forge, name string) (all []v1alpha1.JobT
 	return all
 }
 
-func TestAProjectWithoutAPlaceIsNotFound(t *testing.T) {
+func TestProjectWithoutPlace_isNotFound(t *testing.T) {
 	g := NewWithT(t)
 	// The group above does not admit groups of this namespace.
 	astray := familytest.Group("bolt", "astray", 12, "", v1alpha1.VisibilityPublic)
@@ -275,12 +320,12 @@ func TestAProjectWithoutAPlaceIsNotFound(t *testing.T) {
 	g.Expect(listed(t, f, 21)).To(BeEmpty())
 }
 
-func TestEntry_isNotOfAProjectThatIsMadeAnewUnderTheID(t *testing.T) {
+func TestEntry_doesNotApplyToARecreatedProject(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	g.Expect(f.As("mary", "POST /projects/21/job_token_scope/allowlist", `{"target_project_id":30}`).Code).To(Equal(201))
 	g.Expect(listed(t, f, 21)).To(Equal([]int64{30}))
-	f.Anew(&v1alpha1.Project{}, "bolt/tool")
+	f.Recreate(&v1alpha1.Project{}, "bolt/tool")
 	g.Expect(listed(t, f, 21)).To(BeEmpty())
 	g.Expect(f.As("mary", "POST /projects/21/job_token_scope/allowlist", `{"target_project_id":30}`).Code).To(Equal(201))
 	g.Expect(listed(t, f, 21)).To(Equal([]int64{30}))

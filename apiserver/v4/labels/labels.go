@@ -1,12 +1,15 @@
-// Package labels is the family "Labels (project)" of the core interface document.
+// Package labels is the family "Labels (project)" of the core interface document, and the same for groups.
 package labels
 
 import (
 	"context"
 	"net/http"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -30,23 +33,29 @@ type Subscriptions interface {
 	Remove(ctx context.Context, s database.Subject) error
 }
 
-// Family serves the labels of projects.
+// Family serves the labels of projects and groups.
 type Family struct {
 	catalog *catalog.Catalog
 	guard   *auth.Guard
-	// labels are those that the caller may change, as they are seen from a project.
+	// labels are those that the caller may change, as they are seen from a project or group.
 	labels        *store.Store[entry, *v1alpha1.Label]
 	projects      *store.Store[store.Only, *v1alpha1.Project]
 	subscriptions Subscriptions
 	counter       Counter
+	clock         clock.PassiveClock
 	// rendered has the HTML of descriptions.
 	rendered *lru.Cache
 	// views are by the versions of the scopes.
 	views *catalog.Memory[string, []entry]
+	// insides are what was found below groups.
+	insides *catalog.Memory[inside, []entry]
 }
 
-// maxViews is of how many projects the view is remembered, each of which may have thousands of labels.
+// maxViews is the maximum number of remembered views of projects and groups. Each view can have thousands of labels.
 const maxViews = 64
+
+// maxInsides is the maximum number of remembered answers about what is below a group. Each can have the labels of all projects.
+const maxInsides = 16
 
 // maxRendered is how many descriptions are not rendered again.
 const maxRendered = 1024
@@ -54,17 +63,22 @@ const maxRendered = 1024
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=labels,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
 // New returns the family.
-func New(cat *catalog.Catalog, g *auth.Guard, w store.Writer, s Subscriptions, c Counter) *Family {
+func New(cat *catalog.Catalog, g *auth.Guard, w store.Backend, s Subscriptions, c Counter, clk clock.PassiveClock) *Family {
 	f := &Family{
-		catalog: cat, guard: g, projects: store.Projects(w), subscriptions: s, counter: c, rendered: lru.New(maxRendered),
+		catalog: cat, guard: g, projects: store.Projects(w), subscriptions: s, counter: c, clock: clk, rendered: lru.New(maxRendered),
 		views: catalog.NewMemory[string, []entry](cat, maxViews, &v1alpha1.Label{}, &v1alpha1.Group{}, &v1alpha1.Project{}),
+		insides: catalog.NewMemory[inside, []entry](cat, maxInsides,
+			&v1alpha1.Label{}, &v1alpha1.Group{}, &v1alpha1.Project{}, &v1alpha1.Membership{}, &v1alpha1.User{}, &corev1.Namespace{}),
 	}
 	f.labels = store.New(w, f.changeable).Named("Label", "Label")
 	return f
 }
 
-// Table lists the endpoints. Those without {label_id} are older forms, which name the label in a parameter.
-func (f *Family) Table() endpoint.Table {
+// Table lists the endpoints.
+func (f *Family) Table() endpoint.Table { return slices.Concat(f.ofProjects(), f.ofGroups()) }
+
+// ofProjects are the endpoints of projects. Those without {label_id} are older forms, which name the label in a parameter.
+func (f *Family) ofProjects() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/labels", f.list).Needs(auth.ReadLabels).
 			Doc("List the labels of a project, and those that it has from its groups."),
@@ -76,17 +90,17 @@ func (f *Family) Table() endpoint.Table {
 			Doc("Change a label, or the priority that it has in the project."),
 		endpoint.Put("/projects/{id}/labels", f.updateNamed).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
 			Doc("Change a label that a parameter names. Deprecated."),
-		endpoint.Delete("/projects/{id}/labels/{label_id}", f.remove).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
+		endpoint.Delete("/projects/{id}/labels/{label_id}", auth.On[auth.Project](f.remove)).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
 			Conditional().Doc("Remove a label."),
-		endpoint.Delete("/projects/{id}/labels", f.removeNamed).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
+		endpoint.Delete("/projects/{id}/labels", auth.On[auth.Project](f.removeNamed)).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
 			Conditional().Doc("Remove a label that a parameter names. Deprecated."),
 		endpoint.Put("/projects/{id}/labels/{label_id}/promote", f.promote).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
 			Doc("Turn a label of a project into a label of its group, which replaces it in all projects directly in the group."),
 		endpoint.Put("/projects/{id}/labels/promote", f.promoteNamed).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
 			Doc("Make a label that a parameter names one of the group. Deprecated."),
-		endpoint.Post("/projects/{id}/labels/{label_id}/subscribe", f.subscribe).Needs(auth.ReadLabels).
+		endpoint.Post("/projects/{id}/labels/{label_id}/subscribe", auth.On[auth.Project](f.subscribe)).Needs(auth.ReadLabels).
 			Also(http.StatusNotModified).Doc("Subscribe the caller to a label."),
-		endpoint.Post("/projects/{id}/labels/{label_id}/unsubscribe", f.unsubscribe).Needs(auth.ReadLabels).
+		endpoint.Post("/projects/{id}/labels/{label_id}/unsubscribe", auth.On[auth.Project](f.unsubscribe)).Needs(auth.ReadLabels).
 			Also(http.StatusNotModified).Doc("End the caller's subscription to a label."),
 	}
 }
@@ -104,7 +118,11 @@ func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endp
 		return endpoint.List[Label]{}, err
 	}
 	all = chosen(all, r.Ancestors, r.Search)
-	return f.page(ctx, s, r.Paging, all, r.WithCounts)
+	v, err := f.viewer(ctx, s.Subject, endpoint.Rows(r.Paging, all), r.WithCounts)
+	if err != nil {
+		return endpoint.List[Label]{}, err
+	}
+	return endpoint.Page(r.Paging, all, v.label), nil
 }
 
 // labelRequest is for one label.
@@ -118,30 +136,30 @@ type getRequest struct {
 }
 
 func (f *Family) get(ctx context.Context, s auth.Project, r *getRequest) (Label, error) {
-	l, err := f.find(ctx, s, r.LabelID)
+	l, err := f.find(ctx, s.Scope, r.LabelID)
 	if err != nil {
 		return Label{}, err
 	}
-	if !r.Ancestors && !l.near() {
+	if !r.Ancestors && !l.near {
 		return Label{}, notFound()
 	}
-	return f.show(ctx, s, l)
+	return f.show(ctx, s.Subject, l)
 }
 
 func notFound() error { return endpoint.NotFound("Label") }
 
-func (f *Family) subscribe(ctx context.Context, s auth.Project, r *labelRequest) (Label, error) {
+func (f *Family) subscribe(ctx context.Context, s auth.Subject, r *labelRequest) (Label, error) {
 	return f.changeSubscription(ctx, s, r.LabelID, "subscribe", f.subscriptions.Subscribe)
 }
 
-func (f *Family) unsubscribe(ctx context.Context, s auth.Project, r *labelRequest) (Label, error) {
+func (f *Family) unsubscribe(ctx context.Context, s auth.Subject, r *labelRequest) (Label, error) {
 	return f.changeSubscription(ctx, s, r.LabelID, "unsubscribe", f.subscriptions.Unsubscribe)
 }
 
 func (f *Family) changeSubscription(
-	ctx context.Context, s auth.Project, key, verb string, change func(context.Context, database.User, database.Subject) (bool, error),
+	ctx context.Context, s auth.Subject, key, verb string, change func(context.Context, database.User, database.Subject) (bool, error),
 ) (Label, error) {
-	l, err := f.find(ctx, s, key)
+	l, err := f.find(ctx, s.Scope, key)
 	if err != nil {
 		return Label{}, err
 	}

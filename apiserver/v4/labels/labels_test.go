@@ -22,7 +22,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/subscription"
 )
 
-// subscribers are who is subscribed to which label.
+// subscribers maps labels to the users who are subscribed to them.
 type subscribers map[database.Subject]sets.Set[database.User]
 
 func (s subscribers) Subscribe(_ context.Context, user database.User, to database.Subject) (bool, error) {
@@ -65,15 +65,15 @@ func (s subscribers) Remove(_ context.Context, of database.Subject) error {
 	return nil
 }
 
-// forge is a forge with the public project acme/sub/web and a private one beside it, secret. web has the labels bug and
-// docs, its group the label urgent, and the group above the label legal.
+// forge is a forge with the public project acme/sub/web and the private project acme/sub/secret. Web has the labels bug and docs, its
+// group has the label urgent, and the group above has the label legal.
 type forge struct {
 	*familytest.Forge
 	subscribers subscribers
 	counts      *counts
 }
 
-// subscribe subscribes users to the oldest label of an id.
+// subscribe subscribes users to the oldest label with an id.
 func (f forge) subscribe(t *testing.T, label int64, users ...int64) {
 	t.Helper()
 	for _, id := range users {
@@ -85,7 +85,7 @@ func (f forge) subscribe(t *testing.T, label int64, users ...int64) {
 	}
 }
 
-// subscribed returns the users who are subscribed to the oldest label of an id.
+// subscribed returns the users who are subscribed to the oldest label with an id.
 func (f forge) subscribed(t *testing.T, label int64) (ids []int64) {
 	t.Helper()
 	for u := range f.subscribers[f.subject(t, label)] {
@@ -104,14 +104,14 @@ func (f forge) subject(t *testing.T, label int64) database.Subject {
 	return database.Subject{Kind: subscription.KindLabel, ID: label, UID: oldest.UID}
 }
 
-// counts count one open issue for each label but the first, and say how often they were asked.
+// counts reports one open issue for each label except the first, and records the labels of each call.
 type counts struct{ asked [][]int64 }
 
-func (c *counts) Count(_ context.Context, project int64, labels []int64) (map[int64]Counts, error) {
+func (c *counts) Count(_ context.Context, in catalog.Scope, labels []int64) (map[int64]Counts, error) {
 	c.asked = append(c.asked, labels)
 	all := map[int64]Counts{}
 	for _, id := range labels[min(1, len(labels)):] {
-		all[id] = Counts{OpenIssues: 1, ClosedIssues: project}
+		all[id] = Counts{OpenIssues: 1, ClosedIssues: in.RESTID()}
 	}
 	return all, nil
 }
@@ -150,11 +150,11 @@ func newForge(t *testing.T, more ...client.Object) forge {
 		declared("urgent", "urgent", 32, urgent), declared("legal", "legal", 33, ofGroup("acme")),
 	}, more...)...)
 	all := forge{Forge: f, subscribers: subscribers{}, counts: &counts{}}
-	f.Serve(New(f.Catalog, f.Guard, f.Writer, all.subscribers, all.counts).Table())
+	f.Serve(New(f.Catalog, f.Guard, f.Writer, all.subscribers, all.counts, f.Clock).Table())
 	return all
 }
 
-// names lists the labels of a project.
+// names lists the names of the labels of web.
 func (f forge) names(t *testing.T, query string) (all []string) {
 	t.Helper()
 	for _, l := range familytest.Decode[[]Label](t, f.As("mary", "GET /projects/20/labels"+query, "")) {
@@ -163,7 +163,7 @@ func (f forge) names(t *testing.T, query string) (all []string) {
 	return all
 }
 
-// there returns the specs of all declared labels by their names.
+// there returns the specs of all label objects by the names of the objects.
 func (f forge) there(t *testing.T) map[string]v1alpha1.LabelSpec {
 	t.Helper()
 	var l v1alpha1.LabelList
@@ -177,7 +177,7 @@ func (f forge) there(t *testing.T) map[string]v1alpha1.LabelSpec {
 	return all
 }
 
-func TestALabelIsShown(t *testing.T) {
+func TestLabel_showsCountsSubscriptionAndPriority(t *testing.T) {
 	f := newForge(t)
 	f.subscribe(t, 32, 2)
 	g := NewWithT(t)
@@ -198,7 +198,7 @@ func TestALabelIsShown(t *testing.T) {
 	g.Expect(familytest.Decode[Label](t, f.As("rita", "GET /projects/20/labels/urgent", "")).Subscribed).To(BeFalse())
 }
 
-func TestLabelsAreListed(t *testing.T) {
+func TestListLabels_searchesSortsAndPages(t *testing.T) {
 	of := func(title, description string, id int64) *v1alpha1.Label {
 		spec := ofProject("web")
 		spec.Description = description
@@ -227,7 +227,7 @@ func TestLabelsAreListed(t *testing.T) {
 	}
 }
 
-func TestALabelIsFoundByItsIDOrTitle(t *testing.T) {
+func TestGetLabel_findsByIDOrTitle(t *testing.T) {
 	f := newForge(t, declared("number", "30", 50, ofProject("web")), declared("other-number", "1234", 51, ofProject("web")),
 		declared("odd", "type::bug & more/less 100%", 52, ofProject("web")), declared("above", "docs", 53, ofGroup("acme")))
 	for key, want := range map[string]int64{
@@ -248,7 +248,7 @@ func TestALabelIsFoundByItsIDOrTitle(t *testing.T) {
 	}
 }
 
-func TestSubscriptions(t *testing.T) {
+func TestSubscription_isTurnedOnAndOff(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	for _, key := range []string{"bug", "30", "legal"} {
@@ -266,10 +266,10 @@ func TestSubscriptions(t *testing.T) {
 	}
 }
 
-func TestSubscription_isNotOfALabelOrUserThatIsMadeAnew(t *testing.T) {
-	for what, anew := range map[string]func(forge){
-		"label": func(f forge) { f.Anew(&v1alpha1.Label{}, "acme/bug") },
-		"user":  func(f forge) { f.Anew(&v1alpha1.User{}, "mary") },
+func TestSubscription_endsWhenLabelOrUserIsRecreated(t *testing.T) {
+	for what, recreate := range map[string]func(forge){
+		"label": func(f forge) { f.Recreate(&v1alpha1.Label{}, "acme/bug") },
+		"user":  func(f forge) { f.Recreate(&v1alpha1.User{}, "mary") },
 	} {
 		t.Run(what, func(t *testing.T) {
 			g := NewWithT(t)
@@ -279,7 +279,7 @@ func TestSubscription_isNotOfALabelOrUserThatIsMadeAnew(t *testing.T) {
 			}
 			g.Expect(f.As("mary", "POST /projects/20/labels/30/subscribe", "").Code).To(Equal(201))
 			g.Expect(subscribed()).To(BeTrue())
-			anew(f)
+			recreate(f)
 			g.Expect(subscribed()).To(BeFalse())
 			g.Expect(f.As("mary", "POST /projects/20/labels/30/subscribe", "").Code).To(Equal(201), "nothing of the former one is in the way")
 			g.Expect(subscribed()).To(BeTrue())
@@ -287,8 +287,9 @@ func TestSubscription_isNotOfALabelOrUserThatIsMadeAnew(t *testing.T) {
 	}
 }
 
-// TestNoLabelsAreRememberedOfAGroupThatTheProjectHasLeft moves the project at each point of a request, and then lists its labels anew.
-func TestNoLabelsAreRememberedOfAGroupThatTheProjectHasLeft(t *testing.T) {
+// TestCachedLabels_areForgottenWithTheFormerGroup moves the project at each point of a request, and then lists its labels
+// again.
+func TestCachedLabels_areForgottenWithTheFormerGroup(t *testing.T) {
 	for nth := 1; ; nth++ {
 		f := newForge(t)
 		moved := f.During(nth, func() { f.Move("acme/web", "acme") })

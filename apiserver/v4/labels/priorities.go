@@ -55,7 +55,7 @@ func prioritize(title string, priority *int32) func(*v1alpha1.Project) error {
 }
 
 // reprioritize changes the priorities of labels in all projects below a group, except projects that REST callers may not change. It returns
-// the new state of p, which is one of them.
+// the new state of p, which is one of them, or nil.
 func (f *Family) reprioritize(
 	ctx context.Context, of catalog.Scope, p *v1alpha1.Project, change func([]v1alpha1.LabelPriority) []v1alpha1.LabelPriority,
 ) (*v1alpha1.Project, error) {
@@ -67,14 +67,14 @@ func (f *Family) reprioritize(
 		if slices.Equal(one.Spec.LabelPriorities, change(one.Spec.LabelPriorities)) {
 			continue
 		}
-		one, err := f.projects.UpdateUnasked(ctx, catalog.Scope{Project: one}, one, func(one *v1alpha1.Project) error {
+		one, err := f.projects.UpdateUnasked(ctx, one, func(one *v1alpha1.Project) error {
 			one.Spec.LabelPriorities = change(one.Spec.LabelPriorities)
 			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
-		if one.UID == p.UID {
+		if p != nil && one.UID == p.UID {
 			p = one
 		}
 	}

@@ -17,8 +17,8 @@ func giving(p *v1alpha1.Project, title string, priority int32) *v1alpha1.Project
 	return p
 }
 
-// priorities are beside web, which gives legal the priority 7, three projects below acme that give it one, of which the last lets
-// REST callers change nothing, and one elsewhere.
+// priorities returns four projects that give the label legal a priority, as web does with the priority 7. Three of them are below acme,
+// and the last of these refuses changes over REST. The fourth is in another root group.
 func priorities() []client.Object {
 	fixed := giving(familytest.Project("acme", "fixed", 24, "acme", v1alpha1.VisibilityPublic), "legal", 3)
 	fixed.Spec.RESTWrites = v1alpha1.RESTWritesRefuse
@@ -30,7 +30,7 @@ func priorities() []client.Object {
 	}
 }
 
-// given are the priorities that the projects declare, as "project title priority".
+// given returns the priorities that the projects declare, each as "project title priority".
 func (f forge) given(t *testing.T) (all []string) {
 	t.Helper()
 	var l v1alpha1.ProjectList
@@ -45,7 +45,7 @@ func (f forge) given(t *testing.T) (all []string) {
 	return all
 }
 
-func TestThePriorityGoesWithTheTitleOfAGroupsLabel(t *testing.T) {
+func TestRenameGroupLabel_keepsItsPriorities(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t, priorities()...)
 	before := f.given(t)
@@ -63,7 +63,7 @@ func TestThePriorityGoesWithTheTitleOfAGroupsLabel(t *testing.T) {
 	g.Expect(f.given(t)).To(ConsistOf("web bug 9", "top law 1", "side law 2", "fixed legal 3", "app legal 4"))
 }
 
-func TestARenamingThatWasCutOffIsCompletedByTheSameRequest(t *testing.T) {
+func TestRenameGroupLabel_isCompletedWhenRepeated(t *testing.T) {
 	for cut := 1; ; cut++ {
 		g := NewWithT(t)
 		f := newForge(t, priorities()...)
@@ -88,7 +88,7 @@ func TestARenamingThatWasCutOffIsCompletedByTheSameRequest(t *testing.T) {
 	}
 }
 
-func TestThePriorityGoesWithAGroupsLabel(t *testing.T) {
+func TestDeleteGroupLabel_removesItsPriorities(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t, priorities()...)
 	g.Expect(f.As("mary", "DELETE /projects/20/labels/legal", "").Code).To(Equal(204))
@@ -102,7 +102,7 @@ func TestThePriorityGoesWithAGroupsLabel(t *testing.T) {
 	}
 }
 
-func TestALabelWithoutAPriorityHasNoneWhenItIsPromoted(t *testing.T) {
+func TestPromoteLabel_clearsStalePriorities(t *testing.T) {
 	stale := func(policy v1alpha1.RESTWrites) forge {
 		p := giving(familytest.Project("acme", "side", 23, "sub", v1alpha1.VisibilityPublic), "bug", 4)
 		p.Spec.RESTWrites = policy

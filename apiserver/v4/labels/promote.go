@@ -33,7 +33,7 @@ func (f *Family) promote(ctx context.Context, s auth.Project, r *labelRequest) (
 }
 
 func (f *Family) promoteKey(ctx context.Context, s auth.Project, key string) (GroupLabel, error) {
-	e, err := f.find(ctx, s, key)
+	e, err := f.find(ctx, s.Scope, key)
 	if err != nil {
 		return GroupLabel{}, err
 	}
@@ -51,13 +51,13 @@ func (f *Family) promoteKey(ctx context.Context, s auth.Project, key string) (Gr
 	if err := f.allowed(ctx, merged); err != nil {
 		return GroupLabel{}, err
 	}
-	into, err := f.merge(ctx, s, e, above, merged)
+	into, err := f.merge(ctx, e, above, merged)
 	if err != nil {
 		return GroupLabel{}, err
 	}
-	shown := newEntry(s.Scope.Project, label.Inherited{Label: into, Of: above, Above: 1})
-	v, err := f.viewer(ctx, s, []entry{shown}, true)
-	return v.groupLabel(shown), err
+	shown, err := f.show(ctx, s.Subject, newEntry(s.Scope, label.Inherited{Label: into, Of: above, Above: 1}))
+	shown.TextColor = ""
+	return shown.GroupLabel, err
 }
 
 // merged returns the labels that a group label replaces: all labels with the title in projects directly in the group, the younger ones
@@ -80,10 +80,9 @@ func (f *Family) merged(ctx context.Context, e entry, g *v1alpha1.Group) ([]labe
 // allowed returns an error if any of the projects does not allow REST callers to make the necessary changes.
 func (f *Family) allowed(ctx context.Context, merged []label.OfProject) error {
 	for _, l := range merged {
-		of := catalog.Scope{Project: l.Project}
-		err := f.labels.CheckUnasked(ctx, of, l.Label)
+		err := f.labels.CheckUnasked(ctx, l.Label)
 		if err == nil && prioritized(l) {
-			err = f.projects.CheckUnasked(ctx, of, l.Project)
+			err = f.projects.CheckUnasked(ctx, l.Project)
 		}
 		if err != nil {
 			return err
@@ -94,13 +93,11 @@ func (f *Family) allowed(ctx context.Context, merged []label.OfProject) error {
 
 // merge has a label of the group take the place of those of its projects. As the promoted one goes last, the same request
 // completes what an earlier one has left half done.
-func (f *Family) merge(
-	ctx context.Context, s auth.Project, e entry, above catalog.Scope, merged []label.OfProject,
-) (*v1alpha1.Label, error) {
+func (f *Family) merge(ctx context.Context, e entry, above catalog.Scope, merged []label.OfProject) (*v1alpha1.Label, error) {
 	if err := f.keepPriorities(ctx, merged); err != nil {
 		return nil, err
 	}
-	into, err := f.inGroup(ctx, s, e, above)
+	into, err := f.inGroup(ctx, e, above)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +110,7 @@ func (f *Family) merge(
 		if err != nil {
 			return nil, err
 		}
-		if err := f.labels.DeleteUnasked(ctx, catalog.Scope{Project: l.Project}, l.Label); err != nil {
+		if err := f.labels.DeleteUnasked(ctx, l.Label); err != nil {
 			return nil, err
 		}
 	}
@@ -122,7 +119,7 @@ func (f *Family) merge(
 
 // inGroup returns the label of the title that the group or one above it has, or makes it with the id of the promoted one: until
 // that is gone it waits for the id.
-func (f *Family) inGroup(ctx context.Context, s auth.Project, e entry, above catalog.Scope) (*v1alpha1.Label, error) {
+func (f *Family) inGroup(ctx context.Context, e entry, above catalog.Scope) (*v1alpha1.Label, error) {
 	into, err := label.Holder(ctx, f.catalog, above, e.Spec.Title)
 	if err != nil {
 		return nil, err
@@ -142,7 +139,7 @@ func (f *Family) inGroup(ctx context.Context, s auth.Project, e entry, above cat
 			Title: e.Spec.Title, Color: e.Spec.Color, Description: e.Spec.Description,
 		},
 	}
-	err = f.declare(ctx, auth.Subject{Caller: s.Caller, Scope: above}, into, "group", g.Name)
+	err = f.declare(ctx, into, above)
 	if errors.Is(err, store.ErrExists) {
 		err = locked() // somebody promotes another label of the title at this moment
 	}
@@ -168,7 +165,7 @@ func (f *Family) keepPriorities(ctx context.Context, merged []label.OfProject) e
 		if !prioritized(l) {
 			continue
 		}
-		_, err := f.projects.UpdateUnasked(ctx, catalog.Scope{Project: l.Project}, l.Project, prioritize(l.Spec.Title, l.Spec.Priority))
+		_, err := f.projects.UpdateUnasked(ctx, l.Project, prioritize(l.Spec.Title, l.Spec.Priority))
 		if err != nil {
 			return err
 		}

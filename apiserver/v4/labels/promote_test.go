@@ -14,11 +14,10 @@ import (
 	. "github.com/forgeplane/forgeplane/apiserver/v4/labels"
 )
 
-// errCut is what a process meets that ends at some write.
+// errCut is the error of every write from the one at which a request is cut off.
 var errCut = errors.New("cut off")
 
-// siblings are labels beside those of newForge: of the same title in another project of the group, declared twice there, and in
-// one further up.
+// siblings returns more labels with the title bug: two in another project of the group, and one in a project of the group above.
 func siblings() []client.Object {
 	of := ofProject("secret")
 	of.Priority = ptr.To[int32](3)
@@ -28,7 +27,7 @@ func siblings() []client.Object {
 	}
 }
 
-func TestALabelIsPromoted(t *testing.T) {
+func TestPromoteLabel_makesItAGroupLabel(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t, siblings()...)
 	f.subscribe(t, 30, 2)
@@ -40,7 +39,7 @@ func TestALabelIsPromoted(t *testing.T) {
 	expectPromoted(t, f, 30)
 }
 
-// expectPromoted expects that the label bug of the group sub, of this id, has taken the place of all others below it.
+// expectPromoted expects that the label bug of the group sub has the id, and has replaced all labels bug of projects in that group.
 func expectPromoted(t *testing.T, f forge, id int64) {
 	t.Helper()
 	g := NewWithT(t)
@@ -64,7 +63,7 @@ func expectPromoted(t *testing.T, f forge, id int64) {
 	g.Expect(familytest.Decode[Label](t, f.As("rita", "GET /projects/22/labels/bug", "")).ID).To(BeEquivalentTo(62))
 }
 
-func TestAPromotionThatWasCutOffIsCompletedByTheSameRequest(t *testing.T) {
+func TestPromoteLabel_isCompletedWhenRepeated(t *testing.T) {
 	for _, key := range []string{"30", "bug"} {
 		for cut := 1; ; cut++ {
 			f := newForge(t, siblings()...)
@@ -93,7 +92,7 @@ func TestAPromotionThatWasCutOffIsCompletedByTheSameRequest(t *testing.T) {
 	}
 }
 
-func TestALabelIsMergedIntoTheOneThatTheGroupHas(t *testing.T) {
+func TestPromoteLabel_mergesIntoAnExistingGroupLabel(t *testing.T) {
 	for _, of := range []string{"sub", "acme"} {
 		t.Run(of, func(t *testing.T) {
 			g := NewWithT(t)
@@ -114,7 +113,7 @@ func TestALabelIsMergedIntoTheOneThatTheGroupHas(t *testing.T) {
 	}
 }
 
-func TestAPromotionTouchesNothingWhereAnyOfItIsRefused(t *testing.T) {
+func TestPromoteLabel_changesNothingWhenPartIsRefused(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t, siblings()...)
 	p := &v1alpha1.Project{}
@@ -126,7 +125,7 @@ func TestAPromotionTouchesNothingWhereAnyOfItIsRefused(t *testing.T) {
 	g.Expect(f.there(t)).To(Equal(before))
 }
 
-func TestAPersonalLabelHasNoGroup(t *testing.T) {
+func TestPromoteLabel_failsInPersonalProjects(t *testing.T) {
 	g := NewWithT(t)
 	personal := familytest.Group("home", "mary", 80, "", v1alpha1.VisibilityPublic)
 	personal.Labels = map[string]string{v1alpha1.LabelPersonal: "2"}
@@ -138,7 +137,7 @@ func TestAPersonalLabelHasNoGroup(t *testing.T) {
 		Equal(`400 {"message":"Failed to promote project label to group label"}`))
 }
 
-func TestTheIDOfAnotherLabelTakesNobodysSubscribers(t *testing.T) {
+func TestLabelWithTakenID_getsNoSubscribers(t *testing.T) {
 	g := NewWithT(t)
 	// A tenant pins the id of somebody else's label.
 	thief := declared("thief", "bug", 33, ofProject("secret"))

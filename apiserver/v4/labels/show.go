@@ -12,7 +12,6 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
-	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/label"
@@ -20,48 +19,46 @@ import (
 	"github.com/forgeplane/forgeplane/internal/subscription"
 )
 
-// Label is "Label" of the core interface document.
+// Label is "Label" of the core interface document, as a project shows it.
 type Label struct {
-	ID              int64   `json:"id"`
-	Name            string  `json:"name"`
-	Description     *string `json:"description"`
-	DescriptionHTML string  `json:"description_html"`
-	TextColor       string  `json:"text_color" doc:"Color of a text that can be read on the label."`
-	Color           string  `json:"color" doc:"Hexadecimal, as #RGB or #RRGGBB."`
-	*Counts
-	Subscribed     bool   `json:"subscribed" doc:"Whether the caller is subscribed."`
+	GroupLabel
 	Priority       *int32 `json:"priority" doc:"Priority in the project, 0 the highest; null without one."`
 	IsProjectLabel bool   `json:"is_project_label" doc:"Whether the label is the project's own."`
 }
 
-// GroupLabel is a label that was promoted.
+// GroupLabel is a label as a group shows it.
 type GroupLabel struct {
 	ID              int64   `json:"id"`
 	Name            string  `json:"name"`
 	Description     *string `json:"description"`
 	DescriptionHTML string  `json:"description_html"`
+	TextColor       string  `json:"text_color,omitempty" doc:"Color of a text that can be read on the label; not shown of a label that is promoted."`
 	Color           string  `json:"color" doc:"Hexadecimal, as #RGB or #RRGGBB."`
 	*Counts
 	Subscribed bool `json:"subscribed" doc:"Whether the caller is subscribed."`
 }
 
-// entry is a label as it is seen from a project.
+// entry is a label as it is seen from a project or group.
 type entry struct {
 	label.Inherited
+	// near is true if the label belongs to the project or group itself, or to the direct parent group of the project.
+	near bool
 	// text is what a search looks through.
 	text string
 	// shown is what every caller sees, except for the rendered description.
 	shown Label
 }
 
-func newEntry(p *v1alpha1.Project, l label.Inherited) entry {
+func newEntry(in catalog.Scope, l label.Inherited) entry {
 	e := entry{Inherited: l, text: strings.ToLower(l.Spec.Title + "\x00" + l.Spec.Description)}
+	e.near = e.Above == 0 || e.Above == 1 && in.Project != nil
 	hex, isColor := label.Hex(l.Spec.Color)
 	if !isColor {
 		hex = l.Spec.Color
 	}
 	e.shown = Label{
-		ID: l.RESTID(), Name: l.Spec.Title, Color: hex, TextColor: label.TextColor(hex), Priority: e.priority(p), IsProjectLabel: e.own(),
+		GroupLabel: GroupLabel{ID: l.RESTID(), Name: l.Spec.Title, Color: hex, TextColor: label.TextColor(hex)},
+		Priority:   e.priority(in.Project), IsProjectLabel: e.own(),
 	}
 	if l.Spec.Description != "" {
 		e.shown.Description = &l.Spec.Description
@@ -69,36 +66,48 @@ func newEntry(p *v1alpha1.Project, l label.Inherited) entry {
 	return e
 }
 
-// priority returns the priority of the label in the project: its own, or the one that the project gives to a group's label.
+// priority returns the priority of the label in the project: its own, or the one that the project gives to a group's label. The project is
+// nil if the label is seen from a group.
 func (e entry) priority(in *v1alpha1.Project) *int32 {
 	if e.own() {
 		return e.Spec.Priority
 	}
+	if in == nil {
+		return nil
+	}
 	return priorityOf(in.Spec.LabelPriorities, e.Spec.Title)
 }
 
-// own reports whether the label is the project's own.
+// own reports whether the label belongs to a project, and not to a group.
 func (e entry) own() bool { return e.Spec.ProjectRef != nil }
 
-// near reports whether the label belongs to the project itself or to its direct parent group.
-func (e entry) near() bool { return e.Above <= 1 }
-
-// view returns the labels of a project by their titles; of one title the nearest comes first.
+// view returns the labels of a project or group, with those of the groups above, by their titles; of one title the nearest comes first.
 func (f *Family) view(ctx context.Context, scope catalog.Scope) ([]entry, error) {
 	return catalog.RecallFor(f.views, scope, func(c *catalog.Catalog, scope catalog.Scope) ([]entry, error) {
-		found, err := label.All(ctx, c, scope)
-		if err != nil {
-			return nil, err
-		}
-		all := make([]entry, 0, len(found))
-		for _, l := range found {
-			all = append(all, newEntry(scope.Project, l))
-		}
-		slices.SortStableFunc(all, func(a, b entry) int {
-			return cmp.Or(strings.Compare(strings.ToLower(a.Spec.Title), strings.ToLower(b.Spec.Title)), strings.Compare(a.Spec.Title, b.Spec.Title))
-		})
-		return all, nil
+		all, err := entries(ctx, c, scope)
+		return byTitle(all), err
 	})
+}
+
+// entries returns the labels of a project or group, with those of the groups above, the nearest first.
+func entries(ctx context.Context, c *catalog.Catalog, scope catalog.Scope) ([]entry, error) {
+	found, err := label.All(ctx, c, scope)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]entry, 0, len(found))
+	for _, l := range found {
+		all = append(all, newEntry(scope, l))
+	}
+	return all, nil
+}
+
+// byTitle sorts labels by their titles, in place. Labels of one title stay in their order.
+func byTitle(all []entry) []entry {
+	slices.SortStableFunc(all, func(a, b entry) int {
+		return cmp.Or(strings.Compare(strings.ToLower(a.Spec.Title), strings.ToLower(b.Spec.Title)), strings.Compare(a.Spec.Title, b.Spec.Title))
+	})
+	return all
 }
 
 // chosen returns the labels that a list must contain.
@@ -109,19 +118,36 @@ func chosen(all []entry, ancestors bool, search string) []entry {
 	search = strings.ToLower(search)
 	var some []entry
 	for _, e := range all {
-		if (ancestors || e.near()) && strings.Contains(e.text, search) {
+		if (ancestors || e.near) && strings.Contains(e.text, search) {
 			some = append(some, e)
 		}
 	}
 	return some
 }
 
-// find returns the label of the project that has an id or, if there is none, a title.
-func (f *Family) find(ctx context.Context, s auth.Project, key string) (entry, error) {
-	all, err := f.view(ctx, s.Scope)
+// find returns the label of a project or group that has an id or, if there is none, a title.
+func (f *Family) find(ctx context.Context, in catalog.Scope, key string) (entry, error) {
+	all, err := f.view(ctx, in)
 	if err != nil {
 		return entry{}, err
 	}
+	return pick(all, key)
+}
+
+// findToChange is find for a label that is changed or removed: through a group, only that of the group itself.
+func (f *Family) findToChange(ctx context.Context, in catalog.Scope, key string) (entry, error) {
+	all, err := f.view(ctx, in)
+	if err != nil {
+		return entry{}, err
+	}
+	if in.Project == nil {
+		all = chosen(all, false, "")
+	}
+	return pick(all, key)
+}
+
+// pick returns the label that has an id or, if there is none, a title.
+func pick(all []entry, key string) (entry, error) {
 	id, err := strconv.ParseInt(key, 10, 64)
 	i := -1
 	if err == nil {
@@ -136,17 +162,8 @@ func (f *Family) find(ctx context.Context, s auth.Project, key string) (entry, e
 	return all[i], nil
 }
 
-// page shows a page of labels.
-func (f *Family) page(ctx context.Context, s auth.Project, p endpoint.Paging, all []entry, counts bool) (endpoint.List[Label], error) {
-	v, err := f.viewer(ctx, s, endpoint.Rows(p, all), counts)
-	if err != nil {
-		return endpoint.List[Label]{}, err
-	}
-	return endpoint.Page(p, all, v.label), nil
-}
-
 // show shows one label.
-func (f *Family) show(ctx context.Context, s auth.Project, e entry) (Label, error) {
+func (f *Family) show(ctx context.Context, s auth.Subject, e entry) (Label, error) {
 	v, err := f.viewer(ctx, s, []entry{e}, true)
 	return v.label(e), err
 }
@@ -160,7 +177,7 @@ type viewer struct {
 }
 
 // viewer looks up for all of the labels at once what is not declared of them.
-func (f *Family) viewer(ctx context.Context, s auth.Project, of []entry, counts bool) (viewer, error) {
+func (f *Family) viewer(ctx context.Context, s auth.Subject, of []entry, counts bool) (viewer, error) {
 	v := viewer{family: f}
 	var err error
 	if counts {
@@ -168,7 +185,7 @@ func (f *Family) viewer(ctx context.Context, s auth.Project, of []entry, counts 
 		for i, e := range of {
 			ids[i] = e.RESTID()
 		}
-		if v.counts, err = f.counter.Count(ctx, s.Scope.Project.RESTID(), ids); err != nil {
+		if v.counts, err = f.counter.Count(ctx, s.Scope, ids); err != nil {
 			return v, err
 		}
 		if v.counts == nil {
@@ -192,13 +209,7 @@ func (v viewer) label(e entry) Label {
 	return shown
 }
 
-func (v viewer) groupLabel(e entry) GroupLabel {
-	l := v.label(e)
-	return GroupLabel{
-		ID: l.ID, Name: l.Name, Description: l.Description, DescriptionHTML: l.DescriptionHTML, Color: l.Color,
-		Counts: l.Counts, Subscribed: l.Subscribed,
-	}
-}
+func (v viewer) groupLabel(e entry) GroupLabel { return v.label(e).GroupLabel }
 
 // html renders a description, which takes longer than to look it up.
 func (f *Family) html(description string) string {

@@ -11,61 +11,77 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/label"
 )
 
+// attributes are what every new label has.
+type attributes struct {
+	Name        string `param:"name" required:"" doc:"Title of the label, without commas."`
+	Color       string `param:"color" required:"" doc:"#RGB or #RRGGBB, or the name of a color of CSS."`
+	Description string `param:"description" doc:"Purpose of the label, in Markdown."`
+}
+
 type createRequest struct {
-	Name        string                   `param:"name" required:"" doc:"Title of the label, without commas."`
-	Color       string                   `param:"color" required:"" doc:"#RGB or #RRGGBB, or the name of a color of CSS."`
-	Description string                   `param:"description" doc:"Purpose of the label, in Markdown."`
-	Priority    endpoint.Optional[int32] `param:"priority" doc:"Priority in the project, 0 the highest."`
+	attributes
+	Priority endpoint.Optional[int32] `param:"priority" doc:"Priority in the project, 0 the highest."`
 }
 
 func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (Label, error) {
+	return f.add(ctx, s.Subject, r.attributes, pointer(r.Priority))
+}
+
+// add makes a label of a project or group.
+func (f *Family) add(ctx context.Context, s auth.Subject, is attributes, priority *int32) (Label, error) {
 	scope := s.Scope
-	p := scope.Project
-	title, wrong := label.Title(r.Name)
+	title, wrong := label.Title(is.Name)
 	if holder, err := label.Holder(ctx, f.catalog, scope, title); err != nil {
 		return Label{}, err
 	} else if holder != nil {
 		return Label{}, exists()
 	}
-	spec := v1alpha1.LabelSpec{
-		ProjectRef: ptr.To(catalog.ReferNamed(p)), Title: title, Description: r.Description, Priority: pointer(r.Priority),
-	}
-	var a namespace.Attributes
+	spec := v1alpha1.LabelSpec{Title: title, Description: is.Description, Priority: priority}
+	spec.ProjectRef, spec.GroupRef = scope.Refs()
+	var a endpoint.Attributes
 	refuse(&a, "title", wrong...)
-	spec.Color = hex(&a, r.Color)
+	spec.Color = hex(&a, is.Color)
 	check(&a, spec.Description, spec.Priority)
 	if err := a.Err(); err != nil {
 		return Label{}, err
 	}
-	l := &v1alpha1.Label{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace}, Spec: spec}
-	if err := f.declare(ctx, s.Subject, l, "project", p.Name); errors.Is(err, store.ErrExists) {
+	l := &v1alpha1.Label{ObjectMeta: metav1.ObjectMeta{Namespace: scope.Namespace()}, Spec: spec}
+	if err := f.declare(ctx, l, scope); errors.Is(err, store.ErrExists) {
 		return Label{}, exists()
 	} else if err != nil {
 		return Label{}, err
 	}
-	return f.show(ctx, s, newEntry(p, label.Inherited{Label: l, Of: scope}))
+	return f.show(ctx, s, newEntry(scope, label.Inherited{Label: l, Of: scope}))
 }
 
 func exists() error { return endpoint.Conflict("Label already exists") }
 
 // declare creates a label under a name made of what it is declared for and its title.
-func (f *Family) declare(ctx context.Context, of auth.Subject, l *v1alpha1.Label, kind, name string) error {
+func (f *Family) declare(ctx context.Context, l *v1alpha1.Label, in catalog.Scope) error {
+	kind := "group"
+	if in.Project != nil {
+		kind = "project"
+	}
 	same := func(holder *v1alpha1.Label) bool { return holder.Spec.Title == l.Spec.Title }
-	return f.labels.CreateUnique(ctx, of, l, same, []string{kind, name, l.Spec.Title})
+	return f.labels.CreateUnique(ctx, l, same, []string{kind, in.Target().GetName(), l.Spec.Title})
 }
 
-// changes are what may be changed of a label.
-type changes struct {
+// appearance is what may be changed of a label itself.
+type appearance struct {
 	NewName     endpoint.Optional[string] `param:"new_name" atLeastOne:"change" doc:"Another title."`
 	Color       endpoint.Optional[string] `param:"color" atLeastOne:"change" doc:"#RGB or #RRGGBB, or the name of a color of CSS."`
 	Description endpoint.Optional[string] `param:"description" atLeastOne:"change" doc:"Purpose of the label, in Markdown."`
-	Priority    endpoint.Optional[int32]  `param:"priority" atLeastOne:"change" doc:"Priority in the project, 0 the highest; null removes it."`
+}
+
+// changes are what may be changed of a label through a project.
+type changes struct {
+	appearance
+	Priority endpoint.Optional[int32] `param:"priority" atLeastOne:"change" doc:"Priority in the project, 0 the highest; null removes it."`
 }
 
 // itself reports whether the label itself changes, and not only what it is in the project.
@@ -106,21 +122,21 @@ type updateNamedRequest struct {
 }
 
 func (f *Family) updateNamed(ctx context.Context, s auth.Project, r *updateNamedRequest) (Label, error) {
-	return f.change(ctx, s, r.key(), r.changes)
+	return f.change(ctx, s.Subject, r.key(), r.changes)
 }
 
 func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (Label, error) {
-	return f.change(ctx, s, r.LabelID, r.changes)
+	return f.change(ctx, s.Subject, r.LabelID, r.changes)
 }
 
-func (f *Family) change(ctx context.Context, s auth.Project, key string, c changes) (Label, error) {
-	e, err := f.find(ctx, s, key)
+func (f *Family) change(ctx context.Context, s auth.Subject, key string, c changes) (Label, error) {
+	e, err := f.findToChange(ctx, s.Scope, key)
 	if err != nil {
 		return Label{}, err
 	}
 	itself := c.itself() || e.own()
 	if c.itself() {
-		if _, err := f.labels.Get(ctx, s.Subject, e); err != nil {
+		if _, err := f.labels.Get(ctx, s, e); err != nil {
 			return Label{}, err
 		}
 	}
@@ -129,7 +145,7 @@ func (f *Family) change(ctx context.Context, s auth.Project, key string, c chang
 	}
 	p, l, title := s.Scope.Project, e.Label, c.NewName.Or(e.Spec.Title)
 	if itself {
-		if err := f.labels.Check(ctx, s.Subject, e); err != nil {
+		if err := f.labels.Check(ctx, s, e); err != nil {
 			return Label{}, err
 		}
 	}
@@ -142,12 +158,12 @@ func (f *Family) change(ctx context.Context, s auth.Project, key string, c chang
 		}
 	}
 	if c.Priority.Set && !e.own() {
-		if p, err = f.projects.Update(ctx, s.Subject, store.Only{}, prioritize(title, pointer(c.Priority))); err != nil {
+		if p, err = f.projects.Update(ctx, s, store.Only{}, prioritize(title, pointer(c.Priority))); err != nil {
 			return Label{}, err
 		}
 	}
 	if itself {
-		l, err = f.labels.Update(ctx, s.Subject, e, func(l *v1alpha1.Label) error {
+		l, err = f.labels.Update(ctx, s, e, func(l *v1alpha1.Label) error {
 			c.apply(&l.Spec)
 			return nil
 		})
@@ -155,12 +171,12 @@ func (f *Family) change(ctx context.Context, s auth.Project, key string, c chang
 			return Label{}, err
 		}
 	}
-	return f.show(ctx, s, newEntry(p, label.Inherited{Label: l, Of: e.Of, Above: e.Above}))
+	return f.show(ctx, s, newEntry(catalog.Scope{Project: p, Groups: s.Scope.Groups}, label.Inherited{Label: l, Of: e.Of, Above: e.Above}))
 }
 
 // checked returns the changes in the form in which they are declared, unless something is wrong with them.
 func (f *Family) checked(ctx context.Context, e entry, c changes) (changes, error) {
-	var a namespace.Attributes
+	var a endpoint.Attributes
 	if c.NewName.Set {
 		title, wrong := label.Title(c.NewName.Value)
 		holder, err := label.Holder(ctx, f.catalog, e.Of, title)
@@ -180,20 +196,20 @@ func (f *Family) checked(ctx context.Context, e entry, c changes) (changes, erro
 	return c, a.Err()
 }
 
-func (f *Family) removeNamed(ctx context.Context, s auth.Project, r *named) (endpoint.None, error) {
+func (f *Family) removeNamed(ctx context.Context, s auth.Subject, r *named) (endpoint.None, error) {
 	return f.removeKey(ctx, s, r.key())
 }
 
-func (f *Family) remove(ctx context.Context, s auth.Project, r *labelRequest) (endpoint.None, error) {
+func (f *Family) remove(ctx context.Context, s auth.Subject, r *labelRequest) (endpoint.None, error) {
 	return f.removeKey(ctx, s, r.LabelID)
 }
 
-func (f *Family) removeKey(ctx context.Context, s auth.Project, key string) (endpoint.None, error) {
-	e, err := f.find(ctx, s, key)
+func (f *Family) removeKey(ctx context.Context, s auth.Subject, key string) (endpoint.None, error) {
+	e, err := f.findToChange(ctx, s.Scope, key)
 	if err != nil {
 		return endpoint.None{}, err
 	}
-	if err := f.labels.Delete(ctx, s.Subject, e); err != nil {
+	if err := f.labels.Delete(ctx, s, e); err != nil {
 		return endpoint.None{}, err
 	}
 	if !e.own() {
@@ -204,7 +220,7 @@ func (f *Family) removeKey(ctx context.Context, s auth.Project, key string) (end
 	return endpoint.None{}, errors.Join(err, f.subscriptions.Remove(ctx, subject(e.Label)))
 }
 
-// changeable refuses callers who may change labels of the project if the label belongs to a group whose labels they may not change.
+// changeable refuses callers who may change labels of the project or group if the label belongs to a group whose labels they may not change.
 func (f *Family) changeable(ctx context.Context, of auth.Subject, e entry) (*v1alpha1.Label, error) {
 	if e.own() {
 		return e.Label, nil
@@ -227,14 +243,14 @@ func pointer(o endpoint.Optional[int32]) *int32 {
 	return ptr.To(o.Value)
 }
 
-func refuse(a *namespace.Attributes, name string, wrong ...string) {
+func refuse(a *endpoint.Attributes, name string, wrong ...string) {
 	for _, w := range wrong {
 		a.Refuse(name, w)
 	}
 }
 
 // hex is a color as it is declared: the REST API never shows a name.
-func hex(a *namespace.Attributes, color string) string {
+func hex(a *endpoint.Attributes, color string) string {
 	hex, ok := label.Hex(color)
 	if !ok {
 		a.Refuse("color", "must be a valid color code")
@@ -242,7 +258,7 @@ func hex(a *namespace.Attributes, color string) string {
 	return hex
 }
 
-func check(a *namespace.Attributes, description string, priority *int32) {
+func check(a *endpoint.Attributes, description string, priority *int32) {
 	a.Text("description", description, label.MaxDescription)
 	if priority != nil && *priority < 0 {
 		a.Refuse("priority", "must be greater than or equal to 0")

@@ -16,7 +16,7 @@ import (
 	. "github.com/forgeplane/forgeplane/apiserver/v4/labels"
 )
 
-func TestWhatIsRefused(t *testing.T) {
+func TestInvalidRequests_areRefusedWithAReason(t *testing.T) {
 	const (
 		notFound = `404 {"message":"404 Label Not Found"}`
 		none     = `new_name, color, description, priority are missing, at least one parameter must be provided`
@@ -82,7 +82,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-func TestALabelEndsInAnObject(t *testing.T) {
+func TestLabel_isStoredAsAnObject(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	got := f.As("rita", "POST /projects/acme%2Fsub%2Fweb/labels", `{"name":" Größe: XL ","color":" DarkSlateGray","description":"_d_","priority":0}`)
@@ -117,7 +117,7 @@ func TestALabelEndsInAnObject(t *testing.T) {
 	g.Expect(f.As("rita", "GET /projects/20/labels/size", "").Code).To(Equal(404))
 }
 
-// meanwhile has somebody change the color of a label right before the first patch of an object of the kind of at.
+// meanwhile changes the color of a label just before the first patch of an object of the same kind as at.
 func meanwhile(t *testing.T, f forge, at client.Object, name string) {
 	f.Before = func(verb string, o client.Object) error {
 		if verb != "patch" || fmt.Sprintf("%T", o) != fmt.Sprintf("%T", at) {
@@ -133,7 +133,7 @@ func meanwhile(t *testing.T, f forge, at client.Object, name string) {
 	}
 }
 
-func TestAChangeOfALabelLeavesAloneWhatOthersChangeMeanwhile(t *testing.T) {
+func TestUpdateLabel_keepsConcurrentChanges(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	meanwhile(t, f, &v1alpha1.Label{}, "bug")
@@ -143,7 +143,7 @@ func TestAChangeOfALabelLeavesAloneWhatOthersChangeMeanwhile(t *testing.T) {
 	g.Expect([]any{now.Color, now.Description, *now.Priority}).To(Equal([]any{"#ABCDEF", "mine", int32(2)}))
 }
 
-func TestThePriorityInAProjectDoesNotTouchTheLabelOfAGroup(t *testing.T) {
+func TestSetPriority_leavesTheGroupLabelAlone(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	meanwhile(t, f, &v1alpha1.Project{}, "urgent")
@@ -152,7 +152,7 @@ func TestThePriorityInAProjectDoesNotTouchTheLabelOfAGroup(t *testing.T) {
 	g.Expect(f.there(t)["urgent"].Color).To(Equal("#ABCDEF"))
 }
 
-func TestATitleIsFreeWhenItsLabelHasAnotherOne(t *testing.T) {
+func TestCreateLabel_reusesTheTitleOfARenamedLabel(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	made := func() int64 {
@@ -168,7 +168,7 @@ func TestATitleIsFreeWhenItsLabelHasAnotherOne(t *testing.T) {
 		g.Expect(got.Code).To(Equal(200), got.String())
 	}
 	made()
-	// Somebody else was faster, and the cache does not show it yet.
+	// Another request was faster, and the cache does not show its label yet.
 	f.Before = func(verb string, o client.Object) error {
 		if verb == "create" {
 			f.Before = nil
@@ -180,7 +180,7 @@ func TestATitleIsFreeWhenItsLabelHasAnotherOne(t *testing.T) {
 	g.Expect(f.As("mary", "POST /projects/20/labels", `{"name":"raced","color":"red"}`).String()).To(Equal(`409 {"message":"Label already exists"}`))
 }
 
-func TestThePriorityOfAGroupsLabelIsTheProjects(t *testing.T) {
+func TestGroupLabelPriority_isStoredInTheProject(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	project := func() (all []v1alpha1.LabelPriority) {
@@ -204,9 +204,9 @@ func TestThePriorityOfAGroupsLabelIsTheProjects(t *testing.T) {
 	g.Expect(project()).To(ContainElement(v1alpha1.LabelPriority{Title: "now", Priority: 6}))
 }
 
-func TestALabelIsRemovedUnlessItWasChangedMeanwhile(t *testing.T) {
+func TestDeleteLabel_honorsIfUnmodifiedSince(t *testing.T) {
 	g := NewWithT(t)
-	f := newForge(t) // all of it was made in the first minute of 2026
+	f := newForge(t) // all objects were created in the first minute of 2026
 	f.Header = http.Header{"If-Unmodified-Since": {time.Date(2025, 12, 31, 0, 0, 0, 0, time.UTC).Format(http.TimeFormat)}}
 	for _, request := range []string{"DELETE /projects/20/labels/bug", "DELETE /projects/20/labels?name=bug"} {
 		g.Expect(f.As("mary", request, "").String()).To(Equal(`412 {"message":"412 Precondition Failed"}`))
@@ -215,7 +215,7 @@ func TestALabelIsRemovedUnlessItWasChangedMeanwhile(t *testing.T) {
 	g.Expect(f.As("mary", "DELETE /projects/20/labels/bug", "").Code).To(Equal(204))
 }
 
-func TestAProjectMayKeepItsLabelsFromREST(t *testing.T) {
+func TestRESTWrites_canBeRefusedByAProject(t *testing.T) {
 	for policy, refused := range map[v1alpha1.RESTWrites]bool{v1alpha1.RESTWritesAllow: false, v1alpha1.RESTWritesRefuse: true} {
 		for _, tt := range []struct{ request, body string }{
 			{"POST /projects/20/labels", `{"name":"x","color":"red"}`}, {"PUT /projects/20/labels/bug", `{"color":"red"}`},

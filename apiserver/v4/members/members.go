@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/store"
+	"github.com/forgeplane/forgeplane/internal/bottoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
@@ -22,13 +24,14 @@ type Family struct {
 	catalog *catalog.Catalog
 	// memberships are those in the project or group itself, by the user: inherited ones are changed where they are declared.
 	memberships *store.Store[*v1alpha1.User, *v1alpha1.Membership]
+	guard       *auth.Guard
 	clock       clock.PassiveClock
 	webURL      string
 }
 
 // New returns the family; webURL is the address of the installation, without a slash at its end.
-func New(cat *catalog.Catalog, w store.Writer, clk clock.PassiveClock, webURL string) *Family {
-	f := &Family{catalog: cat, clock: clk, webURL: webURL}
+func New(cat *catalog.Catalog, g *auth.Guard, w store.Backend, clk clock.PassiveClock, webURL string) *Family {
+	f := &Family{catalog: cat, guard: g, clock: clk, webURL: webURL}
 	f.memberships = store.New(w, f.changeable)
 	return f
 }
@@ -51,11 +54,11 @@ func table[S auth.Form](f *Family, path, of string, read, write endpoint.Ability
 		endpoint.Get(path, auth.On[S](f.list)).Needs(read).Anonymous(endpoint.Served).
 			Doc("List the members of " + of + " itself."),
 		endpoint.Get(path+"/all", auth.On[S](f.listAll)).Needs(read).Anonymous(endpoint.Served).
-			Doc("List the members of " + of + ", inherited ones included."),
+			Doc("List the members of " + of + ", including inherited ones and those of groups that it is shared with."),
 		endpoint.Get(path+"/{user_id}", auth.On[S](f.get)).Needs(read).Anonymous(endpoint.Served).
 			Doc("Get a member of " + of + " itself."),
 		endpoint.Get(path+"/all/{user_id}", auth.On[S](f.getAll)).Needs(read).Anonymous(endpoint.Served).
-			Doc("Get a member of " + of + ", direct or inherited."),
+			Doc("Get a member of " + of + ", direct, inherited or of a group that it is shared with."),
 		endpoint.Post(path, auth.On[S](f.add)).Needs(write).
 			Doc("Add a member to " + of + "."),
 		endpoint.Put(path+"/{user_id}", auth.On[S](f.update)).Needs(write).
@@ -70,12 +73,12 @@ type listRequest struct {
 }
 
 func (f *Family) list(ctx context.Context, s auth.Subject, r *listRequest) (endpoint.List[Member], error) {
-	all, err := f.catalog.MembersOf(ctx, s.Scope, f.clock.Now())
+	all, err := f.direct(ctx, s)
 	return f.page(r, all), err
 }
 
 func (f *Family) listAll(ctx context.Context, s auth.Subject, r *listRequest) (endpoint.List[Member], error) {
-	all, err := f.catalog.AllMembersOf(ctx, s.Scope, f.clock.Now())
+	all, err := f.all(ctx, s)
 	return f.page(r, all), err
 }
 
@@ -94,13 +97,63 @@ type memberRequest struct {
 }
 
 func (f *Family) get(ctx context.Context, s auth.Subject, r *memberRequest) (Member, error) {
-	all, err := f.catalog.MembersOf(ctx, s.Scope, f.clock.Now())
+	all, err := f.direct(ctx, s)
 	return f.pick(all, r.UserID, err)
 }
 
 func (f *Family) getAll(ctx context.Context, s auth.Subject, r *memberRequest) (Member, error) {
-	all, err := f.catalog.AllMembersOf(ctx, s.Scope, f.clock.Now())
+	all, err := f.all(ctx, s)
 	return f.pick(all, r.UserID, err)
+}
+
+// direct returns the members of the project or group itself, with its bots.
+func (f *Family) direct(ctx context.Context, s auth.Subject) ([]catalog.Member, error) {
+	members, err := f.catalog.MembersOf(ctx, s.Scope, f.clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	bots, err := f.bots(ctx, s.Scope)
+	return append(members, bots...), err
+}
+
+// bots returns the bots of a project or group itself as its members, sorted by id. No Membership is declared for them, so they can be neither changed
+// nor removed here.
+func (f *Family) bots(ctx context.Context, s catalog.Scope) ([]catalog.Member, error) {
+	bots, err := bottoken.In(ctx, f.catalog, s, f.clock.Now())
+	members := make([]catalog.Member, len(bots))
+	for i, b := range bots {
+		members[i] = catalog.Member{User: b.User, Membership: &v1alpha1.Membership{
+			ObjectMeta: metav1.ObjectMeta{CreationTimestamp: b.Token.CreationTimestamp},
+			Spec:       v1alpha1.MembershipSpec{Role: b.Token.Spec.Role, ExpiresAt: b.Token.Spec.ExpiresAt},
+		}}
+	}
+	return members, err
+}
+
+// all returns the direct and inherited members with the bots, and those of the groups that the project or group is shared with. It leaves out groups that
+// the caller does not see.
+func (f *Family) all(ctx context.Context, s auth.Subject) ([]catalog.Member, error) {
+	now := f.clock.Now()
+	members, err := f.catalog.AllMembersOf(ctx, s.Scope, now)
+	if err != nil {
+		return nil, err
+	}
+	shared, err := f.catalog.SharedMembersOf(ctx, s.Scope, now, func(with catalog.Shared) (bool, error) {
+		access, err := f.guard.Access(ctx, s.Caller, with.With)
+		return access.Sees(), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := catalog.HighestOf(members, shared)
+	for in, more := s.Scope, true; more; in, more = in.Above() {
+		bots, err := f.bots(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, bots...)
+	}
+	return store.InOrder(all), nil
 }
 
 func (f *Family) pick(all []catalog.Member, userID int64, err error) (Member, error) {

@@ -23,8 +23,8 @@ import (
 )
 
 // newForge returns a forge with the groups acme (10, public) and acme/core (11) and the projects acme/core/web (20) and
-// acme/core/secret (21, private). Olga owns acme, mary maintains core, dora develops web, otto is nobody, and gus is a guest
-// of acme.
+// acme/core/secret (21, private). Olga is an Owner of acme, mary a Maintainer of core, dora a Developer of web and gus a Guest of acme.
+// Otto has no role.
 func newForge(t *testing.T, more ...client.Object) *Forge {
 	t.Helper()
 	f := New(t, append([]client.Object{
@@ -34,10 +34,10 @@ func newForge(t *testing.T, more ...client.Object) *Forge {
 		InGroup("acme", "acme", "olga", v1alpha1.RoleOwner), InGroup("acme", "acme", "gus", v1alpha1.RoleGuest),
 		InGroup("acme", "core", "mary", v1alpha1.RoleMaintainer), InProject("acme", "web", "dora", v1alpha1.RoleDeveloper),
 	}, more...)...)
-	return f.Serve(members.New(f.Catalog, f.Writer, f.Clock, WebURL).Table())
+	return f.Serve(members.New(f.Catalog, f.Guard, f.Writer, f.Clock, WebURL).Table())
 }
 
-func TestSeveralMembersAreAddedAtOnce(t *testing.T) {
+func TestAddMembers_addsSeveralAtOnce(t *testing.T) {
 	const success = `201 {"status":"success"}`
 	many := strings.TrimSuffix(strings.Repeat("4,", 101), ",")
 	tests := []struct{ body, want, members string }{
@@ -65,7 +65,32 @@ func TestSeveralMembersAreAddedAtOnce(t *testing.T) {
 	}
 }
 
-// row is what the tests look at in an answer.
+func TestAllMembers_includeThoseOfVisibleSharedGroups(t *testing.T) {
+	pool := Project("acme", "pool", 22, "core", v1alpha1.VisibilityPublic)
+	pool.Spec.SharedWith = []v1alpha1.Share{
+		{GroupRef: v1alpha1.Reference{Path: "bolt"}, Role: v1alpha1.RoleReporter}, {GroupRef: v1alpha1.Reference{Path: "dark"}, Role: v1alpha1.RoleOwner},
+	}
+	f := newForge(t, pool, InProject("acme", "pool", "dora", v1alpha1.RoleDeveloper), Group("bolt", "bolt", 30, "", v1alpha1.VisibilityPublic), Group("bolt", "dark", 31, "", v1alpha1.VisibilityPrivate),
+		InGroup("bolt", "bolt", "otto", v1alpha1.RoleMaintainer), InGroup("bolt", "bolt", "dora", v1alpha1.RoleMaintainer),
+		InGroup("bolt", "bolt", "gus", v1alpha1.RoleOwner), InGroup("bolt", "dark", "dora", v1alpha1.RoleMaintainer))
+	const seen, hidden = "mary 40, dora 30, otto 20, olga 50, gus 20", "mary 40, dora 40, otto 20, olga 50, gus 20"
+	for who, want := range map[string]string{"": seen, "olga": seen, "dora": hidden, "root": hidden} {
+		if got := names(t, f.As(who, "GET /projects/22/members/all", "")); got != want {
+			t.Errorf("%q: got %s, want %s", who, got, want)
+		}
+	}
+	if got := names(t, f.As("root", "GET /projects/22/members", "")); got != "dora 30" {
+		t.Errorf("the direct members are %s", got)
+	}
+	if got := Decode[row](t, f.As("olga", "GET /projects/22/members/all/4", "")); got.AccessLevel != 20 {
+		t.Errorf("got %+v", got)
+	}
+	if got := f.As("olga", "PUT /projects/22/members/4", `{"access_level":30}`); got.Code != http.StatusNotFound {
+		t.Errorf("a member of a group is changed as a member of the project: %s", got)
+	}
+}
+
+// row has the fields of an answer that the tests check.
 type row struct {
 	ID          int64   `json:"id"`
 	Username    string  `json:"username"`
@@ -82,7 +107,7 @@ func names(t *testing.T, a Answer) string {
 	return strings.Join(all, ", ")
 }
 
-func TestMembersAreListed(t *testing.T) {
+func TestListMembers_showsDirectAndInheritedMembers(t *testing.T) {
 	ended := InProject("acme", "web", "otto", v1alpha1.RoleOwner)
 	ended.Spec.ExpiresAt = &metav1.Time{Time: time.Date(2026, 6, 15, 0, 0, 0, 0, time.UTC)}
 	more := InProject("acme", "web", "olga", v1alpha1.RoleGuest)
@@ -125,7 +150,7 @@ func TestMembersAreListed(t *testing.T) {
 	}
 }
 
-func TestAMemberEndsInAnObject(t *testing.T) {
+func TestMember_isStoredAsAnObject(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	made := Decode[row](t, f.As("mary", "POST /projects/20/members", `{"username":"OTTO","access_level":20,"expires_at":"2026-07-01"}`))
@@ -146,7 +171,7 @@ func TestAMemberEndsInAnObject(t *testing.T) {
 	g.Expect(f.As("mary", "GET /projects/20/members/4", "").Code).To(Equal(404))
 }
 
-func TestAMembershipThatHasEndedBeginsAnew(t *testing.T) {
+func TestAddMember_renewsAnExpiredMembership(t *testing.T) {
 	g := NewWithT(t)
 	ended := InProject("acme", "web", "otto", v1alpha1.RoleOwner)
 	ended.Spec.ExpiresAt = &metav1.Time{Time: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}
@@ -177,7 +202,7 @@ func stored(t *testing.T, f *Forge, username string) *v1alpha1.Membership {
 	return m
 }
 
-func TestWhatIsWrongWithAMemberIsSaid(t *testing.T) {
+func TestInvalidRequests_areRefusedWithAReason(t *testing.T) {
 	const add = "POST /projects/20/members"
 	owner := InProject("acme", "web", "otto", v1alpha1.RoleOwner)
 	tests := []struct{ who, request, body, want string }{
@@ -213,7 +238,7 @@ func TestWhatIsWrongWithAMemberIsSaid(t *testing.T) {
 	}
 }
 
-func TestAGroupKeepsAnOwner(t *testing.T) {
+func TestLastOwner_cannotLeaveTheGroup(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	g.Expect(f.As("olga", "DELETE /groups/10/members/5", "").Code).To(Equal(403))
@@ -223,7 +248,7 @@ func TestAGroupKeepsAnOwner(t *testing.T) {
 	g.Expect(f.As("root", "DELETE /groups/10/members/4", "").Code).To(Equal(204), "an administrator is still there")
 }
 
-func TestWhoIsRemovedFromAGroupLosesWhatIsBelow(t *testing.T) {
+func TestRemoveMember_removesMembershipsBelow(t *testing.T) {
 	fixed := Project("acme", "fixed", 22, "core", v1alpha1.VisibilityPublic)
 	fixed.Spec.RESTWrites = v1alpha1.RESTWritesRefuse
 	given := []client.Object{
@@ -238,14 +263,14 @@ func TestWhoIsRemovedFromAGroupLosesWhatIsBelow(t *testing.T) {
 		code                int
 		left                string
 	}{
-		"by an owner":                       {"olga", gus, "", given, 204, "aside Guest"},
-		"by himself":                        {"gus", gus, "", given, 204, "aside Guest"},
-		"from a group further down":         {"olga", "DELETE /groups/11/members/6", "", given, 204, "acme Guest, aside Guest"},
-		"from a project":                    {"olga", "DELETE /projects/20/members/6", "", given, 204, "acme Guest, aside Guest, core Reporter"},
-		"without what is below":             {"olga", gus + "?skip_subresources=true", "", given, 204, "aside Guest, core Reporter, web Developer"},
-		"where a project refuses that":      {"olga", gus, "", refusing, 403, "acme Guest, aside Guest, core Reporter, fixed Owner, web Developer"},
-		"on a condition that does not hold": {"olga", gus, long, given, 412, all},
-		"by somebody below":                 {"mary", gus, "", given, 403, all},
+		"by an owner":                    {"olga", gus, "", given, 204, "aside Guest"},
+		"by the member":                  {"gus", gus, "", given, 204, "aside Guest"},
+		"from a subgroup":                {"olga", "DELETE /groups/11/members/6", "", given, 204, "acme Guest, aside Guest"},
+		"from a project":                 {"olga", "DELETE /projects/20/members/6", "", given, 204, "acme Guest, aside Guest, core Reporter"},
+		"without subresources":           {"olga", gus + "?skip_subresources=true", "", given, 204, "aside Guest, core Reporter, web Developer"},
+		"when a project refuses changes": {"olga", gus, "", refusing, 403, "acme Guest, aside Guest, core Reporter, fixed Owner, web Developer"},
+		"when the precondition fails":    {"olga", gus, long, given, 412, all},
+		"by a maintainer of a subgroup":  {"mary", gus, "", given, 403, all},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newForge(t, tt.objects...)
@@ -263,7 +288,7 @@ func TestWhoIsRemovedFromAGroupLosesWhatIsBelow(t *testing.T) {
 	}
 }
 
-// membershipsOf returns what a user was given, in order.
+// membershipsOf returns the groups and projects of a user with the roles there, in alphabetical order.
 func membershipsOf(t *testing.T, f *Forge, username string) string {
 	t.Helper()
 	var l v1alpha1.MembershipList
@@ -280,7 +305,7 @@ func membershipsOf(t *testing.T, f *Forge, username string) string {
 	return strings.Join(all, ", ")
 }
 
-func TestAProjectMayRefuseRESTWrites(t *testing.T) {
+func TestRESTWrites_canBeRefusedByAProject(t *testing.T) {
 	p := Project("acme", "fixed", 22, "core", v1alpha1.VisibilityPublic)
 	p.Spec.RESTWrites = v1alpha1.RESTWritesRefuse
 	f := newForge(t, p, InProject("acme", "fixed", "dora", v1alpha1.RoleReporter))
@@ -295,10 +320,10 @@ func TestAProjectMayRefuseRESTWrites(t *testing.T) {
 	}
 }
 
-func TestOfTwoReplicasThatAddAMemberOneIsToldSo(t *testing.T) {
+func TestAddMember_conflictsWhenAnotherReplicaWasFaster(t *testing.T) {
 	f := newForge(t)
 	f.Before = func(verb string, o client.Object) error {
-		// The other one was faster, and the cache does not show it yet.
+		// The other replica was faster, and the cache does not show its membership yet.
 		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: "memberships"}, o.GetName())
 	}
 	got := f.As("mary", "POST /projects/20/members", `{"user_id":4,"access_level":10}`).String()
@@ -307,7 +332,7 @@ func TestOfTwoReplicasThatAddAMemberOneIsToldSo(t *testing.T) {
 	}
 }
 
-func TestAMaintainerCannotChangeWhoBecameAnOwnerMeanwhile(t *testing.T) {
+func TestUpdateMember_isRefusedWhenTheMemberBecomesOwner(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	f.Before = func(verb string, o client.Object) error {
@@ -319,7 +344,7 @@ func TestAMaintainerCannotChangeWhoBecameAnOwnerMeanwhile(t *testing.T) {
 	g.Expect(stored(t, f, "dora").Spec.Role).To(Equal(v1alpha1.RoleOwner))
 }
 
-func TestAUserWhoHasNoIDYetIsNotShown(t *testing.T) {
+func TestListMembers_omitsUsersWithoutID(t *testing.T) {
 	f := newForge(t, User("fresh", 0), InProject("acme", "web", "fresh", v1alpha1.RoleDeveloper))
 	for _, path := range []string{"/members", "/members/all"} {
 		if got := f.As("root", "GET /projects/20"+path, ""); strings.Contains(got.Body, "fresh") {
@@ -328,19 +353,19 @@ func TestAUserWhoHasNoIDYetIsNotShown(t *testing.T) {
 	}
 }
 
-func TestMember_isNobodyWhoIsMadeAnewUnderTheID(t *testing.T) {
+func TestMembership_endsWhenItsUserIsRecreated(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	g.Expect(f.As("mary", "POST /projects/21/members", `{"user_id":4,"access_level":30}`).Code).To(Equal(201))
 	g.Expect(f.As("otto", "GET /projects/21/members", "").Code).To(Equal(200))
-	f.Anew(&v1alpha1.User{}, "otto")
+	f.Recreate(&v1alpha1.User{}, "otto")
 	g.Expect(f.As("otto", "GET /projects/21/members", "").Code).To(Equal(404))
 	g.Expect(f.As("mary", "GET /projects/21/members/4", "").Code).To(Equal(404))
 	g.Expect(f.As("mary", "POST /projects/21/members", `{"user_id":4,"access_level":10}`).Code).To(Equal(201), "the name of the former one's is not in the way")
 	g.Expect(f.As("mary", "GET /projects/21/members/4", "").Body).To(ContainSubstring(`"access_level":10`))
 }
 
-func TestMember_isOfNoProjectOrGroupThatIsMadeAnewUnderTheName(t *testing.T) {
+func TestMembership_endsWhenProjectOrGroupIsRecreated(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	g.Expect(f.As("olga", "POST /projects/21/members", `{"user_id":4,"access_level":50}`).Code).To(Equal(201))
@@ -354,9 +379,9 @@ func TestMember_isOfNoProjectOrGroupThatIsMadeAnewUnderTheName(t *testing.T) {
 		}
 	}
 
-	// Nothing of that is collected yet, nor has any controller seen it.
-	f.Anew(&v1alpha1.Project{}, "acme/secret")
-	f.Anew(&v1alpha1.Group{}, "acme/core")
+	// The garbage collector has not deleted the memberships yet, and no controller has seen the new objects.
+	f.Recreate(&v1alpha1.Project{}, "acme/secret")
+	f.Recreate(&v1alpha1.Group{}, "acme/core")
 	g.Expect(f.As("otto", "GET /projects/21/members", "").Code).To(Equal(404))
 	g.Expect(f.As("olga", "GET /projects/21/members/all/4", "").Code).To(Equal(404))
 	g.Expect(f.As("olga", "GET /groups/11/members/4", "").Code).To(Equal(404))

@@ -17,7 +17,7 @@ type removeRequest struct {
 	SkipSubresources bool `param:"skip_subresources" doc:"Whether to keep the user's memberships in the groups and projects below the group."`
 }
 
-// whom has the user whose membership the request removes, if there is one. Users own their memberships.
+// The whom of a request is the user whose membership the request removes, if there is one. Users own their memberships.
 type whom struct{ *v1alpha1.User }
 
 func (whom) Parameter() string { return "Id of the user." }
@@ -76,7 +76,7 @@ func (f *Family) removeBelow(ctx context.Context, s auth.Subject, u *v1alpha1.Us
 		return err
 	}
 	for _, below := range given {
-		if err := f.memberships.CheckUnasked(ctx, below.Scope, below.Membership); err != nil {
+		if err := f.memberships.CheckUnasked(ctx, below.Membership); err != nil {
 			return err
 		}
 	}
@@ -84,7 +84,7 @@ func (f *Family) removeBelow(ctx context.Context, s auth.Subject, u *v1alpha1.Us
 		return err
 	}
 	for _, below := range given {
-		if err := f.memberships.DeleteUnasked(ctx, below.Scope, below.Membership); err != nil {
+		if err := f.memberships.DeleteUnasked(ctx, below.Membership); err != nil {
 			return err
 		}
 	}

@@ -4,27 +4,27 @@ import (
 	"time"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/profile"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
 // Member is a member of a project or group.
 type Member struct {
-	profile.Summary
-	AccessLevel     int              `json:"access_level" doc:"10 Guest, 20 Reporter, 30 Developer, 40 Maintainer, 50 Owner."`
-	CreatedAt       endpoint.Time    `json:"created_at"`
-	CreatedBy       *profile.Summary `json:"created_by"`
-	ExpiresAt       endpoint.Date    `json:"expires_at"`
-	MembershipState string           `json:"membership_state" doc:"Always active."`
+	entity.UserSummary
+	AccessLevel     int                 `json:"access_level" doc:"10 Guest, 20 Reporter, 30 Developer, 40 Maintainer, 50 Owner."`
+	CreatedAt       endpoint.Time       `json:"created_at"`
+	CreatedBy       *entity.UserSummary `json:"created_by"`
+	ExpiresAt       endpoint.Date       `json:"expires_at"`
+	MembershipState string              `json:"membership_state" doc:"Always active."`
 }
 
 func (f *Family) show(m catalog.Member) Member {
 	shown := Member{
-		Summary: profile.Of(m.User, f.webURL), AccessLevel: int(m.Role()),
+		UserSummary: entity.SummarizeUser(m.User, f.webURL), AccessLevel: int(m.Role()),
 		CreatedAt: endpoint.Time(m.Membership.CreationTimestamp.Time), MembershipState: "active",
 	}
-	if expires := m.Membership.Spec.ExpiresAt; expires != nil {
-		shown.ExpiresAt = endpoint.Date(expires.UTC())
+	if ends := m.Ends(); !ends.IsZero() {
+		shown.ExpiresAt = endpoint.Date(ends.UTC())
 	}
 	return shown
 }

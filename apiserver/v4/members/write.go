@@ -9,14 +9,12 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/naturalkey"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
@@ -27,7 +25,7 @@ type addRequest struct {
 	ExpiresAt   endpoint.Optional[time.Time] `param:"expires_at" doc:"Day on which the membership ends."`
 }
 
-// Added is a new member, or what has become of several.
+// Added is the new member, or the outcome for several members.
 type Added struct {
 	*Member
 	*Outcome
@@ -138,7 +136,7 @@ func (f *Family) addOne(ctx context.Context, s auth.Subject, r *addRequest, name
 	}
 	m := declared(s.Scope, u)
 	m.Spec.Role, m.Spec.ExpiresAt = roleOf(r.AccessLevel), ends(nil, r.ExpiresAt)
-	if err := f.memberships.Create(ctx, s, m); errors.Is(err, store.ErrExists) {
+	if err := f.memberships.Create(ctx, m); errors.Is(err, store.ErrExists) {
 		return Member{}, exists()
 	} else if err != nil {
 		return Member{}, err
@@ -156,13 +154,12 @@ func declared(s catalog.Scope, u *v1alpha1.User) *v1alpha1.Membership {
 		Spec:       v1alpha1.MembershipSpec{UserRef: catalog.Refer(u)},
 	}
 	id, uid := strconv.FormatInt(u.RESTID(), 10), string(u.UID)
+	of := "group"
 	if s.Project != nil {
-		m.Name = naturalkey.Name(s.Project.Name, "project", id, uid)
-		m.Spec.ProjectRef = ptr.To(catalog.ReferNamed(s.Project))
-	} else {
-		m.Name = naturalkey.Name(s.Groups[0].Name, "group", id, uid)
-		m.Spec.GroupRef = ptr.To(catalog.ReferNamed(s.Groups[0]))
+		of = "project"
 	}
+	m.Name = v1alpha1.NaturalName(s.Target().GetName(), of, id, uid)
+	m.Spec.ProjectRef, m.Spec.GroupRef = s.Refs()
 	return m
 }
 
@@ -282,7 +279,7 @@ func (f *Family) keepsAnOwner(ctx context.Context, s auth.Subject, u *v1alpha1.U
 		all = append(all, more...)
 	}
 	for _, m := range all {
-		if m.Role() == role.Owner && m.User.UID != u.UID && m.User.Spec.State != v1alpha1.UserBlocked {
+		if m.Role() == role.Owner && m.User.UID != u.UID && m.User.Active() {
 			return nil
 		}
 	}

@@ -4,8 +4,9 @@ import (
 	"regexp"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
-	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/object"
 )
 
 // The bounds of what is declared.
@@ -23,13 +24,14 @@ var (
 
 // check returns the problems of a project before it is declared. was is its previous spec, empty for a new project.
 func check(is, was v1alpha1.ProjectSpec) error {
-	var a namespace.Attributes
-	a.Path(is.Path)
+	var a endpoint.Attributes
+	namespace.CheckPath(&a, is.Path)
 	if is.Name != was.Name {
-		a.Name(is.Name)
+		namespace.CheckName(&a, is.Name)
 	}
 	a.Text("description", is.Description, maxDescription)
-	if b := is.DefaultBranch; b != was.DefaultBranch && a.Text("default_branch", b, maxDefaultBranch) && git.CheckRefName("refs/heads/"+b) != nil {
+	checkTopics(&a, is.Topics)
+	if b := is.DefaultBranch; b != was.DefaultBranch && a.Text("default_branch", b, maxDefaultBranch) && object.CheckRefName("refs/heads/"+b) != nil {
 		a.Refuse("default_branch", "is not a valid branch name")
 	}
 	if u := is.ImportURL; u != was.ImportURL && a.Text("import_url", u, maxImportURL) {

@@ -3,6 +3,7 @@ package projects
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
@@ -25,12 +27,15 @@ type listRequest struct {
 	Search           string                   `param:"search" doc:"Part of a name or path."`
 	SearchNamespaces bool                     `param:"search_namespaces" doc:"Whether the search is in the full path."`
 	Visibility       string                   `param:"visibility" values:"private,internal,public" doc:"Only projects of this visibility."`
+	Starred          bool                     `param:"starred" doc:"Only projects that the caller has starred, of which there are none."`
 	Owned            bool                     `param:"owned" doc:"Only projects that the caller owns."`
 	Membership       bool                     `param:"membership" doc:"Only projects in which the caller is a member."`
 	Archived         endpoint.Optional[bool]  `param:"archived" doc:"Only projects that are archived, or only others."`
 	MinAccessLevel   endpoint.Optional[int]   `param:"min_access_level" values:"10,20,30,40,50" doc:"Only projects in which the caller has at least this role."`
 	OrderBy          string                   `param:"order_by" values:"id,name,path,created_at,updated_at,last_activity_at" default:"created_at" doc:"Field that orders the list."`
 	Sort             string                   `param:"sort" values:"asc,desc" default:"desc" doc:"Whether the order goes up or down."`
+	Topic            string                   `param:"topic" doc:"Topics, separated by commas: only projects that have all of them."`
+	Statistics       bool                     `param:"statistics" doc:"Whether the sizes are shown of projects in which the caller is at least a Reporter."`
 	Simple           bool                     `param:"simple" doc:"Whether the projects are shown without their settings and state."`
 	Pagination       string                   `param:"pagination" values:"legacy,keyset" default:"legacy" doc:"keyset pages by id."`
 	Cursor           endpoint.Optional[int64] `param:"cursor" doc:"Where the next page of keyset pagination starts."`
@@ -39,56 +44,119 @@ type listRequest struct {
 }
 
 func (f *Family) list(ctx context.Context, s auth.Instance, r *listRequest) (endpoint.List[Project], error) {
-	return f.listed(ctx, s.Subject, r, question{})
+	return f.listed(ctx, s.Subject, r, question{}, nil)
 }
 
 type inGroupRequest struct {
 	listRequest
 	IncludeSubgroups bool `param:"include_subgroups" doc:"Whether the projects of the groups below count."`
+	WithShared       bool `param:"with_shared" default:"true" doc:"Whether the projects that are shared with the group count."`
 }
 
 func (f *Family) inGroup(ctx context.Context, s auth.Group, r *inGroupRequest) (endpoint.List[Project], error) {
-	return f.listed(ctx, s.Subject, &r.listRequest, question{group: s.Scope.Groups[0].UID, below: r.IncludeSubgroups})
+	g := s.Scope.Groups[0]
+	return f.listed(ctx, s.Subject, &r.listRequest, question{group: g.UID, below: r.IncludeSubgroups, shared: r.WithShared}, g)
+}
+
+type ofUserRequest struct {
+	listRequest
+	UserID string `param:"user_id" doc:"Id or username of the user."`
+}
+
+// ofUser lists the projects in a user's own namespace. Callers who have not signed in do not learn who exists without a public project.
+func (f *Family) ofUser(ctx context.Context, s auth.Instance, r *ofUserRequest) (endpoint.List[Project], error) {
+	missing := endpoint.NotFound("User")
+	u, err := f.guard.User(ctx, r.UserID)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return endpoint.List[Project]{}, missing
+	}
+	if err != nil {
+		return endpoint.List[Project]{}, err
+	}
+	var all []catalog.Seen
+	g, err := namespace.FindPersonal(ctx, f.catalog, u, f.home)
+	if err == nil {
+		all, err = f.search(ctx, s.Caller, &r.listRequest, question{group: g.UID}, g)
+	}
+	if catalog.IgnoreNotFound(err) != nil {
+		return endpoint.List[Project]{}, err
+	}
+	if len(all) == 0 && s.Caller.Anonymous() {
+		var public []catalog.Seen
+		if err == nil { // the filters do not decide who exists
+			public, err = f.search(ctx, s.Caller, &listRequest{OrderBy: "id"}, question{group: g.UID}, g)
+		}
+		if catalog.IgnoreNotFound(err) != nil {
+			return endpoint.List[Project]{}, err
+		}
+		if len(public) == 0 {
+			return endpoint.List[Project]{}, missing
+		}
+	}
+	return f.page(ctx, s.Subject, &r.listRequest, all)
 }
 
 // question is one for a list: who asks for which projects, in which order.
 type question struct {
-	user  types.UID
-	admin bool
+	viewer auth.Viewer
 	// group is the one that the projects are in, or below; any when it is empty.
 	group types.UID
 	below bool
+	// shared says that projects that are shared with the group count, too.
+	shared bool
+	// origin is the project that the projects are forks of; any when it is empty.
+	origin types.UID
 	// request is the request without the parameters that select the page.
 	request listRequest
 }
 
-// in reports whether a project is in the group.
-func (q question) in(s catalog.Seen) bool {
-	if q.group == "" {
+// in reports whether a project is in the group, or one of those that are shared with it, and a fork of the origin.
+func (q question) in(s catalog.Seen, shared []types.UID) bool {
+	if q.origin != "" {
+		if origin, _ := s.Project.Origin(); origin.UID != string(q.origin) {
+			return false
+		}
+	}
+	if q.group == "" || slices.Contains(shared, s.Project.UID) {
 		return true
 	}
 	at := slices.IndexFunc(s.Groups, func(g *v1alpha1.Group) bool { return g.UID == q.group })
 	return at == 0 || at > 0 && q.below
 }
 
-func (f *Family) listed(ctx context.Context, subject auth.Subject, r *listRequest, q question) (endpoint.List[Project], error) {
-	caller := subject.Caller
+// listed answers a question about a group, or about all projects if group is nil.
+func (f *Family) listed(ctx context.Context, subject auth.Subject, r *listRequest, q question, group *v1alpha1.Group) (endpoint.List[Project], error) {
+	all, err := f.search(ctx, subject.Caller, r, q, group)
+	if err != nil {
+		return endpoint.List[Project]{}, err
+	}
+	return f.page(ctx, subject, r, all)
+}
+
+// search returns the projects of all pages. They do not follow pushes.
+func (f *Family) search(
+	ctx context.Context, caller auth.Caller, r *listRequest, q question, group *v1alpha1.Group,
+) ([]catalog.Seen, error) {
 	if r.Pagination == "keyset" && r.OrderBy != "id" {
 		refused := endpoint.Parameters("Keyset pagination is not yet available for this type of request")
 		refused.Status = http.StatusMethodNotAllowed
-		return endpoint.List[Project]{}, refused
+		return nil, refused
 	}
-	if q.admin = caller.Admin; caller.User != nil {
-		q.user = caller.User.UID
-	}
-	q.request = *r
-	q.request.Paging, q.request.Cursor = endpoint.Paging{}, endpoint.Optional[int64]{}
+	q.viewer, q.request = caller.Viewer(), *r
+	q.request.Paging, q.request.Cursor, q.request.Statistics = endpoint.Paging{}, endpoint.Optional[int64]{}, false
 	now := f.clock.Now()
-	all, err := f.lists.Recall(q, now, func(c *catalog.Catalog) ([]catalog.Seen, time.Time, error) {
-		return find(ctx, c, caller, q, now)
+	return f.lists.Recall(q, now, func(c *catalog.Catalog) ([]catalog.Seen, time.Time, error) {
+		return find(ctx, c, caller, q, group, now)
 	})
-	if err != nil {
-		return endpoint.List[Project]{}, err
+}
+
+// page shows the projects of the requested page.
+func (f *Family) page(ctx context.Context, subject auth.Subject, r *listRequest, all []catalog.Seen) (endpoint.List[Project], error) {
+	if r.OrderBy == "last_activity_at" {
+		var err error
+		if all, err = f.byActivity(ctx, all, r.Sort == "desc"); err != nil {
+			return endpoint.List[Project]{}, err
+		}
 	}
 	same := func(s catalog.Seen) catalog.Seen { return s }
 	page := endpoint.Page(r.Paging, all, same)
@@ -99,7 +167,6 @@ func (f *Family) listed(ctx context.Context, subject auth.Subject, r *listReques
 	return endpoint.Each(page, func(rows []catalog.Seen) (shown []Project, err error) {
 		shown = make([]Project, len(rows))
 		for i, s := range rows {
-			// The remembered state does not follow pushes.
 			if now, err := f.catalog.Current(ctx, s.Project); err == nil {
 				s.Project = now
 			} else if catalog.IgnoreNotFound(err) != nil {
@@ -107,7 +174,7 @@ func (f *Family) listed(ctx context.Context, subject auth.Subject, r *listReques
 			}
 			if r.Simple {
 				shown[i] = f.simple(s.Scope)
-			} else if shown[i], err = f.show(ctx, s.Scope, viewed(subject, auth.AccessOf(caller, s))); err != nil {
+			} else if shown[i], err = f.show(ctx, s.Scope, viewed(subject, auth.AccessOf(subject.Caller, s)).counting(r.Statistics)); err != nil {
 				return nil, err
 			}
 		}
@@ -115,14 +182,46 @@ func (f *Family) listed(ctx context.Context, subject auth.Subject, r *listReques
 	})
 }
 
-// find returns the answer to a question, and until when it is true.
-func find(ctx context.Context, c *catalog.Catalog, caller auth.Caller, q question, now time.Time) ([]catalog.Seen, time.Time, error) {
-	tree := c.Tree(caller.User, now)
-	all, err := tree.Projects(ctx)
-	if err != nil {
-		return nil, time.Time{}, err
+// byActivity returns projects in the order of their last activity, which the remembered state does not have.
+func (f *Family) byActivity(ctx context.Context, all []catalog.Seen, down bool) ([]catalog.Seen, error) {
+	all = slices.Clone(all)
+	for i := range all {
+		now, err := f.catalog.Current(ctx, all[i].Project)
+		if catalog.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		if err == nil {
+			all[i].Project = now
+		}
 	}
-	all = store.Known(all, func(s catalog.Seen) bool { return q.in(s) && auth.AccessOf(caller, s).Sees() && q.request.wants(s) })
+	slices.SortFunc(all, func(a, b catalog.Seen) int {
+		order := compare("last_activity_at", a.Project, b.Project)
+		if down {
+			return -order
+		}
+		return order
+	})
+	return all, nil
+}
+
+// find returns the answer to a question, and until when it is true.
+func find(
+	ctx context.Context, c *catalog.Catalog, caller auth.Caller, q question, group *v1alpha1.Group, now time.Time,
+) (all []catalog.Seen, until time.Time, err error) {
+	var shared []types.UID
+	if q.shared {
+		if shared, until, err = c.ProjectsSharedWith(ctx, group, now); err != nil {
+			return nil, until, err
+		}
+	}
+	tree := caller.View(c, now)
+	if all, err = tree.Projects(ctx); err != nil {
+		return nil, until, err
+	}
+	wanted := split(q.request.Topic)
+	all = store.Known(all, func(s catalog.Seen) bool {
+		return q.in(s, shared) && auth.AccessOf(caller, s).Sees() && q.request.wants(s) && tagged(s.Project.Spec.Topics, wanted)
+	})
 	slices.SortFunc(all, func(a, b catalog.Seen) int {
 		order := compare(q.request.OrderBy, a.Project, b.Project)
 		if q.request.Sort == "desc" {
@@ -130,7 +229,10 @@ func find(ctx context.Context, c *catalog.Catalog, caller auth.Caller, q questio
 		}
 		return order
 	})
-	return all, tree.Until(), nil
+	if ends := tree.Until(); until.IsZero() || !ends.IsZero() && ends.Before(until) {
+		until = ends
+	}
+	return all, until, nil
 }
 
 // past tells which projects come after the cursor, in the order of ids; nil without one.
@@ -160,11 +262,21 @@ func (r *listRequest) wants(s catalog.Seen) bool {
 	if r.SearchNamespaces {
 		where += "\n" + s.Path()
 	}
-	return s.Highest() >= least &&
-		(r.Visibility == "" || namespace.Visibilities[r.Visibility] == catalog.Visibility(p.Spec.Visibility, s.Groups)) &&
+	return !r.Starred && s.Highest() >= least &&
+		(r.Visibility == "" || entity.Visibilities[r.Visibility] == catalog.Visibility(p.Spec.Visibility, s.Groups)) &&
 		(!r.Archived.Set || r.Archived.Null || r.Archived.Value == p.Spec.Archived) &&
 		p.RESTID() > r.IDAfter.Or(0) && (!r.IDBefore.Set || p.RESTID() < r.IDBefore.Value) &&
 		strings.Contains(strings.ToLower(where), strings.ToLower(r.Search))
+}
+
+// tagged reports whether a project with topics has all of the wanted ones.
+func tagged(topics, wanted []string) bool {
+	for _, w := range wanted {
+		if !slices.ContainsFunc(topics, func(t string) bool { return strings.EqualFold(t, w) }) {
+			return false
+		}
+	}
+	return true
 }
 
 func compare(by string, a, b *v1alpha1.Project) int {
@@ -174,7 +286,9 @@ func compare(by string, a, b *v1alpha1.Project) int {
 		order = cmp.Compare(catalog.Title(a.Spec.Name, a.Spec.Path), catalog.Title(b.Spec.Name, b.Spec.Path))
 	case "path":
 		order = cmp.Compare(a.Spec.Path, b.Spec.Path)
-	case "created_at", "updated_at", "last_activity_at":
+	case "last_activity_at":
+		order = a.LastActivity().Compare(b.LastActivity().Time)
+	case "created_at", "updated_at":
 		order = a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	}
 	return cmp.Or(order, cmp.Compare(a.RESTID(), b.RESTID()))

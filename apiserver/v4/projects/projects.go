@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,12 +15,16 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/avatar"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/apiserver/sharing"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/owner"
+	"github.com/forgeplane/forgeplane/internal/registry"
 )
 
 // Family serves projects.
@@ -28,9 +33,13 @@ type Family struct {
 	guard    *auth.Guard
 	projects *store.Store[store.Only, *v1alpha1.Project]
 	groups   *store.Store[store.Only, *v1alpha1.Group]
-	refs     *ref.Writer
-	clock    clock.PassiveClock
-	webURL   string
+	sharing  *sharing.Sharing
+	refs     *ref.Updater
+	avatars  *avatar.Avatars
+	// images are the images of projects; nil if the container registry is off.
+	images *registry.Registry
+	clock  clock.PassiveClock
+	webURL string
 	// home is the Kubernetes namespace of personal projects.
 	home string
 	// lists are what was found for lists.
@@ -41,45 +50,89 @@ type Family struct {
 const maxLists = 64
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=projects,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=projects/status,verbs=patch,roleName=forgeplane-apiserver
 
 // New returns the family. webURL is the address of the installation; home is the Kubernetes namespace of the personal projects
 // of all users.
-func New(cat *catalog.Catalog, g *auth.Guard, w store.Writer, refs *ref.Writer, clk clock.PassiveClock, webURL, home string) *Family {
+func New(cat *catalog.Catalog, g *auth.Guard, w store.Backend, refs *ref.Updater, clk clock.PassiveClock, webURL, home string) *Family {
 	return &Family{
-		catalog: cat, guard: g, projects: store.Projects(w), groups: store.Groups(w), refs: refs, clock: clk, webURL: webURL, home: home,
+		catalog: cat, guard: g, projects: store.Projects(w), groups: store.Groups(w), sharing: sharing.New(cat, g, clk), refs: refs, clock: clk, webURL: webURL, home: home,
 		lists: catalog.NewMemory[question, []catalog.Seen](
 			cat, maxLists, &v1alpha1.Project{}, &v1alpha1.Group{}, &v1alpha1.Membership{}, &v1alpha1.User{}, &corev1.Namespace{}),
 	}
 }
 
+// Picturing sets the avatars. Without it, the endpoints of avatars cannot be called.
+func (f *Family) Picturing(a *avatar.Avatars) *Family {
+	f.avatars = a
+	return f
+}
+
+// Counting sets the images of projects, whose sizes statistics have.
+func (f *Family) Counting(images *registry.Registry) *Family {
+	f.images = images
+	return f
+}
+
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
-	return endpoint.Table{
-		endpoint.Get("/projects", f.list).Anonymous(endpoint.Served).Also(http.StatusMethodNotAllowed).Asks(auth.AdminProject).
+	return append(endpoint.Table{
+		endpoint.Get("/projects", f.list).Anonymous(endpoint.Served).Also(http.StatusMethodNotAllowed).Asks(auth.AdminProject, auth.ReadStatistics).
 			Doc("List the projects that the caller may see."),
-		endpoint.Post("/projects", f.create).Anybody().Asks(auth.CreateProjects).Doc("Make a project."),
-		endpoint.Get("/projects/{id}", f.get).Needs(auth.ReadProject).Asks(auth.AdminProject).Anonymous(endpoint.Served).Doc("Get a project."),
-		endpoint.Put("/projects/{id}", f.update).Needs(auth.AdminProject).Asks(auth.OwnProject).Doc("Change a project."),
+		avatar.Taking(endpoint.Post("/projects", f.create).Anybody().Asks(auth.CreateProjects).Doc("Make a project.")),
+		endpoint.Get("/projects/{id}", f.get).Needs(auth.ReadProject).Asks(auth.AdminProject, auth.ReadStatistics).Anonymous(endpoint.Served).Doc("Get a project."),
+		avatar.Taking(endpoint.Put("/projects/{id}", f.update).Needs(auth.AdminProject).Asks(auth.OwnProject).Nonempty().
+			Doc("Change a project.")),
+		endpoint.Get("/projects/{id}/avatar", f.avatar).Needs(auth.ReadProject).Anonymous(endpoint.Served).Doc("Get the avatar of a project, as a PNG."),
 		endpoint.Delete("/projects/{id}", f.remove).Needs(auth.OwnProject).Status(http.StatusAccepted).
 			Conditional().Doc("Remove a project."),
 		endpoint.Post("/projects/{id}/archive", f.archive).Needs(auth.OwnProject).Asks(auth.AdminProject).Doc("Refuse every push from now on."),
 		endpoint.Post("/projects/{id}/unarchive", f.unarchive).Needs(auth.OwnProject).Asks(auth.AdminProject).Doc("Take pushes again."),
-		endpoint.Get("/groups/{id}/projects", f.inGroup).Needs(auth.ReadGroup).Asks(auth.AdminProject).
+		endpoint.Post("/projects/{id}/share", f.share).Needs(auth.WriteProjectMembers).Asks(auth.ReadGroup).
+			Doc("Share a project with the members of a group."),
+		endpoint.Delete("/projects/{id}/share/{group_id}", f.unshare).Needs(auth.WriteProjectMembers).
+			Doc("Stop sharing a project with a group."),
+		endpoint.Put("/projects/{id}/transfer", f.transfer).Needs(auth.OwnProject).Asks(auth.AdminProject, auth.CreateProjects).
+			Doc("Move a project to another group or user."),
+		endpoint.Get("/projects/{id}/transfer_locations", f.locations).Needs(auth.OwnProject).Asks(auth.CreateProjects).
+			Doc("List the groups to which the caller can move a project."),
+		endpoint.Get("/groups/{id}/projects", f.inGroup).Needs(auth.ReadGroup).Asks(auth.AdminProject, auth.ReadStatistics).
 			Anonymous(endpoint.Served).Also(http.StatusMethodNotAllowed).
 			Doc("List the projects of a group."),
-	}
+		endpoint.Get("/users/{user_id}/projects", f.ofUser).Asks(auth.AdminProject, auth.ReadStatistics).
+			Anonymous(endpoint.Served).Also(http.StatusMethodNotAllowed).
+			Doc("List the personal projects of a user."),
+	}, f.forkTable()...)
 }
 
-func (f *Family) get(ctx context.Context, s auth.Project, _ *endpoint.None) (Project, error) {
-	return f.show(ctx, s.Scope, viewed(s.Subject, s.Access))
+type getRequest struct {
+	Statistics bool `param:"statistics" doc:"Whether the sizes are shown, if the caller is at least a Reporter."`
+}
+
+func (f *Family) get(ctx context.Context, s auth.Project, r *getRequest) (Project, error) {
+	to := viewed(s.Subject, s.Access).counting(r.Statistics)
+	if to.statistics && f.images != nil {
+		if err := f.images.Measure(ctx, s.Scope.Project.UID); err != nil {
+			return Project{}, err
+		}
+	}
+	return f.show(ctx, s.Scope, to)
 }
 
 // viewed returns what the caller of a request may see of a project to which they have access.
 func viewed(s auth.Subject, a auth.Access) viewer {
 	if s.Caller.Anonymous() {
-		return viewer{}
+		return viewer{caller: s.Caller}
 	}
-	return viewer{roles: &a.Roles, settings: s.Has(a, auth.AdminProject), admin: a.Admin}
+	return viewer{
+		caller: s.Caller, roles: &a.Roles, settings: s.Has(a, auth.AdminProject), counts: s.Has(a, auth.ReadStatistics), admin: a.Admin,
+	}
+}
+
+// counting returns the viewer for a request that asks for statistics or not.
+func (v viewer) counting(wanted bool) viewer {
+	v.statistics = wanted && v.counts
+	return v
 }
 
 type createRequest struct {
@@ -92,88 +145,148 @@ type createRequest struct {
 	ImportURL         string                   `param:"import_url" doc:"A repository to begin with."`
 	RepositoryAccess  string                   `param:"repository_access_level" values:"enabled,private,disabled" default:"enabled" doc:"For whom the code is."`
 	ContainerRegistry string                   `param:"container_registry_access_level" values:"enabled,private,disabled" default:"enabled" doc:"For whom the images are."`
+	Avatar            avatar.Upload            `param:"avatar" doc:"A picture of at most 200 KiB."`
+	Topics            []string                 `param:"topics" comma:"" doc:"Words by which people find the project."`
+	TagList           []string                 `param:"tag_list" comma:"" doc:"The former name of topics."`
 }
 
 func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) (Project, error) {
-	caller := s.Caller
 	if r.Name == "" && r.Path == "" {
 		return Project{}, endpoint.Parameters("name, path are missing, at least one parameter must be provided")
+	}
+	picture, err := f.avatars.Check(ctx, r.Avatar)
+	if err != nil {
+		return Project{}, err
 	}
 	path := r.Path
 	if path == "" {
 		path = slug(r.Name)
 	}
-	spec := v1alpha1.ProjectSpec{
-		Path: path, Name: r.Name, Description: r.Description,
-		Visibility: namespace.Visibilities[r.Visibility], DefaultBranch: r.DefaultBranch, ImportURL: r.ImportURL,
-		Features: v1alpha1.Features{Repository: features[r.RepositoryAccess], ContainerRegistry: features[r.ContainerRegistry]},
-		// Clients expect of a project that they make and remove that it is new, and that nothing is left of it.
-		AdoptRepository: v1alpha1.AdoptNone, DeletionPolicy: v1alpha1.DeletionPolicyDelete,
+	spec := newSpec()
+	spec.Path, spec.Name, spec.Description, spec.Topics = path, r.Name, r.Description, clean(append(r.Topics, r.TagList...))
+	spec.Visibility, spec.DefaultBranch, spec.ImportURL = entity.Visibilities[r.Visibility], r.DefaultBranch, r.ImportURL
+	spec.Features = v1alpha1.Features{Repository: features[r.RepositoryAccess], ContainerRegistry: features[r.ContainerRegistry]}
+	into := ""
+	if r.NamespaceID.Set && !r.NamespaceID.Null {
+		into = strconv.FormatInt(r.NamespaceID.Value, 10)
 	}
-	scope, err := f.holder(ctx, s.Subject, r.NamespaceID, func() error { return check(spec, v1alpha1.ProjectSpec{}) })
+	made, err := f.add(ctx, s.Subject, into, spec, picture)
+	if errors.Is(err, errTaken) {
+		return Project{}, taken()
+	}
+	return made, err
+}
+
+// newSpec returns the parts of a spec that all projects have that are created over REST. Clients expect that a project that they create is new,
+// and that nothing is left of it after they have removed it.
+func newSpec() v1alpha1.ProjectSpec {
+	return v1alpha1.ProjectSpec{AdoptRepository: v1alpha1.AdoptNone, DeletionPolicy: v1alpha1.DeletionPolicyDelete}
+}
+
+// errTaken says that another project or group has the full path.
+var errTaken = errors.New("the path has already been taken")
+
+// add makes a project with an avatar in a group, which an id or path names; in the caller's own namespace if that is empty.
+func (f *Family) add(ctx context.Context, s auth.Subject, into string, spec v1alpha1.ProjectSpec, picture avatar.Sent) (Project, error) {
+	scope, err := f.holder(ctx, s, into, func() error { return check(spec, v1alpha1.ProjectSpec{}) })
 	if err != nil {
 		return Project{}, err
 	}
-	if _, err := f.catalog.ByPath(ctx, catalog.FullPath(scope.Groups, path)); err == nil {
-		return Project{}, taken()
-	} else if !errors.Is(err, catalog.ErrNotFound) {
+	if err := f.free(ctx, scope.Groups, spec.Path); err != nil {
 		return Project{}, err
 	}
 	group := scope.Groups[0]
 	spec.GroupRef = catalog.ReferNamed(group)
-	p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace, Labels: caller.Creator()}, Spec: spec}
+	p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace, Labels: s.Caller.Creator()}, Spec: spec}
 	same := func(holder *v1alpha1.Project) bool {
-		return strings.EqualFold(holder.Spec.Path, path) && catalog.Names(holder.Spec.GroupRef, group)
+		return strings.EqualFold(holder.Spec.Path, spec.Path) && catalog.Names(holder.Spec.GroupRef, group)
 	}
-	err = f.projects.CreateUnique(ctx, s.Subject, p, same, []string{group.Name, strings.ToLower(path)})
+	err = f.projects.CreateUnique(ctx, p, same, []string{group.Name, strings.ToLower(spec.Path)}, f.avatars.Then(p, picture)...)
 	if errors.Is(err, store.ErrExists) {
-		return Project{}, taken()
+		return Project{}, errTaken
 	}
 	if err != nil {
 		return Project{}, err
 	}
 	scope.Project = p
-	return f.show(ctx, scope, viewer{settings: true, admin: caller.Admin})
+	return f.show(ctx, scope, viewer{caller: s.Caller, settings: true, admin: s.Caller.Admin})
+}
+
+// free returns errTaken if a project or group has a path in a group.
+func (f *Family) free(ctx context.Context, in []*v1alpha1.Group, path string) error {
+	_, err := f.catalog.ByPath(ctx, catalog.FullPath(in, path))
+	if err == nil {
+		return errTaken
+	}
+	return catalog.IgnoreNotFound(err)
 }
 
 // holder returns the group that a project is made in: the one that is asked for, or the caller's own namespace. That one is made
 // when the project is good, and not before.
-func (f *Family) holder(ctx context.Context, s auth.Subject, id endpoint.Optional[int64], good func() error) (catalog.Scope, error) {
-	if id.Set && !id.Null {
-		scope, err := f.guard.Locate(ctx, s, auth.CreateProjects, id.Value)
+func (f *Family) holder(ctx context.Context, s auth.Subject, id string, good func() error) (catalog.Scope, error) {
+	u, err := f.landlord(ctx, s.Caller, id)
+	if err != nil {
+		return catalog.Scope{}, err
+	}
+	if u == nil {
+		scope, err := f.guard.LocateNamed(ctx, s, auth.CreateProjects, id)
 		if err != nil {
 			return catalog.Scope{}, err
 		}
 		return scope, good()
 	}
-	u, err := s.Caller.Person()
-	if err != nil {
-		return catalog.Scope{}, err
-	}
 	if err := good(); err != nil {
 		return catalog.Scope{}, err
 	}
-	g, err := f.personal(ctx, u)
-	return catalog.Scope{Groups: []*v1alpha1.Group{g}}, err
+	return f.personal(ctx, u, f.projects.CheckNew)
+}
+
+// landlord returns the user whose personal namespace a path means but does not exist yet, if the caller may create it: the caller's own, or any one
+// for an administrator. The empty path means the caller's own, whether or not it exists. It returns nil for everything else.
+func (f *Family) landlord(ctx context.Context, c auth.Caller, path string) (*v1alpha1.User, error) {
+	if path == "" {
+		u, err := c.Account()
+		if err == nil && c.External() {
+			err = endpoint.Forbidden("")
+		}
+		return u, err
+	}
+	if _, err := f.guard.Group(ctx, path); !errors.Is(err, catalog.ErrNotFound) {
+		return nil, err
+	}
+	if _, err := strconv.ParseInt(path, 10, 64); err == nil {
+		return nil, nil // an id, not a username
+	}
+	u, err := f.catalog.UserByUsername(ctx, path)
+	if err != nil {
+		return nil, catalog.IgnoreNotFound(err)
+	}
+	if own, err := c.Account(); c.Admin || err == nil && own.UID == u.UID && !c.External() {
+		return u, nil
+	}
+	return nil, nil
 }
 
 // personal returns the group of a user's own projects, and creates it if necessary. It creates nothing if the group could not hold its
-// path.
-func (f *Family) personal(ctx context.Context, u *v1alpha1.User) (*v1alpha1.Group, error) {
+// path, or if accepts refuses it.
+func (f *Family) personal(ctx context.Context, u *v1alpha1.User, accepts func(catalog.Scope) error) (none catalog.Scope, err error) {
 	g := namespace.PersonalOf(u, f.home)
 	if namespace.Reserved(g.Spec.Path) {
-		return nil, endpoint.Invalid(map[string][]string{"namespace": {"is not available: the username " + namespace.ReservedName}})
+		return none, endpoint.Invalid(map[string][]string{"namespace": {"is not available: the username " + namespace.ReservedName}})
 	}
 	holder, err := f.catalog.ByPath(ctx, g.Spec.Path)
 	switch {
 	case errors.Is(err, catalog.ErrNotFound) && f.catalog.MayHoldRootGroup(f.home, g.Spec.Path):
+		if err := accepts(catalog.Scope{Groups: []*v1alpha1.Group{g}}); err != nil {
+			return none, err
+		}
 	case errors.Is(err, catalog.ErrNotFound):
-		return nil, unavailable()
+		return none, unavailable()
 	case err != nil:
-		return nil, err
+		return none, err
 	default:
 		if err := f.own(ctx, holder, u); err != nil {
-			return nil, err
+			return none, err
 		}
 	}
 	err = f.groups.EnsureUnasked(ctx, g, func(ctx context.Context, w store.Unasked) error {
@@ -184,13 +297,13 @@ func (f *Family) personal(ctx context.Context, u *v1alpha1.User) (*v1alpha1.Grou
 		return w.Ensure(ctx, owner.Membership(u, g))
 	})
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	// Somebody else may have been faster.
 	if holder, err = f.catalog.ByPath(ctx, g.Spec.Path); err != nil || holder.GetUID() != g.UID {
-		return nil, unavailable()
+		return none, unavailable()
 	}
-	return g, nil
+	return catalog.Scope{Groups: []*v1alpha1.Group{g}}, nil
 }
 
 // own refuses a group that does not hold the personal projects of a user.
@@ -213,7 +326,7 @@ func slug(name string) string {
 	return strings.Trim(notInPath.ReplaceAllString(strings.ToLower(name), "-"), "-.")
 }
 
-func taken() error {
+func taken() *endpoint.Error {
 	return endpoint.Invalid(map[string][]string{"name": {"has already been taken"}, "path": {"has already been taken"}})
 }
 
@@ -225,25 +338,42 @@ type updateRequest struct {
 	DefaultBranch     endpoint.Optional[string] `param:"default_branch" blank:"refuse" doc:"The branch that HEAD names."`
 	RepositoryAccess  endpoint.Optional[string] `param:"repository_access_level" values:"enabled,private,disabled" doc:"For whom the code is."`
 	ContainerRegistry endpoint.Optional[string] `param:"container_registry_access_level" values:"enabled,private,disabled" doc:"For whom the images are."`
+	Avatar            avatar.Upload             `param:"avatar" doc:"A picture of at most 200 KiB; empty to remove it."`
+
+	Topics  endpoint.Optional[[]string] `param:"topics" comma:"" doc:"Words by which people find the project; they replace the existing ones."`
+	TagList endpoint.Optional[[]string] `param:"tag_list" comma:"" doc:"The former name of topics."`
 }
 
 func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (Project, error) {
+	picture, err := f.avatars.Check(ctx, r.Avatar)
+	if err != nil {
+		return Project{}, err
+	}
 	scope := s.Scope
-	if path := r.Path.Or(scope.Project.Spec.Path); path != scope.Project.Spec.Path {
-		if _, err := f.catalog.ByPath(ctx, catalog.FullPath(scope.Groups, path)); err == nil {
+	// In another case, it is the path that the project has already.
+	if path := r.Path.Or(scope.Project.Spec.Path); !strings.EqualFold(path, scope.Project.Spec.Path) {
+		if err := f.free(ctx, scope.Groups, path); errors.Is(err, errTaken) {
 			return Project{}, taken()
+		} else if err != nil {
+			return Project{}, err
 		}
 	}
-	return f.change(ctx, s, func(spec *v1alpha1.ProjectSpec) error {
+	p, err := f.write(ctx, s, func(spec *v1alpha1.ProjectSpec) error {
 		spec.Name = r.Name.Or(spec.Name)
 		spec.Path = r.Path.Or(spec.Path)
 		if r.Description.Set {
 			spec.Description = r.Description.Value // null clears it
 		}
 		spec.DefaultBranch = r.DefaultBranch.Or(spec.DefaultBranch)
-		if v, ok := namespace.Visibilities[r.Visibility.Value]; ok && v != spec.Visibility {
+		if r.Topics.Set || r.TagList.Set {
+			spec.Topics = clean(append(r.Topics.Value, r.TagList.Value...))
+		}
+		if v, ok := entity.Visibilities[r.Visibility.Value]; ok && v != spec.Visibility {
 			if !s.Has(s.Access, auth.OwnProject) {
 				return endpoint.Forbidden("")
+			}
+			if err := f.checkWidth(ctx, scope.Project, v); err != nil {
+				return err
 			}
 			spec.Visibility = v
 		}
@@ -255,10 +385,35 @@ func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (
 		}
 		return nil
 	})
+	if err != nil {
+		return Project{}, err
+	}
+	if p, err = avatar.Set(ctx, f.avatars, f.projects, s.Subject, p, picture); err != nil {
+		return Project{}, err
+	}
+	return f.changed(ctx, s, p)
 }
 
-// change writes what mutate does to the spec of the request's project.
+func (f *Family) avatar(ctx context.Context, s auth.Project, _ *endpoint.None) (endpoint.Content, error) {
+	return f.avatars.Content(ctx, s.Scope.Project)
+}
+
+// change writes what mutate does to the spec of the request's project, and shows the project.
 func (f *Family) change(ctx context.Context, s auth.Project, mutate func(*v1alpha1.ProjectSpec) error) (Project, error) {
+	p, err := f.write(ctx, s, mutate)
+	if err != nil {
+		return Project{}, err
+	}
+	return f.changed(ctx, s, p)
+}
+
+// changed shows the request's project after a change.
+func (f *Family) changed(ctx context.Context, s auth.Project, p *v1alpha1.Project) (Project, error) {
+	return f.show(ctx, catalog.Scope{Project: p, Groups: s.Scope.Groups}, viewed(s.Subject, s.Access))
+}
+
+// write writes what mutate does to the spec of the request's project.
+func (f *Family) write(ctx context.Context, s auth.Project, mutate func(*v1alpha1.ProjectSpec) error) (*v1alpha1.Project, error) {
 	p, err := f.projects.Update(ctx, s.Subject, store.Only{}, func(p *v1alpha1.Project) error {
 		was := p.Spec
 		if err := mutate(&p.Spec); err != nil {
@@ -266,15 +421,18 @@ func (f *Family) change(ctx context.Context, s auth.Project, mutate func(*v1alph
 		}
 		return check(p.Spec, was)
 	})
+	if errors.Is(err, store.ErrExists) {
+		return nil, taken()
+	}
 	if err != nil {
-		return Project{}, err
+		return nil, err
 	}
 	if branch := p.Spec.DefaultBranch; branch != "" && branch != s.Scope.Project.Spec.DefaultBranch {
 		if err := f.refs.SetHead(ctx, p); err != nil {
-			return Project{}, err
+			return nil, err
 		}
 	}
-	return f.show(ctx, catalog.Scope{Project: p, Groups: s.Scope.Groups}, viewed(s.Subject, s.Access))
+	return p, nil
 }
 
 func (f *Family) archive(ctx context.Context, s auth.Project, _ *endpoint.None) (Project, error) {

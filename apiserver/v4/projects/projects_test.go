@@ -23,9 +23,10 @@ import (
 	. "github.com/forgeplane/forgeplane/apiserver/v4/projects"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
 )
 
-// newForge returns a forge with the projects acme/site, acme/api and hidden/secret. Mary owns acme, Dora is a developer of
+// newForge returns a forge with the projects acme/site, acme/sub/api and hidden/secret. Mary is an Owner of acme, and dora a Developer of
 // acme/site.
 func newForge(t *testing.T) *familytest.Forge {
 	t.Helper()
@@ -34,16 +35,22 @@ func newForge(t *testing.T) *familytest.Forge {
 		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic),
 		familytest.Group("acme", "sub", 11, "acme", v1alpha1.VisibilityPublic),
 		familytest.Group("hidden", "hidden", 12, "", v1alpha1.VisibilityPrivate),
-		familytest.Project("acme", "site", 20, "acme", v1alpha1.VisibilityPublic),
-		familytest.Project("acme", "api", 21, "sub", v1alpha1.VisibilityPrivate),
+		withRepository(familytest.Project("acme", "site", 20, "acme", v1alpha1.VisibilityPublic)),
+		withRepository(familytest.Project("acme", "api", 21, "sub", v1alpha1.VisibilityPrivate)),
 		familytest.Project("hidden", "secret", 22, "hidden", v1alpha1.VisibilityPublic),
 		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleOwner),
 		familytest.InProject("acme", "site", "dora", v1alpha1.RoleDeveloper),
 	)
-	return f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefWriter(), f.Clock, familytest.WebURL, "home").Table())
+	return f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, familytest.WebURL, "home").Table())
 }
 
-func TestAPathIsFreeWhenItsProjectHasAnotherOne(t *testing.T) {
+// withRepository returns a project as it is after its repository was created.
+func withRepository(p *v1alpha1.Project) *v1alpha1.Project {
+	p.Status.RefsChecksum = "checksum"
+	return p
+}
+
+func TestCreateProject_reusesThePathOfARenamedProject(t *testing.T) {
 	f := newForge(t)
 	const taken = `400 {"message":{"name":["has already been taken"],"path":["has already been taken"]}}`
 	post := func(path string) familytest.Answer {
@@ -62,7 +69,7 @@ func TestAPathIsFreeWhenItsProjectHasAnotherOne(t *testing.T) {
 			t.Fatalf("got %s", got)
 		}
 	}
-	// Somebody else is faster, and writes it in another way.
+	// Another request is faster, and has the path in upper case.
 	f.Before = func(string, client.Object) error {
 		f.Before = nil
 		if got := post("AGAIN"); got.Code != http.StatusCreated {
@@ -75,25 +82,25 @@ func TestAPathIsFreeWhenItsProjectHasAnotherOne(t *testing.T) {
 	}
 }
 
-func TestListsOfProjects(t *testing.T) {
+func TestListProjects_filtersSortsAndPages(t *testing.T) {
 	tests := map[string]struct{ who, request, paths string }{
-		"nobody sees what is public":      {"", "GET /projects", "acme/site"},
-		"the newest first":                {"root", "GET /projects", "hidden/secret acme/sub/api acme/site"},
-		"by name":                         {"root", "GET /projects?order_by=name&sort=asc", "acme/sub/api hidden/secret acme/site"},
-		"by part of a name":               {"root", "GET /projects?search=SEC", "hidden/secret"},
-		"by part of the full path":        {"root", "GET /projects?search=sub/a&search_namespaces=true", "acme/sub/api"},
-		"of one visibility in force":      {"root", "GET /projects?visibility=private", "hidden/secret acme/sub/api"},
-		"those of a member":               {"dora", "GET /projects?membership=true", "acme/site"},
-		"those of an owner":               {"mary", "GET /projects?owned=true", "acme/sub/api acme/site"},
-		"those with at least a role":      {"dora", "GET /projects?min_access_level=40", ""},
-		"those with higher ids":           {"root", "GET /projects?id_after=20&id_before=22", "acme/sub/api"},
-		"those right in a group":          {"root", "GET /groups/acme/projects", "acme/site"},
-		"those anywhere in a group":       {"root", "GET /groups/acme/projects?include_subgroups=true", "acme/sub/api acme/site"},
-		"none that is archived":           {"root", "GET /projects?archived=true", ""},
-		"by key, the first page":          {"root", "GET /projects?pagination=keyset&order_by=id&sort=asc&per_page=2", "acme/site acme/sub/api"},
-		"by key, the page after that":     {"root", "GET /projects?pagination=keyset&order_by=id&sort=asc&per_page=2&cursor=21", "hidden/secret"},
-		"by key, after one that has gone": {"root", "GET /projects?pagination=keyset&order_by=id&sort=asc&cursor=19", "acme/site acme/sub/api hidden/secret"},
-		"by key, down":                    {"root", "GET /projects?pagination=keyset&order_by=id&sort=desc&cursor=22", "acme/sub/api acme/site"},
+		"anonymous callers see public projects": {"", "GET /projects", "acme/site"},
+		"newest first":                          {"root", "GET /projects", "hidden/secret acme/sub/api acme/site"},
+		"by name":                               {"root", "GET /projects?order_by=name&sort=asc", "acme/sub/api hidden/secret acme/site"},
+		"by part of a name":                     {"root", "GET /projects?search=SEC", "hidden/secret"},
+		"by part of the full path":              {"root", "GET /projects?search=sub/a&search_namespaces=true", "acme/sub/api"},
+		"by effective visibility":               {"root", "GET /projects?visibility=private", "hidden/secret acme/sub/api"},
+		"of a member":                           {"dora", "GET /projects?membership=true", "acme/site"},
+		"of an owner":                           {"mary", "GET /projects?owned=true", "acme/sub/api acme/site"},
+		"with at least a role":                  {"dora", "GET /projects?min_access_level=40", ""},
+		"with ids in a range":                   {"root", "GET /projects?id_after=20&id_before=22", "acme/sub/api"},
+		"directly in a group":                   {"root", "GET /groups/acme/projects", "acme/site"},
+		"in a group and its subgroups":          {"root", "GET /groups/acme/projects?include_subgroups=true", "acme/sub/api acme/site"},
+		"archived projects":                     {"root", "GET /projects?archived=true", ""},
+		"by keyset, first page":                 {"root", "GET /projects?pagination=keyset&order_by=id&sort=asc&per_page=2", "acme/site acme/sub/api"},
+		"by keyset, second page":                {"root", "GET /projects?pagination=keyset&order_by=id&sort=asc&per_page=2&cursor=21", "hidden/secret"},
+		"by keyset, after a deleted project":    {"root", "GET /projects?pagination=keyset&order_by=id&sort=asc&cursor=19", "acme/site acme/sub/api hidden/secret"},
+		"by keyset, descending":                 {"root", "GET /projects?pagination=keyset&order_by=id&sort=desc&cursor=22", "acme/sub/api acme/site"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +115,7 @@ func TestListsOfProjects(t *testing.T) {
 	}
 }
 
-func TestPermissionsSayWhereTheyComeFrom(t *testing.T) {
+func TestPermissions_separateProjectAndGroupAccess(t *testing.T) {
 	const none, guest, developer, owner = `null`, `{"access_level":10,"notification_level":3}`,
 		`{"access_level":30,"notification_level":3}`, `{"access_level":50,"notification_level":3}`
 	f := newForge(t)
@@ -139,7 +146,7 @@ func TestPermissionsSayWhereTheyComeFrom(t *testing.T) {
 	}
 }
 
-func TestWhereAProjectIsImportedFromIsForThoseWhoMayChangeIt(t *testing.T) {
+func TestImportURL_isShownToMaintainersOnly(t *testing.T) {
 	imported := familytest.Project("acme", "site", 20, "acme", v1alpha1.VisibilityPublic)
 	imported.Spec.ImportURL = "https://inner.example/site.git"
 	imported.Status.Conditions = []metav1.Condition{{
@@ -150,7 +157,7 @@ func TestWhereAProjectIsImportedFromIsForThoseWhoMayChangeIt(t *testing.T) {
 		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic), imported,
 		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer), familytest.InProject("acme", "site", "dora", v1alpha1.RoleDeveloper),
 	)
-	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefWriter(), f.Clock, familytest.WebURL, "home").Table())
+	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, familytest.WebURL, "home").Table())
 	const shown = `"import_url":"https://inner.example/site.git","import_status":"failed","import_error":"no route to inner.example"`
 	const hidden = `"import_url":null,"import_status":"failed","import_error":null`
 	for who, want := range map[string]string{"": hidden, "otto": hidden, "dora": hidden, "mary": shown, "root": shown} {
@@ -165,7 +172,33 @@ func TestWhereAProjectIsImportedFromIsForThoseWhoMayChangeIt(t *testing.T) {
 	}
 }
 
-func TestOwnersSayWhoMaySeeAProject(t *testing.T) {
+func TestImportStatus_followsCondition(t *testing.T) {
+	tests := []struct {
+		ready        metav1.ConditionStatus
+		reason, want string
+	}{
+		{metav1.ConditionFalse, v1alpha1.ReasonImporting, "started"},
+		{metav1.ConditionFalse, v1alpha1.ReasonImportFailed, "failed"},
+		{metav1.ConditionTrue, v1alpha1.ReasonSuspended, "started"},
+		{metav1.ConditionTrue, v1alpha1.ReasonReady, "finished"},
+	}
+	world := []client.Object{familytest.User("root", 1, familytest.Admin), familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic)}
+	for i, tt := range tests {
+		p := familytest.Project("acme", strings.ToLower(tt.reason), int64(20+i), "acme", v1alpha1.VisibilityPublic)
+		p.Spec.ImportURL = "https://inner.example/site.git"
+		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: tt.ready, Reason: tt.reason}}
+		world = append(world, p)
+	}
+	f := familytest.New(t, world...)
+	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, familytest.WebURL, "home").Table())
+	for i, tt := range tests {
+		if got := f.As("root", "GET /projects/"+strconv.Itoa(20+i), ""); !strings.Contains(got.Body, `"import_status":"`+tt.want+`"`) {
+			t.Errorf("%s: got %s, want %s", tt.reason, got, tt.want)
+		}
+	}
+}
+
+func TestVisibility_isChangedByOwnersOnly(t *testing.T) {
 	const refused = `403 {"message":"403 Forbidden"}`
 	f := newForge(t)
 	if err := f.Client.Create(t.Context(), familytest.InProject("acme", "site", "otto", v1alpha1.RoleMaintainer)); err != nil {
@@ -187,7 +220,7 @@ func TestOwnersSayWhoMaySeeAProject(t *testing.T) {
 	}
 }
 
-func TestADescriptionIsClearedByNull(t *testing.T) {
+func TestUpdateProject_clearsTheDescriptionWithNull(t *testing.T) {
 	f := newForge(t)
 	for _, tt := range []struct{ body, want string }{
 		{`{"description":"old"}`, "old"}, {`{"name":"Site"}`, "old"}, {`{"description":null}`, ""},
@@ -198,7 +231,18 @@ func TestADescriptionIsClearedByNull(t *testing.T) {
 	}
 }
 
-func TestSimpleListsShowLess(t *testing.T) {
+func TestUpdateProject_changesTheCaseOfItsPath(t *testing.T) {
+	f := newForge(t)
+	if got := f.As("mary", "PUT /projects/20", `{"path":"Site"}`); familytest.Decode[Project](t, got).PathWithNamespace != "acme/Site" {
+		t.Errorf("got %s", got)
+	}
+	const taken = `400 {"message":{"name":["has already been taken"],"path":["has already been taken"]}}`
+	if got := f.As("mary", "PUT /projects/20", `{"path":"SUB"}`).String(); got != taken {
+		t.Errorf("the path of a group: got %s", got)
+	}
+}
+
+func TestListProjects_showsFewerFieldsWhenSimple(t *testing.T) {
 	f := newForge(t)
 	whole := familytest.Decode[[]map[string]any](t, f.As("mary", "GET /projects?id_before=21", ""))[0]
 	for _, request := range []string{
@@ -218,7 +262,7 @@ func TestSimpleListsShowLess(t *testing.T) {
 	}
 }
 
-func TestKeysetPagesLinkToTheNextOneOnly(t *testing.T) {
+func TestKeysetPages_linkOnlyToTheNextPage(t *testing.T) {
 	got := newForge(t).As("root", "GET /projects?pagination=keyset&order_by=id&per_page=2", "")
 	link := got.Header.Get("Link")
 	if !strings.Contains(link, "cursor=21") || !strings.HasSuffix(link, `rel="next"`) || strings.Contains(link, "first") || got.Header.Get("X-Total") != "" {
@@ -230,7 +274,7 @@ func TestKeysetPagesLinkToTheNextOneOnly(t *testing.T) {
 	}
 }
 
-func TestAProjectWithoutANamespaceIsPersonal(t *testing.T) {
+func TestCreateProject_isPersonalWithoutANamespace(t *testing.T) {
 	f := newForge(t)
 	for i, name := range []string{"first", "second"} {
 		made := familytest.Decode[Project](t, f.As("otto", "POST /projects", `{"name":"`+name+`"}`))
@@ -246,7 +290,7 @@ func TestAProjectWithoutANamespaceIsPersonal(t *testing.T) {
 	}
 }
 
-func TestAPathIsMadeFromAName(t *testing.T) {
+func TestCreateProject_derivesThePathFromTheName(t *testing.T) {
 	for name, path := range map[string]string{"My App": "my-app", "  c++ & more!": "c-more", "A.B_c": "a.b_c"} {
 		made := familytest.Decode[Project](t, newForge(t).As("mary", "POST /projects", `{"name":`+strconv.Quote(name)+`,"namespace_id":10}`))
 		if made.Path != path || made.Name != name {
@@ -255,7 +299,7 @@ func TestAPathIsMadeFromAName(t *testing.T) {
 	}
 }
 
-func TestAnImportURLThatMayHideCredentialsIsRefused(t *testing.T) {
+func TestImportURL_mustNotHideCredentials(t *testing.T) {
 	for url, good := range map[string]bool{
 		"https://example.com/%40team/x.git": true, "file:///srv/a@b/x.git": true,
 		"https://ann:secret@example.com/x.git": false, "https://ann:1/secret@example.com/x.git": false, "https://ann:1#secret": false,
@@ -269,7 +313,7 @@ func TestAnImportURLThatMayHideCredentialsIsRefused(t *testing.T) {
 	}
 }
 
-func TestSettingsAreChangedAndShown(t *testing.T) {
+func TestUpdateProject_changesAndShowsSettings(t *testing.T) {
 	f := newForge(t)
 	got := familytest.Decode[Project](t, f.As("mary", "PUT /projects/20",
 		`{"path":"web","name":"Web","description":"new","visibility":"internal","container_registry_access_level":"private"}`))
@@ -294,10 +338,10 @@ func TestSettingsAreChangedAndShown(t *testing.T) {
 	}
 }
 
-func TestAProjectThatHasNoIDYet_isNotShown(t *testing.T) {
+func TestProjectWithoutID_isNotShown(t *testing.T) {
 	f := familytest.New(t, familytest.User("root", 1, familytest.Admin), familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic),
 		familytest.Project("acme", "fresh", 0, "acme", v1alpha1.VisibilityPublic))
-	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefWriter(), f.Clock, familytest.WebURL, "home").Table())
+	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, familytest.WebURL, "home").Table())
 	for path, want := range map[string]string{
 		"/projects": "200 []", "/groups/acme/projects": "200 []", "/projects/acme%2Ffresh": `404 {"message":"404 Project Not Found"}`,
 	} {
@@ -307,7 +351,7 @@ func TestAProjectThatHasNoIDYet_isNotShown(t *testing.T) {
 	}
 }
 
-func TestAProjectWithoutAPlaceIsNotThere(t *testing.T) {
+func TestProjectWithoutPlace_isNotFound(t *testing.T) {
 	loop := familytest.Group("acme", "loop", 30, "loop", v1alpha1.VisibilityPublic)
 	foreign := familytest.Group("other", "foreign", 31, "", v1alpha1.VisibilityPublic)
 	foreign.Spec.ParentRef = &v1alpha1.Reference{Path: "acme"} // which admits no other namespace
@@ -317,7 +361,7 @@ func TestAProjectWithoutAPlaceIsNotThere(t *testing.T) {
 		familytest.Project("other", "refused", 41, "foreign", v1alpha1.VisibilityPublic),
 		familytest.Project("other", "lost", 42, "nowhere", v1alpha1.VisibilityPublic),
 	)
-	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefWriter(), f.Clock, familytest.WebURL, "home").Table())
+	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, familytest.WebURL, "home").Table())
 	for _, id := range []string{"40", "41", "42", "loop%2Fturning", "acme%2Fforeign%2Frefused"} {
 		for _, request := range []string{"GET /projects/" + id, "PUT /projects/" + id, "DELETE /projects/" + id} {
 			if got := f.As("root", request, `{"description":"x"}`).String(); got != `404 {"message":"404 Project Not Found"}` {
@@ -332,7 +376,8 @@ func TestAProjectWithoutAPlaceIsNotThere(t *testing.T) {
 	}
 }
 
-func TestAProjectIsThere_whateverItsPlaceFollowsFrom(t *testing.T) {
+// The place of web depends on the labels of its namespace. The place of site depends on the names of the users.
+func TestProject_isFoundWhateverItsPlaceDependsOn(t *testing.T) {
 	open := familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic)
 	open.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{
 		From:     v1alpha1.NamespacesFromSelector,
@@ -346,7 +391,7 @@ func TestAProjectIsThere_whateverItsPlaceFollowsFrom(t *testing.T) {
 		familytest.User("ada", 1), familytest.Group("people", "bob", 12, "", v1alpha1.VisibilityPublic),
 		familytest.Project("people", "site", 21, "bob", v1alpha1.VisibilityPublic),
 	)
-	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefWriter(), f.Clock, familytest.WebURL, "home").Table())
+	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, familytest.WebURL, "home").Table())
 	for _, request := range []string{
 		"GET /projects/20", "GET /projects/acme%2Fguests%2Fweb", "GET /projects/21", "GET /projects/bob%2Fsite", "GET /projects",
 	} {
@@ -356,7 +401,7 @@ func TestAProjectIsThere_whateverItsPlaceFollowsFrom(t *testing.T) {
 	}
 }
 
-func TestOnlyByIDAreProjectsPagedByKey(t *testing.T) {
+func TestKeysetPagination_requiresOrderByID(t *testing.T) {
 	const want = `405 {"error":"Keyset pagination is not yet available for this type of request"}`
 	for _, path := range []string{"/projects", "/groups/acme/projects"} {
 		if got := newForge(t).As("mary", "GET "+path+"?pagination=keyset&order_by=name", ""); got.String() != want {
@@ -365,15 +410,15 @@ func TestOnlyByIDAreProjectsPagedByKey(t *testing.T) {
 	}
 }
 
-func TestAProject_isShownAsItsRepositoryIsWhateverTheStatusStillSays(t *testing.T) {
+func TestProject_showsItsRepositoryDespiteStaleStatus(t *testing.T) {
 	g := NewWithT(t)
 	site := familytest.Project("acme", "site", 20, "acme", v1alpha1.VisibilityPublic)
 	shard := familytest.Shard(t, site)
 	f := familytest.New(t, familytest.User("root", 1, familytest.Admin), site, shard,
 		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic))
 	repos, pushed := familytest.Repositories(t, f.Catalog), 0
-	refs := ref.NewWriter(f.Guard, f.Catalog, repos, func(types.NamespacedName) { pushed++ })
-	f.Serve(New(f.Catalog, f.Guard, f.Writer, refs, f.Clock, familytest.WebURL, "home").Table())
+	updater := ref.NewUpdater(f.Guard, f.Catalog, repos, func(types.NamespacedName) { pushed++ })
+	f.Serve(New(f.Catalog, f.Guard, f.Writer, updater, f.Clock, familytest.WebURL, "home").Table())
 	shown := func(text string) {
 		t.Helper()
 		for _, request := range []string{"GET /projects/20", "GET /projects", "GET /projects?pagination=keyset&order_by=id", "GET /groups/10/projects"} {
@@ -390,24 +435,24 @@ func TestAProject_isShownAsItsRepositoryIsWhateverTheStatusStillSays(t *testing.
 	shown(`"empty_repo":false`)
 
 	g.Expect(f.As("root", "PUT /projects/20", `{"default_branch":"topic"}`).String()).To(HavePrefix("200"))
-	head, err := repo.Head(t.Context())
+	head, err := refs.ReadHead(t.Context(), repo)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(head.Branch).To(Equal("topic"), "who clones now begins there")
 	g.Expect(pushed).To(Equal(1))
 	g.Expect(f.As("root", "PUT /projects/20", `{"description":"x"}`).String()).To(HavePrefix("200"))
 	g.Expect(pushed).To(Equal(1), "nothing else moves it")
 
-	// While it is moved, HEAD is left to the controller.
+	// While the repository is closed, the request leaves HEAD to the controller.
 	open, err := repo.Close(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
 	defer open()
 	g.Expect(f.As("root", "PUT /projects/20", `{"default_branch":"main"}`).String()).To(HavePrefix("200"))
-	head, err = repo.Head(t.Context())
+	head, err = refs.ReadHead(t.Context(), repo)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(head.Branch).To(Equal("topic"))
 }
 
-func TestWhatAPushHasChangedIsShownAlthoughTheProjectIsRemembered(t *testing.T) {
+func TestCachedProject_showsTheResultOfAPush(t *testing.T) {
 	f := newForge(t)
 	f.During(math.MaxInt, nil)
 	requests := []string{"GET /projects/20", "GET /projects/acme%2Fsite", "GET /projects?search=site", "GET /projects?simple=true&search=site", "GET /groups/10/projects"}
@@ -425,7 +470,7 @@ func TestWhatAPushHasChangedIsShownAlthoughTheProjectIsRemembered(t *testing.T) 
 		t.Fatal(err)
 	}
 	p.Status.DefaultBranch, p.Status.HeadCommit, p.Status.RefsChecksum = "trunk", "01", "23"
-	if err := f.Client.Update(t.Context(), p); err != nil {
+	if err := f.Client.Status().Update(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	shown("trunk")
@@ -435,7 +480,7 @@ func TestWhatAPushHasChangedIsShownAlthoughTheProjectIsRemembered(t *testing.T) 
 	}
 }
 
-func TestAProjectThatRESTMakes_isNewAndLeavesNothing(t *testing.T) {
+func TestCreateProject_adoptsNothingAndDeletesItsRepository(t *testing.T) {
 	f := newForge(t)
 	made := familytest.Decode[Project](t, f.As("mary", "POST /projects", `{"name":"New","namespace_id":10}`))
 	p, err := catalog.ByID[*v1alpha1.Project](t.Context(), f.Catalog, made.ID)
@@ -447,7 +492,7 @@ func TestAProjectThatRESTMakes_isNewAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestNoProjectIsMadeInAGroupThatIsRemovedMeanwhile(t *testing.T) {
+func TestCreateProject_failsWhenTheGroupIsDeletedMeanwhile(t *testing.T) {
 	f := newForge(t)
 	f.Before = func(verb string, o client.Object) error {
 		if _, ok := o.(*v1alpha1.Project); !ok || verb != "create" {
@@ -462,5 +507,53 @@ func TestNoProjectIsMadeInAGroupThatIsRemovedMeanwhile(t *testing.T) {
 	var projects v1alpha1.ProjectList
 	if err := f.Client.List(t.Context(), &projects, client.InNamespace("acme")); err != nil || len(projects.Items) != 2 {
 		t.Errorf("%d projects, %v, want the two that were there", len(projects.Items), err)
+	}
+}
+
+func TestProjectsOfUser_areTheirPersonalOnes(t *testing.T) {
+	f := newForge(t)
+	post := func(body string) {
+		if got := f.As("dora", "POST /projects", body); got.Code != http.StatusCreated {
+			t.Fatalf("got %s", got)
+		}
+	}
+	for _, who := range []string{"", "otto"} {
+		want := map[string]string{"": `404 {"message":"404 User Not Found"}`, "otto": "200 []"}[who]
+		if got := f.As(who, "GET /users/3/projects", "").String(); got != want {
+			t.Errorf("%q: got %s, want %s", who, got, want)
+		}
+	}
+	post(`{"name":"diary"}`)
+	for _, request := range []string{"GET /users/dora/projects", "GET /users/dora/projects?search=dia"} {
+		if got := f.As("", request, "").Code; got != http.StatusNotFound {
+			t.Errorf("%s: got %d for a user whose projects are all private", request, got)
+		}
+	}
+	post(`{"name":"notes","visibility":"public"}`)
+	for _, tt := range []struct{ who, request, paths string }{
+		{"dora", "GET /users/3/projects", "dora/notes dora/diary"},
+		{"root", "GET /users/DORA/projects?order_by=name&sort=asc", "dora/diary dora/notes"},
+		{"otto", "GET /users/dora/projects", "dora/notes"},
+		{"", "GET /users/3/projects", "dora/notes"},
+		{"", "GET /users/3/projects?search=not", "dora/notes"},
+		{"", "GET /users/3/projects?search=dia", ""},
+		{"", "GET /users/3/projects?visibility=private", ""},
+		{"", "GET /users/3/projects?archived=true&order_by=id&pagination=keyset", ""},
+		{"dora", "GET /users/3/projects?search=dia&simple=true", "dora/diary"},
+		{"dora", "GET /users/3/projects?starred=true", ""},
+		{"dora", "GET /users/mary/projects", ""},
+	} {
+		var paths []string
+		for _, p := range familytest.Decode[[]Project](t, f.As(tt.who, tt.request, "")) {
+			paths = append(paths, p.PathWithNamespace)
+		}
+		if got := strings.Join(paths, " "); got != tt.paths {
+			t.Errorf("%s for %q: got %q, want %q", tt.request, tt.who, got, tt.paths)
+		}
+	}
+	for _, request := range []string{"GET /users/99/projects", "GET /users/nobody/projects"} {
+		if got := f.As("dora", request, "").String(); got != `404 {"message":"404 User Not Found"}` {
+			t.Errorf("%s: got %s", request, got)
+		}
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"fmt"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
-	"github.com/forgeplane/forgeplane/apiserver/project"
+	"github.com/forgeplane/forgeplane/apiserver/sharing"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/role"
@@ -14,8 +16,9 @@ import (
 
 // Project is a project in the REST API. In a simple list it has no details.
 type Project struct {
-	project.Summary
-	ForksCount int `json:"forks_count"`
+	entity.ProjectSummary
+	ForksCount        int                    `json:"forks_count"`
+	ForkedFromProject *entity.ProjectSummary `json:"forked_from_project,omitempty" doc:"The project that it is a fork of, if the caller can see that project."`
 	*Details
 }
 
@@ -33,6 +36,9 @@ type Details struct {
 	ImportStatus                 string       `json:"import_status" doc:"none, started, finished or failed."`
 	ImportError                  *string      `json:"import_error" doc:"Shown to those who may change the project."`
 	Permissions                  *Permissions `json:"permissions,omitempty"`
+	Statistics                   *Statistics  `json:"statistics,omitempty" doc:"Shown with statistics=true to callers who are at least Reporters."`
+
+	SharedWithGroups []sharing.Group `json:"shared_with_groups" doc:"Groups that the project itself is shared with, of those that the caller sees."`
 }
 
 // Links are addresses in the REST API.
@@ -44,7 +50,7 @@ type Links struct {
 // Permissions are what the caller is in a project by memberships.
 type Permissions struct {
 	ProjectAccess *MemberAccess `json:"project_access" doc:"From a membership of the project, or of its owner's namespace."`
-	GroupAccess   *MemberAccess `json:"group_access" doc:"The highest from the groups above."`
+	GroupAccess   *MemberAccess `json:"group_access" doc:"The highest from the groups above, and from groups that the project is shared with."`
 }
 
 // MemberAccess is a role by its number.
@@ -59,9 +65,9 @@ const notificationLevel = 3
 // permissions returns the permissions that roles in a project give. For clients, a user's namespace is not a group.
 func permissions(r catalog.Roles, personal bool) *Permissions {
 	if personal {
-		r = catalog.Roles{Own: r.Highest()}
+		r = catalog.Roles{Own: r.Member(), Shared: r.Shared}
 	}
-	return &Permissions{ProjectAccess: memberAccess(r.Own), GroupAccess: memberAccess(r.Inherited)}
+	return &Permissions{ProjectAccess: memberAccess(r.Own), GroupAccess: memberAccess(max(r.Inherited, r.Shared))}
 }
 
 func memberAccess(r role.Role) *MemberAccess {
@@ -73,15 +79,20 @@ func memberAccess(r role.Role) *MemberAccess {
 
 // viewer is whom a project is shown to.
 type viewer struct {
+	caller auth.Caller
 	// roles are the caller's roles; nil if they are not requested.
 	roles *catalog.Roles
 	// settings says that the caller may see what is reserved for users who can change the settings; admin says that they administer the
 	// instance.
 	settings, admin bool
+	// counts says that the caller may see statistics, and statistics that they also asked for them.
+	counts, statistics bool
 }
 
 // simple shows a project without its details.
-func (f *Family) simple(s catalog.Scope) Project { return Project{Summary: project.Of(s, f.webURL)} }
+func (f *Family) simple(s catalog.Scope) Project {
+	return Project{ProjectSummary: entity.SummarizeProject(s, f.webURL)}
+}
 
 func (f *Family) show(ctx context.Context, s catalog.Scope, to viewer) (Project, error) {
 	p := s.Project
@@ -89,18 +100,31 @@ func (f *Family) show(ctx context.Context, s catalog.Scope, to viewer) (Project,
 	if err != nil {
 		return Project{}, err
 	}
+	shared, err := f.sharing.Show(ctx, to.caller, p)
+	if err != nil {
+		return Project{}, err
+	}
 	self := fmt.Sprintf("%s/api/v4/projects/%d", f.webURL, p.RESTID())
 	shown := f.simple(s)
 	shown.Details = &Details{
 		Links: Links{Self: self, Members: self + "/members"}, EmptyRepo: empty, Archived: p.Spec.Archived,
-		Visibility:                   namespace.Visibility(catalog.Visibility(p.Spec.Visibility, s.Groups)),
+		Visibility:                   entity.Visibility(catalog.Visibility(p.Spec.Visibility, s.Groups)),
 		RepositoryAccessLevel:        featureWord(p.Spec.Features.Repository),
 		ContainerRegistryAccessLevel: featureWord(p.Spec.Features.ContainerRegistry),
 		ContainerRegistryEnabled:     featureWord(p.Spec.Features.ContainerRegistry) != "disabled",
+		SharedWithGroups:             shared,
+	}
+	if err := f.showForks(ctx, &shown, p, to); err != nil {
+		return Project{}, err
 	}
 	shown.showImport(p, to.settings)
 	if to.admin {
 		shown.RepositoryStorage = p.Status.Storage
+	}
+	if to.statistics {
+		if shown.Statistics, err = f.statistics(ctx, p); err != nil {
+			return Project{}, err
+		}
 	}
 	if to.roles != nil {
 		shown.Permissions = permissions(*to.roles, namespace.Personal(s.Groups[0]))
@@ -108,17 +132,18 @@ func (f *Family) show(ctx context.Context, s catalog.Scope, to viewer) (Project,
 	return shown, nil
 }
 
-// showImport sets the state of an import. If detailed is true, it adds the source and the reason of a failure.
+// showImport sets the state of an import or a fork. If detailed is true, it adds the source and the reason of a failure.
 func (d *Details) showImport(from *v1alpha1.Project, detailed bool) {
 	d.ImportStatus = "none"
-	if from.Spec.ImportURL == "" {
+	if from.Spec.ImportURL == "" && from.Spec.ForkOf == nil {
 		return
 	}
 	d.ImportStatus = "started"
-	if detailed {
+	if detailed && from.Spec.ImportURL != "" {
 		d.ImportURL = &from.Spec.ImportURL
 	}
-	if frame.Ready(from) {
+	// A project that is shared with a missing group is not ready, but its import is.
+	if frame.InForce(from) || from.Status.RefsChecksum != "" {
 		d.ImportStatus = "finished"
 		return
 	}

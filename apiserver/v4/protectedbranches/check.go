@@ -26,7 +26,7 @@ func check(b *v1alpha1.ProtectedBranch) error {
 	case utf8.RuneCountInString(name) > maxName:
 		wrong = append(wrong, fmt.Sprintf("Name is too long (maximum is %d characters)", maxName))
 	case !names.MatchString(name):
-		wrong = append(wrong, "Name is not that of a branch, and no wildcard")
+		wrong = append(wrong, "Name must be the name of a branch or a wildcard")
 	}
 	for _, set := range []struct {
 		name   accesslevel.Set

@@ -25,7 +25,7 @@ const (
 
 // protect declares a protection. It replaces the one that a project creates for its default branch some time after its own creation; for
 // the client it makes no difference whether that one exists yet.
-func (f *Family) protect(ctx context.Context, s auth.Project, b *v1alpha1.ProtectedBranch) (*v1alpha1.ProtectedBranch, error) {
+func (f *Family) protect(ctx context.Context, s auth.Subject, b *v1alpha1.ProtectedBranch) (*v1alpha1.ProtectedBranch, error) {
 	holder, err := protection.Holder(ctx, f.catalog, s.Scope, b.Spec.Branch)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (f *Family) protect(ctx context.Context, s auth.Project, b *v1alpha1.Protec
 		if _, err := accesslevel.Assign(ctx, f.ids, b); err != nil {
 			return nil, err
 		}
-		if err := f.protections.Create(ctx, s.Subject, b); !errors.Is(err, store.ErrExists) {
+		if err := f.protections.Create(ctx, b); !errors.Is(err, store.ErrExists) {
 			return b, err
 		}
 		if holder, err = f.shown(ctx, s.Scope, b.Spec.Branch); err != nil {
@@ -61,8 +61,8 @@ func (f *Family) shown(ctx context.Context, scope catalog.Scope, branch string) 
 }
 
 // replace has the protection that a project made be what is wanted.
-func (f *Family) replace(ctx context.Context, s auth.Project, wanted v1alpha1.ProtectedBranchSpec) (*v1alpha1.ProtectedBranch, error) {
-	b, err := f.protections.Update(ctx, s.Subject, wanted.Branch, func(b *v1alpha1.ProtectedBranch) error {
+func (f *Family) replace(ctx context.Context, s auth.Subject, wanted v1alpha1.ProtectedBranchSpec) (*v1alpha1.ProtectedBranch, error) {
+	b, err := f.protections.Update(ctx, s, wanted.Branch, func(b *v1alpha1.ProtectedBranch) error {
 		if !protection.IsDefault(b) {
 			return exists(wanted.Branch)
 		}

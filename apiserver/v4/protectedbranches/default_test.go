@@ -12,12 +12,11 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/protectedbranches"
-	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
 
-// byProject is the protection that the project web makes for its default branch.
+// byProject returns the protection that Forgeplane creates for the default branch of web.
 func byProject() *v1alpha1.ProtectedBranch {
-	b := declared(naturalkey.Name("web", "trunk"), "trunk", 40, v1alpha1.ProtectedBranchSpec{ProjectRef: &v1alpha1.Reference{Name: "web"}})
+	b := declared(v1alpha1.NaturalName("web", "trunk"), "trunk", 40, v1alpha1.ProtectedBranchSpec{ProjectRef: &v1alpha1.Reference{Name: "web"}})
 	b.Labels = map[string]string{v1alpha1.LabelDefaultProtection: "true"}
 	return b
 }
@@ -28,7 +27,7 @@ const (
 	trunkExists  = `409 {"message":"Protected branch 'trunk' already exists"}`
 )
 
-// expectTaken expects that the protection of trunk is what was asked for, once.
+// expectTaken expects that the answer protects trunk as requested, and that the same request then conflicts.
 func expectTaken(t *testing.T, f *familytest.Forge, answer familytest.Answer) {
 	t.Helper()
 	made := familytest.Decode[Branch](t, answer)
@@ -44,7 +43,7 @@ func expectTaken(t *testing.T, f *familytest.Forge, answer familytest.Answer) {
 	}
 }
 
-func TestTheProtectionThatAProjectMadeGivesWay(t *testing.T) {
+func TestDefaultProtection_isReplacedByARequest(t *testing.T) {
 	f := newForge(t, byProject())
 	expectTaken(t, f, f.As("mary", protectTrunk, trunk))
 	b := byProject()
@@ -53,7 +52,7 @@ func TestTheProtectionThatAProjectMadeGivesWay(t *testing.T) {
 	}
 }
 
-func TestWhatIsChangedBeforeItHasAnIDGetsOne(t *testing.T) {
+func TestDefaultProtection_getsAnIDWhenChanged(t *testing.T) {
 	fresh := func() *v1alpha1.ProtectedBranch {
 		b := byProject()
 		b.Spec.ID = 0
@@ -68,7 +67,7 @@ func TestWhatIsChangedBeforeItHasAnIDGetsOne(t *testing.T) {
 	}
 }
 
-func TestTheProtectionThatAProjectMakesMeanwhileGivesWay(t *testing.T) {
+func TestDefaultProtection_isReplacedWhenCreatedMeanwhile(t *testing.T) {
 	f := newForge(t)
 	made := false
 	f.Before = func(verb string, o client.Object) error {
@@ -81,7 +80,7 @@ func TestTheProtectionThatAProjectMakesMeanwhileGivesWay(t *testing.T) {
 	expectTaken(t, f, f.As("mary", protectTrunk, trunk))
 }
 
-func TestTheProtectionThatAProjectMadeGivesWayNoMoreOnceSomebodyHasChangedIt(t *testing.T) {
+func TestDefaultProtection_isKeptOnceChanged(t *testing.T) {
 	for who, body := range map[string]string{"mary": `{"allow_force_push":true}`, "root": `{"allowed_to_unprotect":[{"access_level":60}]}`} {
 		f := newForge(t, byProject())
 		changed := f.As(who, "PATCH /projects/20/protected_branches/trunk", body)
@@ -97,7 +96,7 @@ func TestTheProtectionThatAProjectMadeGivesWayNoMoreOnceSomebodyHasChangedIt(t *
 	}
 }
 
-func TestTheProtectionThatAProjectMadeGivesWayToWhomItsLevelsLetThrough(t *testing.T) {
+func TestDefaultProtection_isReplacedOnlyWithUnprotectAccess(t *testing.T) {
 	b := byProject()
 	b.Spec.Unprotect = []v1alpha1.AccessLevel{{Role: v1alpha1.AccessAdmin}}
 	f := newForge(t, b)
@@ -107,7 +106,7 @@ func TestTheProtectionThatAProjectMadeGivesWayToWhomItsLevelsLetThrough(t *testi
 	expectTaken(t, f, f.As("root", protectTrunk, trunk))
 }
 
-// applied shows protections as somebody applies them from elsewhere.
+// applied shows protections as if a GitOps controller had applied them.
 type applied struct{ client.Reader }
 
 func (a applied) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -121,7 +120,7 @@ func (a applied) Get(ctx context.Context, key client.ObjectKey, o client.Object,
 	return err
 }
 
-func TestTheProtectionThatAProjectMadeStaysWhereItIsManagedElsewhere(t *testing.T) {
+func TestDefaultProtection_isKeptWhenManagedElsewhere(t *testing.T) {
 	for policy, want := range map[v1alpha1.RESTWrites]int{
 		v1alpha1.RESTWritesAllow: http.StatusCreated, v1alpha1.RESTWritesRefuseDeclared: http.StatusForbidden,
 	} {
@@ -137,7 +136,7 @@ func TestTheProtectionThatAProjectMadeStaysWhereItIsManagedElsewhere(t *testing.
 	}
 }
 
-func TestAProtectionThatHasNoIDYetIsNotShown(t *testing.T) {
+func TestProtectionWithoutID_isNotShown(t *testing.T) {
 	b := byProject()
 	b.Spec.ID = 0
 	f := newForge(t, b)

@@ -21,9 +21,9 @@ import (
 type level struct {
 	ID          endpoint.Optional[int64] `param:"id" doc:"Id of the level to change or remove."`
 	AccessLevel endpoint.Optional[int]   `param:"access_level" values:"0,30,40,60" doc:"A role."`
-	UserID      endpoint.Optional[int64] `param:"user_id" doc:"Id of a user who has access to the project."`
-	GroupID     endpoint.Optional[int64] `param:"group_id" doc:"Id of a group that the project is in."`
-	DeployKeyID endpoint.Optional[int64] `param:"deploy_key_id" doc:"Id of a deploy key of the project."`
+	UserID      endpoint.Optional[int64] `param:"user_id" doc:"Id of a user who has access to the project or group."`
+	GroupID     endpoint.Optional[int64] `param:"group_id" doc:"Id of a group that the project is in, or of the group itself or one above it."`
+	DeployKeyID endpoint.Optional[int64] `param:"deploy_key_id" doc:"Id of a deploy key of the project; not for groups."`
 	Destroy     bool                     `param:"_destroy" doc:"Removes the level."`
 }
 
@@ -61,7 +61,16 @@ func (f *Family) declared(
 		}
 		all = append(all, d)
 	}
-	return all, nil
+	return effective(set, all), nil
+}
+
+// effective leaves out the level "No one" beside others, which it does not restrict: clients can send it, and declarations cannot contain
+// it. Nobody can be kept from unprotecting, so that set does not have it at all.
+func effective(set accesslevel.Set, all []v1alpha1.AccessLevel) []v1alpha1.AccessLevel {
+	if set == accesslevel.Unprotect || len(all) < 2 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(l v1alpha1.AccessLevel) bool { return l.Role == v1alpha1.AccessNoOne })
 }
 
 // titles are what answers call the sets.
@@ -76,13 +85,19 @@ func taken(set accesslevel.Set) error {
 	return endpoint.Unprocessable(text(set, "access level has already been taken"))
 }
 
-// declare turns one level of a set into what is declared, and refuses what it names if that has nothing to do with the project.
+// declare turns one level of a set into what is declared, and refuses what it names if that has nothing to do with the project or group.
 func (f *Family) declare(ctx context.Context, s catalog.Scope, set accesslevel.Set, l level) (v1alpha1.AccessLevel, error) {
 	d, err := read(l)
 	if err != nil {
 		return d, err
 	}
-	_, err = protection.Resolve(ctx, f.catalog, s, s.Project.Namespace, d)
+	if d.DeployKeyRef != nil && s.Project == nil {
+		// Each project has its own keys, and others in the namespace are of no concern to this group.
+		err = fmt.Errorf("deploy key %s: %w", catalog.Show(*d.DeployKeyRef), catalog.ErrNotFound)
+	}
+	if err == nil {
+		_, err = protection.Resolve(ctx, f.catalog, s, s.Namespace(), d)
+	}
 	if err == nil {
 		err = f.pin(ctx, s, &d)
 	}
@@ -120,8 +135,8 @@ func read(l level) (v1alpha1.AccessLevel, error) {
 	}
 }
 
-// pin adds the UID to the id that a level names, so that the level never means another object. For a user without access to the project,
-// and for a group that does not contain the project, it returns catalog.ErrNotFound with the message for an object that does not exist, so
+// pin adds the UID to the id that a level names, so that the level never means another object. For a user without access to the project
+// or group, and for a group that neither contains it nor is one that it is shared with, it returns catalog.ErrNotFound with the message for an object that does not exist, so
 // that callers learn neither whether they exist nor what they are called.
 func (f *Family) pin(ctx context.Context, s catalog.Scope, d *v1alpha1.AccessLevel) error {
 	switch {
@@ -139,7 +154,7 @@ func (f *Family) pin(ctx context.Context, s catalog.Scope, d *v1alpha1.AccessLev
 	case d.GroupRef != nil:
 		g, err := catalog.ByID[*v1alpha1.Group](ctx, f.catalog, d.GroupRef.ID)
 		if err == nil && !slices.ContainsFunc(s.Groups, func(a *v1alpha1.Group) bool { return a.UID == g.UID }) {
-			err = catalog.ErrNotFound
+			_, err = f.catalog.InvitedTo(ctx, s, g)
 		}
 		if err != nil {
 			return fmt.Errorf("group %s: %w", catalog.Show(*d.GroupRef), err)
@@ -191,6 +206,7 @@ func (f *Family) change(ctx context.Context, s catalog.Scope, b *v1alpha1.Protec
 				return err
 			}
 		}
+		*set.levels = effective(set.name, *set.levels)
 		if len(*set.levels) == 0 {
 			l := v1alpha1.AccessLevel{Role: nobody[set.name]}
 			*set.levels = []v1alpha1.AccessLevel{l}

@@ -1,4 +1,4 @@
-// Package protectedbranches is the family "Protected branches" of the core interface document.
+// Package protectedbranches is the family "Protected branches" of the core interface document, and the same for groups.
 package protectedbranches
 
 import (
@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -19,14 +18,14 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/naturalkey"
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
-// Family serves the protected branches of projects.
+// Family serves the protected branches of projects and groups.
 type Family struct {
 	catalog *catalog.Catalog
-	// protections are a project's own, by what they protect: inherited ones are changed where they are declared.
+	// protections belong to a project or group itself, and are found by what they protect: inherited ones are changed where they are
+	// declared.
 	protections *store.Store[string, *v1alpha1.ProtectedBranch]
 	ids         accesslevel.Allocator
 	guard       *auth.Guard
@@ -40,7 +39,7 @@ const maxViews = 4096
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=protectedbranches,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
 // New returns the family.
-func New(cat *catalog.Catalog, w store.Writer, ids accesslevel.Allocator, guard *auth.Guard) *Family {
+func New(cat *catalog.Catalog, w store.Backend, ids accesslevel.Allocator, guard *auth.Guard) *Family {
 	own := func(ctx context.Context, of auth.Subject, name string) (*v1alpha1.ProtectedBranch, error) {
 		return protection.Holder(ctx, cat, of.Scope, name)
 	}
@@ -53,17 +52,23 @@ func New(cat *catalog.Catalog, w store.Writer, ids accesslevel.Allocator, guard 
 // Table lists the endpoints. None requires signing in first: callers who may not see a project receive 404, even if they want to change
 // something (API behaviour, section 2.4).
 func (f *Family) Table() endpoint.Table {
+	return slices.Concat(
+		table[auth.Project](f, "/projects/{id}/protected_branches", "a project", auth.ReadProtectedBranches, endpoint.Served, auth.WriteProtectedBranches),
+		table[auth.Group](f, "/groups/{id}/protected_branches", "a group", auth.AdminGroupProtectedBranches, endpoint.Hidden, auth.AdminGroupProtectedBranches))
+}
+
+func table[S auth.Form](f *Family, path, of string, read endpoint.Ability, anonymous endpoint.Anonymous, write endpoint.Ability) endpoint.Table {
 	return endpoint.Table{
-		endpoint.Get("/projects/{id}/protected_branches", f.list).Needs(auth.ReadProtectedBranches).
-			Anonymous(endpoint.Served).Doc("List the protected branches of a project, inherited ones included."),
-		endpoint.Get("/projects/{id}/protected_branches/{name}", f.get).Needs(auth.ReadProtectedBranches).
-			Anonymous(endpoint.Served).Doc("Get the protection of one branch or wildcard."),
-		endpoint.Post("/projects/{id}/protected_branches", f.create).Needs(auth.WriteProtectedBranches).
-			Anonymous(endpoint.Hidden).Doc("Protect a branch, or all that match a wildcard."),
-		endpoint.Patch("/projects/{id}/protected_branches/{name}", f.update).Needs(auth.WriteProtectedBranches).
-			Anonymous(endpoint.Hidden).Doc("Change a protection."),
-		endpoint.Delete("/projects/{id}/protected_branches/{name}", f.remove).Needs(auth.WriteProtectedBranches).
-			Anonymous(endpoint.Hidden).Conditional().Doc("Remove a protection."),
+		endpoint.Get(path, auth.On[S](f.list)).Needs(read).
+			Anonymous(anonymous).Doc("List the protected branches of " + of + ", inherited ones included."),
+		endpoint.Get(path+"/{name}", auth.On[S](f.get)).Needs(read).
+			Anonymous(anonymous).Doc("Get the protection of one branch or wildcard in " + of + "."),
+		endpoint.Post(path, auth.On[S](f.create)).Needs(write).
+			Anonymous(endpoint.Hidden).Doc("Protect a branch, or all that match a wildcard, in " + of + "."),
+		endpoint.Patch(path+"/{name}", auth.On[S](f.update)).Needs(write).
+			Anonymous(endpoint.Hidden).Doc("Change a protection of " + of + " itself."),
+		endpoint.Delete(path+"/{name}", auth.On[S](f.remove)).Needs(write).
+			Anonymous(endpoint.Hidden).Conditional().Doc("Remove a protection of " + of + " itself."),
 	}
 }
 
@@ -72,7 +77,7 @@ type listRequest struct {
 	Search string `param:"search" doc:"Part of a name."`
 }
 
-func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endpoint.List[Branch], error) {
+func (f *Family) list(ctx context.Context, s auth.Subject, r *listRequest) (endpoint.List[Branch], error) {
 	found, err := f.view(ctx, s.Scope)
 	if err != nil {
 		return endpoint.List[Branch]{}, err
@@ -84,29 +89,32 @@ func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endp
 	return endpoint.Page(r.Paging, all, func(b Branch) Branch { return b }), nil
 }
 
-// view is what is shown of every protection that a project is under.
+// view is what is shown of every protection that applies to a project or group.
 type view struct {
 	// all are in the order of their ids.
 	all []Branch
-	// named has of each branch the nearest one: the project's own before those of its groups.
+	// named has of each branch the nearest one: that of the project or group itself before those of the groups above.
 	named map[string]Branch
 }
 
 func (f *Family) view(ctx context.Context, scope catalog.Scope) (view, error) {
 	return catalog.RecallFor(f.views, scope, func(c *catalog.Catalog, scope catalog.Scope) (view, error) {
-		all, err := protection.All(ctx, c, scope)
-		if err != nil {
-			return view{}, err
-		}
-		v := view{all: make([]Branch, 0, len(all)), named: make(map[string]Branch, len(all))}
-		for _, b := range store.Known(all, nil) {
-			one, err := show(ctx, c, scope, b)
+		v := view{all: []Branch{}, named: map[string]Branch{}}
+		for above, level := range scope.Levels() {
+			found, err := protection.Own(ctx, c, level)
 			if err != nil {
 				return view{}, err
 			}
-			v.all = append(v.all, one)
-			if _, nearer := v.named[one.Name]; !nearer {
-				v.named[one.Name] = one
+			for _, b := range store.Known(found, nil) {
+				one, err := show(ctx, c, scope, b)
+				if err != nil {
+					return view{}, err
+				}
+				one.Inherited = above > 0
+				v.all = append(v.all, one)
+				if _, nearer := v.named[one.Name]; !nearer {
+					v.named[one.Name] = one
+				}
 			}
 		}
 		slices.SortStableFunc(v.all, func(a, b Branch) int { return cmp.Compare(a.ID, b.ID) })
@@ -118,7 +126,7 @@ type nameRequest struct {
 	Name string `param:"name" doc:"Name of the branch, or the wildcard as it was given."`
 }
 
-func (f *Family) get(ctx context.Context, s auth.Project, r *nameRequest) (Branch, error) {
+func (f *Family) get(ctx context.Context, s auth.Subject, r *nameRequest) (Branch, error) {
 	found, err := f.view(ctx, s.Scope)
 	if err != nil {
 		return Branch{}, err
@@ -142,22 +150,21 @@ type createRequest struct {
 	CodeOwnerApproval    endpoint.Optional[bool] `param:"code_owner_approval_required" doc:"Whether pushes to owned files are refused."`
 }
 
-func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (Branch, error) {
+func (f *Family) create(ctx context.Context, s auth.Subject, r *createRequest) (Branch, error) {
 	scope := s.Scope
-	p := scope.Project
 	if holder, err := protection.Holder(ctx, f.catalog, scope, r.Name); err != nil {
 		return Branch{}, err
 	} else if holder != nil && !protection.IsDefault(holder) {
 		return Branch{}, exists(r.Name)
 	}
 	b := &v1alpha1.ProtectedBranch{
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, r.Name)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: scope.Namespace(), Name: name(scope, r.Name)},
 		Spec: v1alpha1.ProtectedBranchSpec{
-			ProjectRef:     ptr.To(catalog.ReferNamed(p)),
 			Branch:         r.Name,
 			AllowForcePush: r.AllowForcePush.Or(false), CodeOwnerApprovalRequired: r.CodeOwnerApproval.Or(false),
 		},
 	}
+	b.Spec.ProjectRef, b.Spec.GroupRef = scope.Refs()
 	for _, set := range []struct {
 		name   accesslevel.Set
 		levels *[]v1alpha1.AccessLevel
@@ -183,6 +190,14 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	return show(ctx, f.catalog, scope, b)
 }
 
+// name returns the name of the object that protects a branch in a project or group.
+func name(s catalog.Scope, branch string) string {
+	if s.Project == nil {
+		return v1alpha1.NaturalName(s.Groups[0].Name, "group", branch)
+	}
+	return v1alpha1.NaturalName(s.Project.Name, branch)
+}
+
 func exists(name string) error {
 	return endpoint.Message(http.StatusConflict, "Protected branch '%s' already exists", name)
 }
@@ -198,11 +213,11 @@ type updateRequest struct {
 
 // update changes the levels in place in one write, so that the branch remains protected throughout. A protection that somebody has changed
 // no longer counts as the project's own.
-func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (Branch, error) {
+func (f *Family) update(ctx context.Context, s auth.Subject, r *updateRequest) (Branch, error) {
 	if err := f.changeable(ctx, s, r.Name); err != nil {
 		return Branch{}, err
 	}
-	b, err := f.protections.Update(ctx, s.Subject, r.Name, func(b *v1alpha1.ProtectedBranch) error {
+	b, err := f.protections.Update(ctx, s, r.Name, func(b *v1alpha1.ProtectedBranch) error {
 		delete(b.Labels, v1alpha1.LabelDefaultProtection)
 		b.Spec.AllowForcePush = r.AllowForcePush.Or(b.Spec.AllowForcePush)
 		b.Spec.CodeOwnerApprovalRequired = r.CodeOwnerApproval.Or(b.Spec.CodeOwnerApprovalRequired)
@@ -214,9 +229,9 @@ func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (
 	return show(ctx, f.catalog, s.Scope, b)
 }
 
-func (f *Family) remove(ctx context.Context, s auth.Project, r *nameRequest) (endpoint.None, error) {
+func (f *Family) remove(ctx context.Context, s auth.Subject, r *nameRequest) (endpoint.None, error) {
 	if err := f.changeable(ctx, s, r.Name); err != nil {
 		return endpoint.None{}, err
 	}
-	return endpoint.None{}, f.protections.Delete(ctx, s.Subject, r.Name)
+	return endpoint.None{}, f.protections.Delete(ctx, s, r.Name)
 }

@@ -3,6 +3,7 @@ package protectedbranches_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func declared(name, branch string, id int64, of v1alpha1.ProtectedBranchSpec) *v
 	return &v1alpha1.ProtectedBranch{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: name}, Spec: of}
 }
 
-// newForge returns a forge with the projects web, in which main is protected, and secret. The group protects release/*.
+// newForge returns a forge with the projects web, which protects main, and secret. Their group protects release/*.
 func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 	t.Helper()
 	f := familytest.New(t, append([]client.Object{
@@ -41,7 +42,7 @@ func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 	return f.Serve(New(f.Catalog, f.Writer, f.IDs, f.Guard).Table())
 }
 
-func TestListsHaveTheInheritedOnesToo(t *testing.T) {
+func TestListProtectedBranches_includesInheritedProtections(t *testing.T) {
 	f := newForge(t)
 	all := familytest.Decode[[]Branch](t, f.As("mary", "GET /projects/acme%2Fweb/protected_branches", ""))
 	if len(all) != 2 || all[0].Name != "main" || all[0].Inherited || all[1].Name != "release/*" || !all[1].Inherited {
@@ -55,7 +56,7 @@ func TestListsHaveTheInheritedOnesToo(t *testing.T) {
 	}
 }
 
-func TestNamesAreTakenAsTheyAre(t *testing.T) {
+func TestProtectedBranch_canHaveSpecialCharacters(t *testing.T) {
 	for _, name := range []string{"feat/*", "a.b", "50%", "a+b", "ветка", "*-stable"} {
 		t.Run(name, func(t *testing.T) {
 			f := newForge(t)
@@ -75,7 +76,7 @@ func TestNamesAreTakenAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestInvalidRequests_areRefusedWithAReason(t *testing.T) {
 	tests := []struct{ request, body, want string }{
 		{"POST /projects/20/protected_branches", `{}`, `400 {"error":"name is missing"}`},
 		{"POST /projects/20/protected_branches", `{"name":" "}`, `400 {"error":"name is empty"}`},
@@ -91,7 +92,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"PATCH /projects/20/protected_branches/main", `{"allowed_to_merge":[{"deploy_key_id":1,"user_id":2,"group_id":10}]}`, `400 {"error":"user_id, group_id, deploy_key_id are mutually exclusive"}`},
 		{"PATCH /projects/20/protected_branches/main", `{"allowed_to_merge":[{"access_level":40}]}`, `422 {"message":["Merge access levels access level has already been taken"]}`},
 		{"PATCH /projects/20/protected_branches/main", `{"allowed_to_unprotect":[{"access_level":40}]}`, `422 {"message":["Unprotect access levels access level has already been taken"]}`},
-		{"POST /projects/20/protected_branches", `{"name":"a b"}`, `422 {"message":["Name is not that of a branch, and no wildcard"]}`},
+		{"POST /projects/20/protected_branches", `{"name":"a b"}`, `422 {"message":["Name must be the name of a branch or a wildcard"]}`},
 		{"POST /projects/20/protected_branches", `{"name":"` + strings.Repeat("a", 256) + `"}`, `422 {"message":["Name is too long (maximum is 255 characters)"]}`},
 		{"POST /projects/20/protected_branches", `{"name":"x","allowed_to_unprotect":[{"access_level":0}]}`, `422 {"message":["Unprotect access levels access level is not included in the list"]}`},
 		{"GET /projects/20/protected_branches/none", ``, `404 {"message":"404 Not found"}`},
@@ -110,7 +111,31 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-func TestLevelsAreAddedChangedAndRemovedInPlace(t *testing.T) {
+func TestNoOne_isLeftOutBesideOthers(t *testing.T) {
+	f := newForge(t)
+	pushers := func(request, body string) (all []string) {
+		t.Helper()
+		for _, l := range familytest.Decode[Branch](t, f.As("mary", request, body)).PushAccessLevels {
+			all = append(all, l.AccessLevelDescription)
+		}
+		return all
+	}
+	const made, changed = "POST /projects/20/protected_branches", "PATCH /projects/20/protected_branches/alone"
+	if got := pushers(made, `{"name":"both","push_access_level":0,"allowed_to_push":[{"access_level":30}]}`); !slices.Equal(got, []string{"Developers + Maintainers"}) {
+		t.Errorf("got %q", got)
+	}
+	if got := pushers(made, `{"name":"alone","push_access_level":0}`); !slices.Equal(got, []string{"No one"}) {
+		t.Errorf("got %q", got)
+	}
+	if got := pushers(changed, `{"allowed_to_push":[{"access_level":30}]}`); !slices.Equal(got, []string{"Developers + Maintainers"}) {
+		t.Errorf("a level was added: got %q", got)
+	}
+	if got := pushers(changed, `{"allowed_to_push":[{"access_level":0}]}`); !slices.Equal(got, []string{"Developers + Maintainers"}) {
+		t.Errorf("No one was added: got %q", got)
+	}
+}
+
+func TestAccessLevels_areChangedInPlace(t *testing.T) {
 	f := newForge(t)
 	made := familytest.Decode[Branch](t, f.As("mary", "POST /projects/20/protected_branches",
 		`{"name":"x","push_access_level":40,"allowed_to_push":[{"user_id":3}]}`))
@@ -138,24 +163,24 @@ func TestLevelsAreAddedChangedAndRemovedInPlace(t *testing.T) {
 	}
 }
 
-func TestLevelsAreForThoseWhoHaveToDoWithTheProject(t *testing.T) {
+func TestAccessLevels_acceptOnlyMembersAndParentGroups(t *testing.T) {
 	tests := map[string]struct {
 		level   string
 		refused string
 	}{
-		"a guest":                           {`"user_id":4`, ""},
-		"an administrator":                  {`"user_id":1`, ""},
-		"a member of the project":           {`"user_id":6`, ""},
-		"somebody else":                     {`"user_id":5`, "user with id 5"},
-		"a former member":                   {`"user_id":7`, "user with id 7"},
-		"nobody":                            {`"user_id":999`, "user with id 999"},
-		"the group of the project":          {`"group_id":11`, ""},
-		"the group above":                   {`"group_id":10`, ""},
-		"a private group of the namespace":  {`"group_id":12`, "group with id 12"},
-		"a public group beside":             {`"group_id":13`, "group with id 13"},
-		"a group below that of the project": {`"group_id":14`, "group with id 14"},
-		"a group of another namespace":      {`"group_id":15`, "group with id 15"},
-		"no group":                          {`"group_id":999`, "group with id 999"},
+		"a guest":                          {`"user_id":4`, ""},
+		"an administrator":                 {`"user_id":1`, ""},
+		"a member of the project":          {`"user_id":6`, ""},
+		"a user without a role":            {`"user_id":5`, "user with id 5"},
+		"a former member":                  {`"user_id":7`, "user with id 7"},
+		"a user who does not exist":        {`"user_id":999`, "user with id 999"},
+		"the group of the project":         {`"group_id":11`, ""},
+		"the group above":                  {`"group_id":10`, ""},
+		"a private group of the namespace": {`"group_id":12`, "group with id 12"},
+		"a public sibling group":           {`"group_id":13`, "group with id 13"},
+		"a subgroup":                       {`"group_id":14`, "group with id 14"},
+		"a group of another namespace":     {`"group_id":15`, "group with id 15"},
+		"a group that does not exist":      {`"group_id":999`, "group with id 999"},
 	}
 	past := familytest.InProject("acme", "app", "fred", v1alpha1.RoleDeveloper)
 	past.Spec.ExpiresAt = &metav1.Time{Time: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}
@@ -189,7 +214,7 @@ func TestLevelsAreForThoseWhoHaveToDoWithTheProject(t *testing.T) {
 	}
 }
 
-// setRESTWrites says what REST callers may do with the project web.
+// setRESTWrites sets the policy of web for changes over REST.
 func setRESTWrites(t *testing.T, f *familytest.Forge, policy v1alpha1.RESTWrites) {
 	t.Helper()
 	p := &v1alpha1.Project{}
@@ -202,7 +227,7 @@ func setRESTWrites(t *testing.T, f *familytest.Forge, policy v1alpha1.RESTWrites
 	}
 }
 
-func TestAProjectMayKeepItsSettingsFromREST(t *testing.T) {
+func TestRESTWrites_canBeRefusedByAProject(t *testing.T) {
 	for policy, want := range map[v1alpha1.RESTWrites]int{v1alpha1.RESTWritesAllow: 204, v1alpha1.RESTWritesRefuse: 403} {
 		t.Run(string(policy), func(t *testing.T) {
 			f := newForge(t)
@@ -214,9 +239,9 @@ func TestAProjectMayKeepItsSettingsFromREST(t *testing.T) {
 	}
 }
 
-// TestNoProtectionsAreRememberedOfAGroupThatTheProjectHasLeft moves the project at each point of a request, and then lists what protects
-// it anew.
-func TestNoProtectionsAreRememberedOfAGroupThatTheProjectHasLeft(t *testing.T) {
+// TestCachedProtections_areForgottenWithTheFormerGroup moves the project at each point of a request, and then lists its
+// protections again.
+func TestCachedProtections_areForgottenWithTheFormerGroup(t *testing.T) {
 	for nth := 1; ; nth++ {
 		f := newForge(t, familytest.Group("acme", "other", 11, "", v1alpha1.VisibilityPublic))
 		moved := f.During(nth, func() { f.Move("acme/web", "other") })

@@ -19,7 +19,7 @@ type Branch struct {
 	UnprotectAccessLevels     []Level `json:"unprotect_access_levels"`
 	AllowForcePush            bool    `json:"allow_force_push"`
 	CodeOwnerApprovalRequired bool    `json:"code_owner_approval_required"`
-	Inherited                 bool    `json:"inherited" doc:"Whether the protection is declared for a group above."`
+	Inherited                 bool    `json:"inherited" doc:"Whether a group above has the protection."`
 }
 
 // Level is an access-level record.
@@ -40,7 +40,6 @@ func show(ctx context.Context, c *catalog.Catalog, s catalog.Scope, b *v1alpha1.
 	shown := Branch{
 		ID: b.RESTID(), Name: b.Spec.Branch,
 		AllowForcePush: b.Spec.AllowForcePush, CodeOwnerApprovalRequired: b.Spec.CodeOwnerApprovalRequired,
-		Inherited: b.Spec.GroupRef != nil,
 	}
 	ids := accesslevel.Of(b)
 	for _, set := range []struct {

@@ -11,16 +11,17 @@ import (
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
-// changeable refuses to change or remove the project's own protection of a name to those whom its unprotect levels do not let through.
-func (f *Family) changeable(ctx context.Context, s auth.Project, name string) error {
-	b, err := f.protections.Get(ctx, s.Subject, name)
+// changeable refuses to change or remove the protection of a name in the project or group itself to those whom its unprotect levels do not
+// let through.
+func (f *Family) changeable(ctx context.Context, s auth.Subject, name string) error {
+	b, err := f.protections.Get(ctx, s, name)
 	if err != nil {
 		return err
 	}
 	return f.checkUnprotect(ctx, s, b)
 }
 
-func (f *Family) checkUnprotect(ctx context.Context, s auth.Project, b *v1alpha1.ProtectedBranch) error {
+func (f *Family) checkUnprotect(ctx context.Context, s auth.Subject, b *v1alpha1.ProtectedBranch) error {
 	may, err := f.mayUnprotect(ctx, s, b)
 	if err == nil && !may {
 		err = endpoint.Forbidden("")
@@ -29,7 +30,7 @@ func (f *Family) checkUnprotect(ctx context.Context, s auth.Project, b *v1alpha1
 }
 
 // mayUnprotect reports whether a caller who may write protections may change or remove this one.
-func (f *Family) mayUnprotect(ctx context.Context, s auth.Project, b *v1alpha1.ProtectedBranch) (bool, error) {
+func (f *Family) mayUnprotect(ctx context.Context, s auth.Subject, b *v1alpha1.ProtectedBranch) (bool, error) {
 	rule := protection.Rule{Name: b.Spec.Branch}
 	for _, l := range b.Spec.Unprotect {
 		resolved, err := protection.Resolve(ctx, f.catalog, s.Scope, b.Namespace, l)
@@ -39,5 +40,5 @@ func (f *Family) mayUnprotect(ctx context.Context, s auth.Project, b *v1alpha1.P
 		// An unresolved level is the zero Grant, which lets nobody through.
 		rule.Unprotect = append(rule.Unprotect, protection.GrantOf(resolved))
 	}
-	return f.guard.Actor(s.Subject).MayUnprotect(ctx, rule)
+	return f.guard.Actor(s).MayUnprotect(ctx, rule)
 }

@@ -10,17 +10,17 @@ import (
 	. "github.com/forgeplane/forgeplane/apiserver/v4/protectedbranches"
 )
 
-func TestAProtectionIsChangedByWhomItsLevelsLetThrough(t *testing.T) {
-	// Mary and Mark are maintainers.
+func TestUnprotectLevels_decideWhoChangesAProtection(t *testing.T) {
+	// Mary and mark are Maintainers.
 	tests := map[string]struct {
 		unprotect  string
 		mary, mark bool
 	}{
-		"maintainers when nothing is said": {`"allowed_to_unprotect":[]`, true, true},
-		"developers":                       {`"unprotect_access_level":30`, true, true},
-		"administrators":                   {`"unprotect_access_level":60`, false, false},
-		"a user":                           {`"allowed_to_unprotect":[{"user_id":6}]`, false, true},
-		"a group":                          {`"allowed_to_unprotect":[{"group_id":10}]`, true, false},
+		"maintainers by default": {`"allowed_to_unprotect":[]`, true, true},
+		"developers":             {`"unprotect_access_level":30`, true, true},
+		"administrators":         {`"unprotect_access_level":60`, false, false},
+		"a user":                 {`"allowed_to_unprotect":[{"user_id":6}]`, false, true},
+		"a group":                {`"allowed_to_unprotect":[{"group_id":10}]`, true, false},
 	}
 	for name, tt := range tests {
 		for who, allowed := range map[string]bool{"mary": tt.mary, "mark": tt.mark, "root": true} {
@@ -45,7 +45,7 @@ func TestAProtectionIsChangedByWhomItsLevelsLetThrough(t *testing.T) {
 	}
 }
 
-// remove takes away every level of the set that a parameter is about.
+// remove removes all levels of the set that a parameter names.
 func remove(f *familytest.Forge, parameter string, levels []Level) familytest.Answer {
 	body := ""
 	for _, l := range levels {
@@ -54,7 +54,7 @@ func remove(f *familytest.Forge, parameter string, levels []Level) familytest.An
 	return f.As("root", "PATCH /projects/20/protected_branches/x", fmt.Sprintf(`{%q:[%s]}`, parameter, body[1:]))
 }
 
-func TestASetThatWasEmptiedIsShownEmpty(t *testing.T) {
+func TestEmptiedLevels_areShownEmpty(t *testing.T) {
 	f := newForge(t)
 	made := familytest.Decode[Branch](t, f.As("mary", "POST /projects/20/protected_branches", `{"name":"x","push_access_level":30}`))
 	answer := remove(f, "allowed_to_push", made.PushAccessLevels)
@@ -82,7 +82,7 @@ func TestASetThatWasEmptiedIsShownEmpty(t *testing.T) {
 	}
 }
 
-func TestSomebodyCanAlwaysTakeAProtectionAway(t *testing.T) {
+func TestProtection_canAlwaysBeDeleted(t *testing.T) {
 	f := newForge(t)
 	made := familytest.Decode[Branch](t, f.As("mary", "POST /projects/20/protected_branches", `{"name":"x","unprotect_access_level":60}`))
 	if left := familytest.Decode[Branch](t, remove(f, "allowed_to_unprotect", made.UnprotectAccessLevels)).UnprotectAccessLevels; len(left) != 0 {

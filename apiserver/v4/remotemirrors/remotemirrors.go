@@ -19,7 +19,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/egress"
-	"github.com/forgeplane/forgeplane/internal/naturalkey"
 	"github.com/forgeplane/forgeplane/internal/remotemirror"
 )
 
@@ -36,7 +35,7 @@ type Family struct {
 }
 
 // New returns the family; s is where credentials are kept, and targets says which hosts may be pushed to.
-func New(cat *catalog.Catalog, w store.Writer, s *credential.Store, clk clock.PassiveClock, targets *egress.Policy) *Family {
+func New(cat *catalog.Catalog, w store.Backend, s *credential.Store, clk clock.PassiveClock, targets *egress.Policy) *Family {
 	return &Family{mirrors: store.ByID(w, cat, store.OfProject(remotemirror.Of)), credentials: s, clock: clk, targets: targets}
 }
 
@@ -49,7 +48,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Get("/projects/{id}/remote_mirrors/{mirror_id}", f.get).
 			Doc("Get a mirror."),
 		endpoint.Post("/projects/{id}/remote_mirrors", f.create).
-			Doc("Push a project to another repository, over http or https. Credentials in the URL are kept in a Secret and never shown."),
+			Doc("Push a project to another repository, over http, https, ssh or git. Credentials in the URL are kept in a Secret and never shown."),
 		endpoint.Put("/projects/{id}/remote_mirrors/{mirror_id}", f.update).
 			Doc("Change a mirror. Its URL cannot change."),
 		endpoint.Delete("/projects/{id}/remote_mirrors/{mirror_id}", f.remove).
@@ -91,6 +90,7 @@ type createRequest struct {
 	KeepDivergentRefs     endpoint.Optional[bool]   `param:"keep_divergent_refs" doc:"Whether to keep refs of the target that the project does not have, or that have diverged."`
 	OnlyProtectedBranches endpoint.Optional[bool]   `param:"only_protected_branches" doc:"Whether to leave out branches that are not protected."`
 	MirrorBranchRegex     endpoint.Optional[string] `param:"mirror_branch_regex" doc:"Pattern of the names of the branches that are pushed, in RE2 syntax."`
+	HostKeys              []string                  `param:"host_keys" doc:"Keys of the host for ssh, each as in the file of a public key, such as ssh-ed25519 AAAA. Without them, nothing is pushed."`
 }
 
 // create makes the mirror first, then the Secret that goes with it, and lets it push in the end: so there is never a push without it.
@@ -100,22 +100,24 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	if err != nil {
 		return Mirror{}, err
 	}
+	if at.hostKeys, err = knownHosts(at.url, r.HostKeys); err != nil {
+		return Mirror{}, err
+	}
 	m := &v1alpha1.RemoteMirror{
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, at.url, rand.Text())},
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: v1alpha1.NaturalName(p.Name, at.url, rand.Text())},
 		Spec:       v1alpha1.RemoteMirrorSpec{ProjectRef: catalog.ReferNamed(p), URL: at.url, Enabled: ptr.To(false)},
 	}
 	change := settings{KeepDivergentRefs: r.KeepDivergentRefs, OnlyProtectedBranches: r.OnlyProtectedBranches, MirrorBranchRegex: r.MirrorBranchRegex}
 	if err := change.apply(m); err != nil {
 		return Mirror{}, err
 	}
-	credentials := at.username != "" || at.password != ""
-	switch {
-	case !credentials:
+	credentials := at.username != "" || at.password != "" || at.hostKeys != ""
+	if !credentials {
 		m.Spec.Enabled = ptr.To(r.Enabled.Or(false))
-	case at.password == "":
-		m.Annotations = map[string]string{v1alpha1.AnnotationCredentials: v1alpha1.CredentialsUsername}
+	} else if shown := at.shown(); shown != "" {
+		m.Annotations = map[string]string{v1alpha1.AnnotationCredentials: shown}
 	}
-	err = f.mirrors.Create(ctx, s.Subject, m, func(ctx context.Context, w store.Unasked) error {
+	err = f.mirrors.Create(ctx, m, func(ctx context.Context, w store.Unasked) error {
 		if !credentials {
 			return nil
 		}
@@ -132,6 +134,9 @@ func (f *Family) keep(ctx context.Context, w store.Unasked, m *v1alpha1.RemoteMi
 	secret := f.credentials.New(v1alpha1.SecretOfRemoteMirror, m, map[string][]byte{credential.UsernameKey: []byte(at.username)})
 	if at.password != "" {
 		secret.Data[credential.PasswordKey] = []byte(at.password)
+	}
+	if at.hostKeys != "" {
+		secret.Data[credential.KnownHostsKey] = []byte(at.hostKeys)
 	}
 	if err := w.Create(ctx, secret); err != nil {
 		return err

@@ -28,7 +28,7 @@ func declared(project string, id int64) *v1alpha1.RemoteMirror {
 	}
 }
 
-// newForge returns a forge with a public project web and a private one, secret. Web has a repository and two mirrors.
+// newForge returns a forge with the public project web, which has a repository and two mirrors, and the private project secret.
 func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 	t.Helper()
 	web := familytest.Project("acme", "web", 20, "acme", v1alpha1.VisibilityPublic)
@@ -61,7 +61,7 @@ func stored(t *testing.T, f *familytest.Forge, id int64) *v1alpha1.RemoteMirror 
 	return nil
 }
 
-func TestMirrorsAreShown(t *testing.T) {
+func TestMirrors_showStatusAndMaskCredentials(t *testing.T) {
 	g := NewWithT(t)
 	failed := declared("web", 33)
 	at := func(second int) *metav1.Time {
@@ -84,7 +84,7 @@ func TestMirrorsAreShown(t *testing.T) {
 	g.Expect(f.As("mary", "GET "+base+"/32", "").String()).To(Equal(`404 {"message":"404 Not found"}`), "it is another project's")
 }
 
-func TestAMirrorIsNotEnabledWhereNoRepositoryWillCome(t *testing.T) {
+func TestMirror_isDisabledWhenNoRepositoryWillExist(t *testing.T) {
 	for _, test := range []struct {
 		reason, checksum string
 		enabled          bool
@@ -112,11 +112,14 @@ func TestAMirrorIsNotEnabledWhereNoRepositoryWillCome(t *testing.T) {
 	}
 }
 
-func TestCredentialsGoIntoASecretOfThePlatform(t *testing.T) {
+func TestCredentials_areKeptInAPlatformSecret(t *testing.T) {
 	for _, test := range []struct {
 		url, masked string
 		data        map[string][]byte
 	}{
+		{"ssh://git@example.com/x.git", "ssh://git@example.com/x.git", map[string][]byte{"username": []byte("git")}},
+		{"ssh://ann@example.com/x.git", "ssh://*****@example.com/x.git", map[string][]byte{"username": []byte("ann")}},
+		{"ssh://git:s3cr%40t@example.com/x.git", "ssh://*****:*****@example.com/x.git", map[string][]byte{"username": []byte("git"), "password": []byte("s3cr@t")}},
 		{"https://ann:s3cr%40t@example.com/x.git", "https://*****:*****@example.com/x.git", map[string][]byte{"username": []byte("ann"), "password": []byte("s3cr@t")}},
 		{"https://ann@example.com/x.git", "https://*****@example.com/x.git", map[string][]byte{"username": []byte("ann")}},
 		{"https://:s3cr%40t@example.com/x.git", "https://*****:*****@example.com/x.git", map[string][]byte{"username": []byte(""), "password": []byte("s3cr@t")}},
@@ -129,7 +132,7 @@ func TestCredentialsGoIntoASecretOfThePlatform(t *testing.T) {
 		made := familytest.Decode[map[string]any](t, answer)
 		g.Expect(made).To(And(HaveKeyWithValue("url", test.masked), HaveKeyWithValue("enabled", true)))
 		m := stored(t, f, int64(made["id"].(float64)))
-		g.Expect(m.Spec.URL).To(Equal("https://example.com/x.git"))
+		g.Expect(m.Spec.URL).To(HaveSuffix("://example.com/x.git"))
 		g.Expect(m.Spec.IsEnabled()).To(BeTrue())
 		g.Expect(fmt.Sprint(m)).NotTo(ContainSubstring("s3cr"))
 		g.Expect(m.Spec.SecretRef).To(BeNil(), "what tenants can write leads to no credential that REST received")
@@ -143,7 +146,26 @@ func TestCredentialsGoIntoASecretOfThePlatform(t *testing.T) {
 	}
 }
 
-func TestAURLThatMayHideCredentialsIsRefused(t *testing.T) {
+// hostKey is a public key of a host.
+const hostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE1PpB+KGusIoz8/UE8m1sWbgH6pSCGQjXdCWsyU0VQe"
+
+func TestHostKeys_arePinned(t *testing.T) {
+	for url, known := range map[string]string{
+		"ssh://example.com/x.git":          "example.com " + hostKey + "\n",
+		"ssh://git@example.com:2222/x.git": "[example.com]:2222 " + hostKey + "\n",
+	} {
+		g := NewWithT(t)
+		f := newForge(t)
+		made := familytest.Decode[map[string]any](t, f.As("mary", "POST "+base, `{"url":"`+url+`","enabled":true,"host_keys":["`+hostKey+` a comment"]}`))
+		g.Expect(made).To(And(HaveKeyWithValue("url", url), HaveKeyWithValue("enabled", true)))
+		m := stored(t, f, int64(made["id"].(float64)))
+		var secret corev1.Secret
+		g.Expect(f.Client.Get(t.Context(), client.ObjectKey{Namespace: familytest.Namespace, Name: m.Status.SecretRef.Name}, &secret)).To(Succeed())
+		g.Expect(string(secret.Data["known_hosts"])).To(Equal(known))
+	}
+}
+
+func TestMirrorURL_mustNotHideCredentials(t *testing.T) {
 	for _, url := range []string{
 		"https://glpat/secret@example.com/x.git", "https://ann:1/secret@example.com/x.git", "https://ann:1#secret@example.com/x.git",
 		"https://ann:1?secret@example.com/x.git", "https://token?secret@example.com/x.git", "https://token#secret",
@@ -164,7 +186,7 @@ func TestAURLThatMayHideCredentialsIsRefused(t *testing.T) {
 	NewWithT(t).Expect(got.Body).To(ContainSubstring(`"url":"https://*****:*****@example.com/%40team/x.git"`))
 }
 
-func TestNothingIsPushedOrLeftWhereTheCredentialsCouldNotBeKept(t *testing.T) {
+func TestCreateMirror_leavesNothingBehindOnFailure(t *testing.T) {
 	for _, fails := range []string{"create Secret", "patch status RemoteMirror", "patch RemoteMirror"} {
 		t.Run(fails, func(t *testing.T) {
 			g := NewWithT(t)
@@ -191,7 +213,7 @@ func TestNothingIsPushedOrLeftWhereTheCredentialsCouldNotBeKept(t *testing.T) {
 	}
 }
 
-func TestAMirrorIsChanged(t *testing.T) {
+func TestMirror_isUpdatedSyncedAndDeleted(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	g.Expect(f.As("mary", "POST "+base, `{"url":"https://example.com/x.git"}`).Body).To(ContainSubstring(`"enabled":false`))
@@ -210,7 +232,7 @@ func TestAMirrorIsChanged(t *testing.T) {
 	g.Expect(f.As("mary", "GET "+base+"/31", "").Code).To(Equal(404))
 }
 
-func TestWhatIsWrongWithAMirrorIsSaid(t *testing.T) {
+func TestInvalidRequests_areRefusedWithAReason(t *testing.T) {
 	blocked := func(what string) string { return `400 {"message":{"url":["is blocked: ` + what + `"]}}` }
 	const exclusive = `400 {"error":"only_protected_branches, mirror_branch_regex are mutually exclusive"}`
 	for _, test := range []struct{ request, body, want string }{
@@ -218,8 +240,11 @@ func TestWhatIsWrongWithAMirrorIsSaid(t *testing.T) {
 		{"POST " + base, `{"url":""}`, `400 {"message":{"url":["can't be blank"]}}`},
 		{"POST " + base, `{"url":"ftp://example.com/x"}`, blocked("Only allowed schemes are http, https, ssh, git")},
 		{"POST " + base, `{"url":"example"}`, blocked("Only allowed schemes are http, https, ssh, git")},
-		{"POST " + base, `{"url":"ssh://git@example.com/x"}`, blocked("Only allowed schemes are http, https")},
-		{"POST " + base, `{"url":"git://example.com/x"}`, blocked("Only allowed schemes are http, https")},
+		{"POST " + base, `{"url":"ssh://git@localhost/x"}`, blocked("Requests to localhost are not allowed")},
+		{"POST " + base, `{"url":"git://10.0.0.1/x"}`, blocked("Requests to the local network are not allowed")},
+		{"POST " + base, `{"url":"ssh://git@example.com/x","host_keys":["x"]}`, `400 {"message":{"host_keys":["is invalid"]}}`},
+		{"POST " + base, `{"url":"https://example.com/x","host_keys":["` + hostKey + `"]}`, `400 {"message":{"host_keys":["is invalid"]}}`},
+		{"POST " + base, `{"url":"ssh://example.com/x","host_keys":["` + strings.Repeat(hostKey+`","`, 10) + hostKey + `"]}`, `400 {"message":{"host_keys":["is too long (maximum is 10 entries)"]}}`},
 		{"POST " + base, `{"url":"http://localhost:3000/x"}`, blocked("Requests to localhost are not allowed")},
 		{"POST " + base, `{"url":"http://ann:secret@127.1/x"}`, blocked("Requests to localhost are not allowed")},
 		{"POST " + base, `{"url":"http://192.168.1.1/x"}`, blocked("Requests to the local network are not allowed")},

@@ -2,18 +2,21 @@ package remotemirrors
 
 import (
 	"errors"
+	"net"
 	"net/url"
-	"regexp"
 	"regexp/syntax"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
 	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/egress"
+	"github.com/forgeplane/forgeplane/internal/pattern"
 )
 
 // The bounds of what is declared.
@@ -22,8 +25,22 @@ const (
 	maxRegex = 255
 )
 
-// target is a URL, its credentials apart.
-type target struct{ url, username, password string }
+// target is a URL, its credentials apart, and the host keys for ssh.
+type target struct{ url, username, password, hostKeys string }
+
+// shown returns the value of v1alpha1.AnnotationCredentials for the credentials, or an empty string for none.
+func (t target) shown() string {
+	switch {
+	case t.password != "":
+		return ""
+	case t.username == "":
+		return v1alpha1.CredentialsNone
+	case t.username == "git" && strings.HasPrefix(t.url, "ssh:"):
+		return v1alpha1.CredentialsGit
+	default:
+		return v1alpha1.CredentialsUsername
+	}
+}
 
 // parse checks a URL as far as that can be done without connecting. Nothing of it is repeated in an answer.
 func (f *Family) parse(text string) (target, error) {
@@ -35,12 +52,8 @@ func (f *Family) parse(text string) (target, error) {
 		return target{}, invalid("url", "is blocked: URI is invalid")
 	}
 	switch u.Scheme {
-	case "http", "https":
-	case "ssh", "git":
-		// No keys of hosts are known, and the one way out is a proxy for HTTP.
-		return target{}, invalid("url", "is blocked: Only allowed schemes are http, https")
+	case "http", "https", "ssh", "git":
 	default:
-		// This is the text of the API, whichever of these schemes are supported (API behaviour, section 2.16).
 		return target{}, invalid("url", "is blocked: Only allowed schemes are http, https, ssh, git")
 	}
 	at := target{}
@@ -107,10 +120,43 @@ func (s settings) apply(m *v1alpha1.RemoteMirror) error {
 }
 
 func checkRegex(regex string) error {
-	_, err := regexp.Compile(regex)
+	_, err := pattern.Compile(regex)
+	if errors.Is(err, pattern.ErrTooLarge) {
+		return invalid("mirror_branch_regex", "is too large")
+	}
 	var wrong *syntax.Error
 	if errors.As(err, &wrong) {
 		return invalid("mirror_branch_regex", "not valid RE2 syntax: "+string(wrong.Code)+": "+wrong.Expr)
 	}
 	return err
+}
+
+// maxHostKeys is the maximum number of host keys of one mirror, and maxHostKey the maximum length of one.
+const (
+	maxHostKeys = 10
+	maxHostKey  = 4096
+)
+
+// knownHosts returns host keys in the format of a known_hosts file. Each is given as in the file of a public key.
+func knownHosts(at string, keys []string) (string, error) {
+	u, err := url.Parse(at)
+	if err != nil || len(keys) == 0 {
+		return "", err
+	}
+	if len(keys) > maxHostKeys {
+		return "", invalid("host_keys", "is too long (maximum is 10 entries)")
+	}
+	var lines strings.Builder
+	for _, text := range keys {
+		key, _, _, rest, err := ssh.ParseAuthorizedKey([]byte(text))
+		if err != nil || len(rest) > 0 || len(text) > maxHostKey || u.Scheme != "ssh" {
+			return "", invalid("host_keys", "is invalid")
+		}
+		port := u.Port()
+		if port == "" {
+			port = "22"
+		}
+		lines.WriteString(knownhosts.Line([]string{net.JoinHostPort(u.Hostname(), port)}, key) + "\n")
+	}
+	return lines.String(), nil
 }

@@ -24,10 +24,10 @@ type Mirror struct {
 	MirrorBranchRegex      string        `json:"mirror_branch_regex"`
 	UpdateStatus           string        `json:"update_status" doc:"none, started, finished, failed or to_retry."`
 	AuthMethod             string        `json:"auth_method"`
-	HostKeys               []string      `json:"host_keys" doc:"Always empty: mirrors are not pushed over SSH."`
+	HostKeys               []string      `json:"host_keys" doc:"Always empty: host keys are not shown."`
 }
 
-// statuses are the names that the interface document gives to how far a mirror is.
+// statuses are the names that the administration interface document gives to how far a mirror is.
 var statuses = map[v1alpha1.MirrorUpdate]string{
 	"": "none", v1alpha1.MirrorNone: "none", v1alpha1.MirrorStarted: "started", v1alpha1.MirrorFinished: "finished",
 	v1alpha1.MirrorFailed: "failed", v1alpha1.MirrorToRetry: "to_retry",
@@ -69,8 +69,13 @@ func mask(m *v1alpha1.RemoteMirror) string {
 		return m.Spec.URL
 	}
 	credentials := "*****:*****@"
-	if m.Annotations[v1alpha1.AnnotationCredentials] == v1alpha1.CredentialsUsername {
+	switch m.Annotations[v1alpha1.AnnotationCredentials] {
+	case v1alpha1.CredentialsUsername:
 		credentials = "*****@"
+	case v1alpha1.CredentialsGit:
+		credentials = "git@"
+	case v1alpha1.CredentialsNone:
+		credentials = ""
 	}
 	return strings.Replace(m.Spec.URL, "://", "://"+credentials, 1)
 }

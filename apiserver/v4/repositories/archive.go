@@ -11,6 +11,9 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/snapshot"
 )
 
 // archives is the maximum number of archives per minute (API behaviour, section 2.1).
@@ -19,12 +22,12 @@ const archives = 5
 // archiveFormats are the suffixes of the path, and their formats.
 var archiveFormats = []struct {
 	suffix string
-	format git.ArchiveFormat
+	format snapshot.ArchiveFormat
 }{
-	{"", git.TarGzip},
-	{".tar.gz", git.TarGzip}, {".tgz", git.TarGzip}, {".gz", git.TarGzip},
-	{".tar.bz2", git.TarBzip2}, {".tbz", git.TarBzip2}, {".tbz2", git.TarBzip2}, {".tb2", git.TarBzip2}, {".bz2", git.TarBzip2},
-	{".tar", git.Tar}, {".zip", git.Zip},
+	{"", snapshot.TarGzip},
+	{".tar.gz", snapshot.TarGzip}, {".tgz", snapshot.TarGzip}, {".gz", snapshot.TarGzip},
+	{".tar.bz2", snapshot.TarBzip2}, {".tbz", snapshot.TarBzip2}, {".tbz2", snapshot.TarBzip2}, {".tb2", snapshot.TarBzip2}, {".bz2", snapshot.TarBzip2},
+	{".tar", snapshot.Tar}, {".zip", snapshot.Zip},
 }
 
 // archiveTable is an endpoint for each of them. They share their limit.
@@ -50,13 +53,13 @@ type archiveRequest struct {
 // maxExcluded is how many paths may be left out.
 const maxExcluded = 100
 
-func (f *Family) archive(ctx context.Context, s auth.Project, r *archiveRequest, format git.ArchiveFormat) (endpoint.Content, error) {
+func (f *Family) archive(ctx context.Context, s auth.Project, r *archiveRequest, format snapshot.ArchiveFormat) (endpoint.Content, error) {
 	repo, ref, commit, err := f.reference(ctx, s, r.SHA)
 	if err != nil {
 		return endpoint.Content{}, orNotFound(err, endpoint.NotFound("File"))
 	}
-	path, ok := git.CleanPath(r.Path)
-	if !ok || slices.ContainsFunc(r.ExcludePaths, func(p string) bool { _, ok := git.CleanPath(p); return !ok }) {
+	path, ok := object.CleanPath(r.Path)
+	if !ok || slices.ContainsFunc(r.ExcludePaths, func(p string) bool { _, ok := object.CleanPath(p); return !ok }) {
 		return endpoint.Content{}, endpoint.NotFound("File")
 	}
 	if len(r.ExcludePaths) > maxExcluded {
@@ -74,13 +77,13 @@ func (f *Family) archive(ctx context.Context, s auth.Project, r *archiveRequest,
 		name += "-" + dashed(path)
 	}
 	kind := "application/octet-stream"
-	if format == git.Zip {
+	if format == snapshot.Zip {
 		kind = "application/zip"
 	}
 	return endpoint.Content{
 		Type: kind, Size: -1, Header: http.Header{"Content-Disposition": {attachment(name + "." + string(format))}},
 		Write: func(w io.Writer) error {
-			err := repo.Archive(ctx, git.Archive{Commit: commit, Path: path, Exclude: r.ExcludePaths, Prefix: name, Format: format}, w)
+			err := snapshot.WriteArchive(ctx, repo, snapshot.Archive{Commit: commit, Path: path, Exclude: r.ExcludePaths, Prefix: name, Format: format}, w)
 			return orNotFound(err, endpoint.NotFound("File"))
 		},
 	}, nil
@@ -95,9 +98,9 @@ func (f *Family) reference(ctx context.Context, s auth.Project, revision string)
 	if repo, err = f.repository(ctx, s); err != nil {
 		return nil, "", "", err
 	}
-	head, err := repo.Head(ctx)
+	head, err := refs.ReadHead(ctx, repo)
 	if err == nil && head.Commit == "" {
-		err = git.ErrRefNotFound
+		err = refs.ErrNotFound
 	}
 	return repo, head.Branch, head.Commit, err
 }

@@ -18,9 +18,10 @@ import (
 	. "github.com/forgeplane/forgeplane/apiserver/v4/repositories"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/git/snapshot"
 )
 
-// packed are the names of the files in an archive, by the end of its own name.
+// packed returns the names of the files in an archive. The extension of name is its format.
 func packed(t *testing.T, name, body string) (all []string) {
 	t.Helper()
 	var in io.Reader = strings.NewReader(body)
@@ -58,7 +59,7 @@ func packed(t *testing.T, name, body string) (all []string) {
 	}
 }
 
-func TestAnArchiveHasItsNameAndItsFiles(t *testing.T) {
+func TestArchive_hasItsNameAndFiles(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	for _, path := range []string{"README", "docs/a b", "docs/api/c"} {
 		c.Commit(t, path, path)
@@ -110,7 +111,7 @@ func TestAnArchiveHasItsNameAndItsFiles(t *testing.T) {
 	}
 }
 
-func TestAnArchiveLeavesOutWhatIsNotWanted(t *testing.T) {
+func TestArchive_omitsExcludedPaths(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	for _, path := range []string{"README", "docs/a b", "docs/api/c", "docs/*", "docs2"} {
 		c.Commit(t, path, path)
@@ -139,7 +140,7 @@ func TestAnArchiveLeavesOutWhatIsNotWanted(t *testing.T) {
 		asks{"GET /projects/20/repository/archive?exclude_paths=" + strings.Repeat("a,", 101), `400 {"error":"exclude_paths is too long (maximum is 100 paths)"}`})
 }
 
-func TestWhatHasNoArchive(t *testing.T) {
+func TestArchive_isRefusedWithAReason(t *testing.T) {
 	s := newShop(t, oddTree(t, "sha1"))
 	const notFound = `404 {"message":"404 File Not Found"}`
 	s.Expect(t,
@@ -157,7 +158,7 @@ func TestWhatHasNoArchive(t *testing.T) {
 	s.Expect(t, asks{"GET /projects/20/repository/archive", `406 {"message":"406 Not Acceptable"}`})
 }
 
-func TestAnArchiveTakesNoOptionFromAClient(t *testing.T) {
+func TestArchive_doesNotTakePathsForOptions(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "--format=zip", "x")
 	s := newShop(t, c)
@@ -170,12 +171,12 @@ func TestAnArchiveTakesNoOptionFromAClient(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsTooLongForAnArchiveMayComeAgain(t *testing.T) {
+func TestArchive_answersBusyWhileAnotherIsSent(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	commit := c.Commit(t, "README", "hello")
 	s := newShop(t, c)
 	repos, release := s.Hold(t, func(ctx context.Context, r *git.Repository, w io.Writer) error {
-		return r.Archive(ctx, git.Archive{Commit: commit, Prefix: "x", Format: git.Tar}, w)
+		return snapshot.WriteArchive(ctx, r, snapshot.Archive{Commit: commit, Prefix: "x", Format: snapshot.Tar}, w)
 	})
 	s.serve(repos)
 	s.ExpectBusy(t, "GET /projects/20/repository/archive.zip")

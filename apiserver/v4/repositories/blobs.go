@@ -8,7 +8,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/blob"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/snapshot"
 )
 
 // Blob is what the API shows of a blob.
@@ -32,12 +32,12 @@ type blobRequest struct {
 	SHA string `param:"sha" doc:"Id of the blob."`
 }
 
-func (f *Family) find(ctx context.Context, s auth.Project, sha string) (git.Blob, error) {
+func (f *Family) find(ctx context.Context, s auth.Project, sha string) (snapshot.Blob, error) {
 	repo, err := f.repository(ctx, s)
 	if err != nil {
-		return git.Blob{}, orNotFound(err, endpoint.NotFound("Blob"))
+		return snapshot.Blob{}, orNotFound(err, endpoint.NotFound("Blob"))
 	}
-	found, err := repo.Blob(ctx, sha)
+	found, err := snapshot.OpenBlob(ctx, repo, sha)
 	return found, orNotFound(err, endpoint.NotFound("Blob"))
 }
 

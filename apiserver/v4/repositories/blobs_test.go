@@ -16,18 +16,19 @@ import (
 	. "github.com/forgeplane/forgeplane/apiserver/v4/repositories"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/git/snapshot"
 )
 
-// random returns bytes that are the same each time.
+// random returns random bytes that are the same in every call.
 func random(size int) []byte {
 	content := make([]byte, size)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(content)
 	return content
 }
 
-func TestABlobIsServedAsItIs(t *testing.T) {
+func TestBlob_isServedUnchanged(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
-		// The larger ones are encoded in pieces, and the largest is not kept in memory.
+		// The large ones are encoded in pieces, and the largest is not kept in memory.
 		for size, content := range map[string][]byte{
 			"empty": {}, "text": []byte("hello, \"world\"\n"), "binary": []byte("\x00\xff\r\n"),
 			"large": random(3<<20 + 1), "largest": bytes.Repeat([]byte("0123456789abcde\n"), 17<<16),
@@ -37,7 +38,7 @@ func TestABlobIsServedAsItIs(t *testing.T) {
 				c.Commit(t, "file", string(content))
 				id := c.Git(t, "rev-parse", "HEAD:file")
 				s := newShop(t, c)
-				for range 2 { // found, and remembered
+				for range 2 { // first from Git, then from the cache
 					raw := s.As("", "GET /projects/20/repository/blobs/"+id+"/raw", "")
 					if raw.Code != 200 || raw.Body != string(content) {
 						t.Fatalf("the raw content is %d with %d bytes, want %d bytes", raw.Code, len(raw.Body), len(content))
@@ -69,7 +70,7 @@ func TestABlobIsServedAsItIs(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoBlobIsNotFound(t *testing.T) {
+func TestBlob_isNotFoundForOtherObjects(t *testing.T) {
 	s := newShop(t, oddTree(t, "sha1"))
 	const notFound = `404 {"message":"404 Blob Not Found"}`
 	for _, id := range []string{
@@ -84,7 +85,7 @@ func TestWhatIsNoBlobIsNotFound(t *testing.T) {
 	s.Expect(t, asks{"GET /projects/21/repository/blobs/" + id, notFound}, asks{"GET /projects/22/repository/blobs/" + id + "/raw", notFound})
 }
 
-func TestABlobOfAHundredMegabytesTakesLittleMemory(t *testing.T) {
+func TestLargeBlob_takesLittleMemory(t *testing.T) {
 	const size = 100 << 20
 	c := gittest.New(t, "sha1")
 	if err := os.WriteFile(filepath.Join(c.Dir, "huge"), make([]byte, size), 0o600); err != nil {
@@ -105,14 +106,14 @@ func TestABlobOfAHundredMegabytesTakesLittleMemory(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsTooLongForALargeBlobMayComeAgain(t *testing.T) {
+func TestLargeBlob_answersBusyWhileAnotherIsSent(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "small", "x")
 	c.Commit(t, "largest", strings.Repeat("0123456789abcde\n", 17<<16))
 	id := c.Git(t, "rev-parse", "HEAD:largest")
 	s := newShop(t, c)
 	repos, release := s.Hold(t, func(ctx context.Context, r *git.Repository, w io.Writer) error {
-		b, err := r.Blob(ctx, id)
+		b, err := snapshot.OpenBlob(ctx, r, id)
 		if err != nil {
 			return err
 		}

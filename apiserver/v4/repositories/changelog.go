@@ -15,6 +15,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/changelog"
 	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/history"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/snapshot"
 )
 
 const (
@@ -25,8 +28,9 @@ const (
 	maxChangelogCommits, maxUnlimitedCommits = 15_000, 1_000_000
 )
 
-// configFiles are where a configuration is looked for.
-var configFiles = []string{".gitlab/changelog_config.yml", ".service/changelog_config.yml"}
+// configFiles are where a configuration is looked for, in this order. The core interface document names the first. Repositories that come
+// from GitLab have the second.
+var configFiles = []string{".service/changelog_config.yml", ".gitlab/changelog_config.yml"}
 
 // notAllowed is the message for a caller who must not push to the branch, because of their role or of a protection.
 const notAllowed = "You are not allowed to commit a changelog on this branch"
@@ -53,15 +57,16 @@ type notesRequest struct {
 	To            string                       `param:"to" doc:"The last commit; that of the branch if it is not given."`
 	Date          endpoint.Optional[time.Time] `param:"date" doc:"Of the release; now if it is not given."`
 	Trailer       string                       `param:"trailer" default:"Changelog" doc:"Commits that have it count; the case of its letters matters."`
-	ConfigFile    string                       `param:"config_file" doc:"Path of the configuration; .gitlab/changelog_config.yml if it is not given."`
+	ConfigFile    string                       `param:"config_file" doc:"Path of the configuration; if it is not given, .service/changelog_config.yml, or .gitlab/changelog_config.yml if there is no such file."`
 	ConfigFileRef string                       `param:"config_file_ref" doc:"The branch, tag or commit that has the configuration; the default branch if it is not given."`
 }
 
 func (f *Family) notes(ctx context.Context, s auth.Project, r *notesRequest) (none Notes, err error) {
-	repo, err := f.repository(ctx, s)
+	repo, ctx, end, err := f.reading(ctx, s.Scope.Project)
 	if err != nil {
 		return none, ungenerated(err)
 	}
+	defer end()
 	section, err := f.section(ctx, s, repo, r, "HEAD")
 	if err != nil {
 		return none, ungenerated(err)
@@ -128,9 +133,9 @@ func (f *Family) picked(ctx context.Context, repo *git.Repository, from, to, tra
 		limit = maxChangelogCommits
 	}
 	commits := changelog.Pick(trailer)
-	for c, err := range repo.Walk(ctx, git.Log{Tips: []string{to}, Without: []string{from}, Limit: limit}) {
+	for c, err := range history.Walk(ctx, repo, history.Log{Tips: []string{to}, Without: []string{from}, Limit: limit}) {
 		switch {
-		case errors.Is(err, git.ErrTooManyCommits):
+		case errors.Is(err, history.ErrTooManyCommits):
 			return nil, changelog.Error(fmt.Sprintf("There are more than %d commits since the start of the range", limit))
 		case err != nil:
 			return nil, err
@@ -146,7 +151,7 @@ func configuration(ctx context.Context, repo *git.Repository, r *notesRequest) (
 	if r.ConfigFile != "" {
 		files = []string{r.ConfigFile}
 	}
-	at, err := repo.Commit(ctx, cmp.Or(r.ConfigFileRef, "HEAD"))
+	at, err := refs.Commit(ctx, repo, cmp.Or(r.ConfigFileRef, "HEAD"))
 	if ref.Missing(err) && r.ConfigFileRef != "" {
 		return nil, noCommit(r.ConfigFileRef)
 	} else if ref.Missing(err) {
@@ -155,7 +160,7 @@ func configuration(ctx context.Context, repo *git.Repository, r *notesRequest) (
 		return nil, err
 	}
 	for _, path := range files {
-		content, err := repo.ReadFile(ctx, at, path, changelog.MaxConfig)
+		content, err := snapshot.ReadFile(ctx, repo, at, path, changelog.MaxConfig)
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
 		case errors.Is(err, git.ErrFileTooLarge):
@@ -174,7 +179,7 @@ func start(ctx context.Context, repo *git.Repository, config *changelog.Config, 
 	if from != "" {
 		return named(ctx, repo, from)
 	}
-	tags, err := repo.SortedRefs(ctx, ref.Tags, git.ByName, false)
+	tags, err := refs.Sorted(ctx, repo, ref.Tags, refs.ByName, false)
 	if err != nil {
 		return "", err
 	}
@@ -193,7 +198,7 @@ func start(ctx context.Context, repo *git.Repository, config *changelog.Config, 
 
 // named is the id of the commit that a revision names.
 func named(ctx context.Context, repo *git.Repository, revision string) (string, error) {
-	id, err := repo.Commit(ctx, revision)
+	id, err := refs.Commit(ctx, repo, revision)
 	if ref.Missing(err) {
 		return "", noCommit(revision)
 	}

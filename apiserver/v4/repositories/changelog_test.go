@@ -25,8 +25,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// press is a forge with the public project web in the group acme, which protects main. Mary is a Maintainer of it, dora a Developer and
-// rita a Reporter; otto and sam are of other groups, of which dora sees "friends" and not "secret"; nobody else is of any.
+// press is a forge with the public project web in the group acme. Web protects main. In acme, mary is a Maintainer, dora a Developer, rita a
+// Reporter and sam a Guest. Rita is also a Guest of the public group "friends", and sam of the private group "secret". Otto and cleo have no
+// role.
 type press struct {
 	*familytest.Forge
 
@@ -36,12 +37,12 @@ type press struct {
 	pushed  int
 }
 
-// brought are merge requests by the titles of their commits.
+// brought finds merge requests by the titles of their commits.
 type brought struct {
 	client *gittest.Client
 	iids   map[string]int64
 	err    error
-	// meanwhile, where it is set, is called while a section is made.
+	// meanwhile, unless nil, is called while the notes are being made.
 	meanwhile func()
 }
 
@@ -97,12 +98,12 @@ func newPress(t *testing.T, c *gittest.Client) *press {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := ref.NewWriter(f.Guard, f.Catalog, repos, func(types.NamespacedName) { p.pushed++ })
+	w := ref.NewUpdater(f.Guard, f.Catalog, repos, func(types.NamespacedName) { p.pushed++ })
 	f.Serve(New(repos, f.Catalog, f.Guard, w, &p.brought, f.Features, f.Clock, familytest.WebURL).Table())
 	return p
 }
 
-// released has the tags v1.0.0, v1.1.0-rc.1 and v2.0.0 on main, and changes of all kinds before and behind the first.
+// released returns a client with the tags v1.0.0, v1.1.0-rc.1 and v2.0.0 on main, and with changes of all kinds around them.
 func released(t *testing.T, format string) *gittest.Client {
 	t.Helper()
 	c := gittest.New(t, format)
@@ -122,7 +123,7 @@ func released(t *testing.T, format string) *gittest.Client {
 	return c
 }
 
-// changed makes a commit with something at the end of its message.
+// changed creates an empty commit with a title and trailers.
 func changed(t *testing.T, c *gittest.Client, email, title, trailers string) {
 	t.Helper()
 	c.Env = []string{"GIT_AUTHOR_EMAIL=" + email}
@@ -130,14 +131,14 @@ func changed(t *testing.T, c *gittest.Client, email, title, trailers string) {
 	c.Env = nil
 }
 
-// configured has a configuration committed on the branch that is checked out.
+// configured commits a configuration to the branch that is checked out.
 func configured(t *testing.T, c *gittest.Client, path, content string) *gittest.Client {
 	t.Helper()
 	c.Commit(t, path, content)
 	return c
 }
 
-// notes are those that somebody gets.
+// notes returns the notes that a user gets, or the whole answer if it is an error.
 func (p *press) notes(t *testing.T, who, query string) string {
 	t.Helper()
 	answer := p.As(who, "GET /projects/20/repository/changelog?"+query, "")
@@ -147,13 +148,13 @@ func (p *press) notes(t *testing.T, who, query string) string {
 	return familytest.Decode[Notes](t, answer).Notes
 }
 
-// line is an entry of the commit with a title.
+// line returns the entry for the commit with a title.
 func (p *press) line(t *testing.T, title, more string) string {
 	t.Helper()
 	return fmt.Sprintf("- [%s](acme/web@%s)%s\n", title, p.client.Git(t, "rev-parse", ":/^"+title), more)
 }
 
-func TestNotesAreMadeOfTheCommitsSinceTheLastVersion(t *testing.T) {
+func TestNotes_listCommitsSinceThePreviousVersion(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
 		t.Run(format, func(t *testing.T) {
 			c := released(t, format)
@@ -183,7 +184,29 @@ func TestNotesAreMadeOfTheCommitsSinceTheLastVersion(t *testing.T) {
 	}
 }
 
-func TestWhatHasNoNotesSaysWhy(t *testing.T) {
+func TestNotes_keepTheirCopyDuringAMove(t *testing.T) {
+	c := released(t, "sha1")
+	p := newPress(t, c)
+	still := errors.New("somebody still reads it")
+	p.brought.meanwhile = func() {
+		if err := p.git.Retire("a-move"); err != nil {
+			t.Error(err)
+		}
+		ctx, stop := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, still)
+		defer stop()
+		if err := p.git.RemoveRetired(ctx, "a-move"); !errors.Is(err, still) {
+			t.Errorf("removing the copy that is being read: got %v, want %v", err, still)
+		}
+	}
+	if got := p.notes(t, "", "version=1.1.0"); !strings.HasPrefix(got, "## 1.1.0 (2026-06-15)") {
+		t.Errorf("got %s", got)
+	}
+	if err := p.git.RemoveRetired(t.Context(), "a-move"); err != nil {
+		t.Errorf("removing it afterwards: %v", err)
+	}
+}
+
+func TestNotes_failWithAReason(t *testing.T) {
 	c := released(t, "sha1")
 	c.Git(t, "tag", "v0.5.0", "HEAD^{tree}")
 	configured(t, c, "bad/template.yml", "template: |\n  a\n  {% if a %}\n")
@@ -230,10 +253,10 @@ func TestWhatHasNoNotesSaysWhy(t *testing.T) {
 	}
 }
 
-func TestTheConfigurationIsInTheRepository(t *testing.T) {
-	const own = ".gitlab/changelog_config.yml"
+func TestConfiguration_isReadFromTheRepository(t *testing.T) {
+	const own = ".service/changelog_config.yml"
 	c := configured(t, released(t, "sha1"), own, "categories: {fixed: Repairs}\n")
-	configured(t, c, ".service/changelog_config.yml", "categories: {fixed: Not looked at}\n")
+	configured(t, c, ".gitlab/changelog_config.yml", "categories: {fixed: Not looked at}\n")
 	c.Git(t, "branch", "topic-2")
 	c.Git(t, "rm", "--quiet", own)
 	c.Git(t, "commit", "--quiet", "--message=Remove it")
@@ -252,7 +275,7 @@ func TestTheConfigurationIsInTheRepository(t *testing.T) {
 	}
 }
 
-func TestMembersOfGroupsAreCreditedWhereTheCallerSeesThem(t *testing.T) {
+func TestIncludedGroups_areCreditedWhenTheCallerSeesThem(t *testing.T) {
 	c := released(t, "sha1")
 	changed(t, c, "sam@forge.example", "Sixth", "Changelog: added")
 	configured(t, c, ".gitlab/changelog_config.yml", "include_groups: [friends, secret, nowhere]\n")
@@ -267,7 +290,7 @@ func TestMembersOfGroupsAreCreditedWhereTheCallerSeesThem(t *testing.T) {
 	}
 }
 
-// add asks for a changelog to be committed.
+// add sends a request to commit a changelog, and returns the answer.
 func (p *press) add(who, project string, parameters map[string]string) string {
 	body, err := json.Marshal(parameters)
 	if err != nil {
@@ -281,7 +304,7 @@ func (p *press) file(t *testing.T, at string) string {
 	return (&gittest.Client{Dir: p.git.Dir()}).Git(t, "show", at)
 }
 
-func TestNotesAreCommitted(t *testing.T) {
+func TestAddChangelog_commitsTheNotes(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
 		t.Run(format, func(t *testing.T) {
 			p := newPress(t, released(t, format))
@@ -302,11 +325,11 @@ func TestNotesAreCommitted(t *testing.T) {
 			if got, want := about("%P %an %ae %cn %aI %s"), tip+" mary mary@forge.example mary 2026-06-15T12:00:00+00:00 Add changelog for version 1.1.0"; got != want {
 				t.Errorf("the commit is %s", got)
 			}
-			// The version is there.
+			// The changelog already has the version.
 			if got := p.add("mary", "20", map[string]string{"version": "v1.1.0", "branch": "main"}); got != "200 200" || p.pushed != 1 {
 				t.Errorf("the second time: %s, after %d pushes", got, p.pushed)
 			}
-			// An older one goes below, in a commit of another message. The commits up to the branch have one more.
+			// An older version goes below. The range must end at tip, because the branch has one more commit now.
 			if got := p.add("mary", "20", map[string]string{"version": "1.0.1", "to": tip, "message": "Tell\n\nmore"}); got != "200 200" || p.pushed != 2 {
 				t.Errorf("another version: %s, after %d pushes", got, p.pushed)
 			}
@@ -324,7 +347,7 @@ func TestNotesAreCommitted(t *testing.T) {
 	}
 }
 
-func TestNotesAreCommittedOnABranchToAFile(t *testing.T) {
+func TestAddChangelog_writesToAGivenBranchAndFile(t *testing.T) {
 	c := released(t, "sha1")
 	c.Git(t, "checkout", "--quiet", "topic")
 	c.Commit(t, "docs/NEWS.md", "# News\n\n## 1.0.0\n\n- All\n")
@@ -341,7 +364,7 @@ func TestNotesAreCommittedOnABranchToAFile(t *testing.T) {
 	}
 }
 
-func TestNotesGoIntoTheChangelogAsItIsByThen(t *testing.T) {
+func TestAddChangelog_keepsConcurrentCommits(t *testing.T) {
 	c := released(t, "sha1")
 	c.Git(t, "checkout", "--quiet", "topic")
 	p := newPress(t, c)
@@ -360,7 +383,7 @@ func TestNotesGoIntoTheChangelogAsItIsByThen(t *testing.T) {
 	}
 }
 
-func TestWhoMayNotPushCommitsNoChangelog(t *testing.T) {
+func TestAddChangelog_isRefusedWithAReason(t *testing.T) {
 	c := released(t, "sha1")
 	p := newPress(t, c)
 	const (
@@ -404,7 +427,7 @@ func TestWhoMayNotPushCommitsNoChangelog(t *testing.T) {
 	}
 }
 
-func TestALinkIsNoChangelog(t *testing.T) {
+func TestAddChangelog_refusesSymbolicLinks(t *testing.T) {
 	c := released(t, "sha1")
 	c.Git(t, "checkout", "--quiet", "topic")
 	if err := os.Symlink("CODEOWNERS", filepath.Join(c.Dir, "CHANGELOG.md")); err != nil {
@@ -418,8 +441,8 @@ func TestALinkIsNoChangelog(t *testing.T) {
 	}
 }
 
-// TestAChangelogHasALimitOfCommits has 15,001 commits behind the tag, all of which are to be told of.
-func TestAChangelogHasALimitOfCommits(t *testing.T) {
+// TestNotes_haveALimitOfCommits uses a history with 15,001 commits after the tag, all of which belong in the notes.
+func TestNotes_haveALimitOfCommits(t *testing.T) {
 	var stream bytes.Buffer
 	for i := range 15_002 {
 		message := fmt.Sprintf("Change %d\n\nChangelog: changed\n", i)

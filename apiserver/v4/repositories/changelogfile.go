@@ -13,6 +13,10 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/changelog"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/edit"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/snapshot"
 )
 
 // maxChangelog is how large a changelog may be that a section is put into, in bytes.
@@ -25,7 +29,7 @@ type addNotesRequest struct {
 	Message string `param:"message" doc:"Of the commit; Add changelog for version X if it is not given."`
 }
 
-// addNotes commits a section, unless the changelog has one of the version. Its answer is all that clients know of: 200.
+// addNotes commits a section, unless the changelog already has one for the version. Clients expect the answer 200 in both cases.
 func (f *Family) addNotes(ctx context.Context, s auth.Project, r *addNotesRequest) (status int, err error) {
 	if _, ok := changelog.ParseVersion(r.Version); !ok {
 		return 0, endpoint.Parameters("version is invalid")
@@ -36,7 +40,7 @@ func (f *Family) addNotes(ctx context.Context, s auth.Project, r *addNotesReques
 	}
 	branch := r.Branch
 	if branch == "" {
-		head, err := repo.Head(ctx)
+		head, err := refs.ReadHead(ctx, repo)
 		if err != nil {
 			return 0, ungenerated(err)
 		}
@@ -68,7 +72,7 @@ func (f *Family) commitNotes(ctx context.Context, s auth.Project, repo *git.Repo
 	_, err = f.writer.Commit(ctx, s, repo, ref.Draft{
 		Branch: branch, When: f.clock.Now(), Message: cmp.Or(r.Message, "Add changelog for version "+r.Version),
 		// The branch may have moved since the section was begun, and the changelog with it.
-		ActionsAt: func(ctx context.Context, commit string) ([]git.Action, error) {
+		ActionsAt: func(ctx context.Context, commit string) ([]edit.Action, error) {
 			return insert(ctx, repo, commit, cmp.Or(r.File, "CHANGELOG.md"), section)
 		},
 	})
@@ -78,7 +82,7 @@ func (f *Family) commitNotes(ctx context.Context, s auth.Project, repo *git.Repo
 // tip is the newest commit of a branch.
 func tip(ctx context.Context, repo *git.Repository, branch string) (string, error) {
 	name := ref.Branches + branch
-	if git.CheckRefName(name) == nil {
+	if object.CheckRefName(name) == nil {
 		found, err := repo.Objects(ctx, name+"^{commit}")
 		if err != nil {
 			return "", err
@@ -91,18 +95,18 @@ func tip(ctx context.Context, repo *git.Repository, branch string) (string, erro
 }
 
 // insert returns a function that adds a section to the changelog of a commit. The error is errPresent if the section exists already.
-func insert(ctx context.Context, repo *git.Repository, commit, file string, s changelog.Section) ([]git.Action, error) {
-	kind := git.UpdateFile
-	before, err := repo.ReadFile(ctx, commit, file, maxChangelog)
+func insert(ctx context.Context, repo *git.Repository, commit, file string, s changelog.Section) ([]edit.Action, error) {
+	kind := edit.UpdateFile
+	before, err := snapshot.ReadFile(ctx, repo, commit, file, maxChangelog)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
-		kind = git.CreateFile // it reports another object at the path, or a path that is not valid
+		kind = edit.CreateFile // it reports another object at the path, or a path that is not valid
 	case errors.Is(err, git.ErrFileTooLarge):
 		return nil, changelog.Error(fmt.Sprintf("The changelog is larger than %d bytes", maxChangelog))
 	case err != nil:
 		return nil, err
 	default:
-		if entry, err := repo.Entry(ctx, commit, file); err != nil {
+		if entry, err := snapshot.Entry(ctx, repo, commit, file); err != nil {
 			return nil, err
 		} else if entry.Mode == "120000" { // a symbolic link, whose text is not a changelog
 			return nil, changelog.Error(fmt.Sprintf("%.100q is a symbolic link", file))
@@ -112,7 +116,7 @@ func insert(ctx context.Context, repo *git.Repository, commit, file string, s ch
 	if !changed {
 		return nil, errPresent
 	}
-	return []git.Action{{Kind: kind, Path: file, Content: []byte(after)}}, nil
+	return []edit.Action{{Kind: kind, Path: file, Content: []byte(after)}}, nil
 }
 
 // uncommitted is the answer for a section that was not committed.

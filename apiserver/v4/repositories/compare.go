@@ -2,16 +2,23 @@ package repositories
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/commit"
 	"github.com/forgeplane/forgeplane/apiserver/diff"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/history"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
 )
 
 // comparePatience is how long the texts of a comparison may take, which through kube-apiserver has a minute in all.
@@ -30,23 +37,46 @@ type Compare struct {
 type compareRequest struct {
 	From          string                   `param:"from" required:"" blank:"refuse" doc:"A branch, tag or commit."`
 	To            string                   `param:"to" required:"" blank:"refuse" doc:"The one to compare with it."`
-	FromProjectID endpoint.Optional[int64] `param:"from_project_id" doc:"The project that from is in: this one."`
+	FromProjectID endpoint.Optional[int64] `param:"from_project_id" doc:"The project that from is in: this one, or another one of the same network of forks."`
 	Straight      bool                     `param:"straight" default:"false" doc:"Whether to compare with from itself, not with where both part."`
 	Unidiff       bool                     `param:"unidiff" default:"false" doc:"Whether diffs begin with the names of the files."`
 }
 
 func (f *Family) compare(ctx context.Context, s auth.Project, r *compareRequest) (none Compare, err error) {
-	// No project is a fork of another one.
-	if id := s.Scope.Project.RESTID(); r.FromProjectID.Or(id) != id {
-		return none, endpoint.Message(http.StatusBadRequest, "Target project id:%d is not a fork of project id:%s", r.FromProjectID.Value, s.Named())
+	other, err := f.comparedWith(ctx, s, r)
+	if err != nil {
+		return none, err
 	}
-	repo, from, err := f.commit(ctx, s, r.From)
+	repo, ctx, end, err := f.reading(ctx, s.Scope.Project)
 	if err != nil {
 		return none, orNotFound(err, endpoint.NotFound("Ref"))
 	}
-	to, err := repo.Commit(ctx, r.To)
+	defer end()
+	theirs := repo
+	if other.UID != s.Scope.Project.UID {
+		var end func()
+		if theirs, ctx, end, err = f.reading(ctx, other); err != nil {
+			return none, orNotFound(err, endpoint.NotFound("Ref"))
+		}
+		defer end()
+	}
+	to, err := refs.Commit(ctx, repo, r.To)
+	from := ""
+	if err == nil {
+		from, err = refs.Commit(ctx, theirs, r.From)
+	}
 	if err != nil {
 		return none, orNotFound(err, endpoint.NotFound("Ref"))
+	}
+	if len(from) != len(to) { // the object formats differ
+		return none, endpoint.NotFound("Ref")
+	}
+	if theirs != repo {
+		var remove func()
+		if repo, remove, err = repo.Engine().Join(ctx, object.FormatOf(to), repo, theirs); err != nil {
+			return none, err
+		}
+		defer remove()
 	}
 	commits, changes, err := between(ctx, repo, from, to, r.Straight)
 	if err != nil {
@@ -70,25 +100,43 @@ func (f *Family) compare(ctx context.Context, s auth.Project, r *compareRequest)
 	return shown, nil
 }
 
+// comparedWith returns the project that from is in.
+func (f *Family) comparedWith(ctx context.Context, s auth.Project, r *compareRequest) (*v1alpha1.Project, error) {
+	own := s.Scope.Project
+	id := r.FromProjectID.Or(own.RESTID())
+	if id == own.RESTID() {
+		return own, nil
+	}
+	scope, err := f.guard.Relative(ctx, s, strconv.FormatInt(id, 10))
+	switch {
+	case errors.Is(err, catalog.ErrNotFound), errors.Is(err, auth.ErrUnrelated):
+		return nil, endpoint.Message(http.StatusBadRequest, "Target project id:%d is not a fork of project id:%d", id, own.RESTID())
+	case errors.Is(err, auth.ErrUnreadable):
+		return nil, endpoint.Forbidden("You don't have access to this fork's parent project")
+	default:
+		return scope.Project, err
+	}
+}
+
 // between returns the commits that to has and from does not have, and what differs: straight from the one to the other, or
 // since they have parted.
-func between(ctx context.Context, repo *git.Repository, from, to string, straight bool) (commits []*git.Commit, changes git.Diff, err error) {
+func between(ctx context.Context, repo *git.Repository, from, to string, straight bool) (commits []*object.Commit, changes history.Diff, err error) {
 	if from == to {
-		return nil, git.Diff{}, nil
+		return nil, history.Diff{}, nil
 	}
 	both, ctx := errgroup.WithContext(ctx)
 	both.Go(func() (err error) {
-		commits, err = repo.CommitsBetween(ctx, from, to)
+		commits, err = history.CommitsBetween(ctx, repo, from, to)
 		return err
 	})
 	both.Go(func() (err error) {
 		base := from
 		if !straight {
-			if base, err = repo.CommonAncestor(ctx, to, from); err != nil {
+			if base, err = history.CommonAncestor(ctx, repo, to, from); err != nil {
 				return err
 			}
 		}
-		changes, err = repo.Diff(ctx, base, to, comparePatience)
+		changes, err = history.Compare(ctx, repo, base, to, comparePatience)
 		return err
 	})
 	err = both.Wait()

@@ -7,8 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/repositories"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
@@ -32,7 +36,7 @@ func paths(c Compare) (all []string) {
 	return all
 }
 
-func TestComparing(t *testing.T) {
+func TestCompare_showsCommitsAndDiffs(t *testing.T) {
 	s := newShop(t, forked(t))
 	id := func(ref string) string { return s.client.Git(t, "rev-parse", ref) }
 	for name, tt := range map[string]struct {
@@ -72,7 +76,7 @@ func TestComparing(t *testing.T) {
 		`"compare_same_ref":true,"web_url":"https://forge.example/acme/web/-/compare/` + id("main") + "..." + id("main") + `"}`})
 }
 
-func TestAComparisonOfTooMuchSaysSo(t *testing.T) {
+func TestCompare_saysWhenItIsTruncated(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Nest(t, 101, 2) // 10,201 files
 	c.Git(t, "update-ref", "refs/heads/empty", c.Git(t, "commit-tree", "-m", "Nothing", c.Git(t, "hash-object", "-w", "-t", "tree", "/dev/null")))
@@ -82,7 +86,7 @@ func TestAComparisonOfTooMuchSaysSo(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeCompared(t *testing.T) {
+func TestCompare_isRefusedWithAReason(t *testing.T) {
 	s := newShop(t, forked(t))
 	const noRef = `404 {"message":"404 Ref Not Found"}`
 	s.Expect(t,
@@ -96,12 +100,42 @@ func TestWhatCannotBeCompared(t *testing.T) {
 		asks{"GET /projects/21/repository/compare?from=main&to=main", noRef},
 		asks{"GET /projects/22/repository/compare?from=main&to=main", noRef},
 		asks{"GET /projects/20/repository/compare?from=main&to=left&from_project_id=21", `400 {"message":"Target project id:21 is not a fork of project id:20"}`},
-		asks{"GET /projects/acme%2Fweb/repository/compare?from=main&to=left&from_project_id=9", `400 {"message":"Target project id:9 is not a fork of project id:acme/web"}`},
+		asks{"GET /projects/acme%2Fweb/repository/compare?from=main&to=left&from_project_id=9", `400 {"message":"Target project id:9 is not a fork of project id:20"}`},
 	)
 }
 
-// TestADiffCanBeApplied puts the diffs of a comparison together, and has git make the one commit into the other with them.
-func TestADiffCanBeApplied(t *testing.T) {
+func TestCompare_readsOtherProjectsOfItsNetwork(t *testing.T) {
+	c := forked(t)
+	s := newShop(t, c)
+	var fork, web v1alpha1.Project
+	for name, p := range map[string]*v1alpha1.Project{"web": &web, "empty": &fork} {
+		if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: name}, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fork.Spec.ForkOf = &v1alpha1.ForkOf{ProjectRef: catalog.Refer(&web)}
+	if err := s.Client.Update(t.Context(), &fork); err != nil {
+		t.Fatal(err)
+	}
+	c.Git(t, "checkout", "--quiet", "-b", "theirs", "main")
+	id := c.Commit(t, "theirs", "only in the fork")
+	familytest.Push(t, s.Repositories, &fork, c)
+	got := familytest.Decode[Compare](t, s.As("", "GET /projects/21/repository/compare?from_project_id=20&from=main&to=theirs", ""))
+	if strings.Join(ids(got), " ") != id || strings.Join(paths(got), " ") != "theirs>theirs" {
+		t.Errorf("got %+v", got)
+	}
+	back := familytest.Decode[Compare](t, s.As("", "GET /projects/20/repository/compare?from_project_id=21&from=theirs&to=main&straight=true", ""))
+	if len(back.Commits) != 0 || strings.Join(paths(back), " ") != "theirs>theirs" {
+		t.Errorf("got %+v", back)
+	}
+	s.Expect(t,
+		asks{"GET /projects/20/repository/compare?from_project_id=21&from=main&to=theirs", `404 {"message":"404 Ref Not Found"}`},
+		asks{"GET /projects/20/repository/compare?from=main&to=" + id, `404 {"message":"404 Ref Not Found"}`},
+	)
+}
+
+// TestCompare_returnsDiffsThatApply joins the diffs of a comparison, and applies them to the older commit with git.
+func TestCompare_returnsDiffsThatApply(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	for _, name := range []string{"a", "sp ace", `"quoted"`, "ümläut", "gone"} {
 		c.Commit(t, name, "one\ntwo\nthree "+name)
@@ -127,7 +161,7 @@ func TestADiffCanBeApplied(t *testing.T) {
 	}
 }
 
-func TestALargeFileHasNoDiff(t *testing.T) {
+func TestCompare_omitsDiffsOfLargeFiles(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "first", "1")
 	c.Commit(t, "large", strings.Repeat("0123456789\n", 30_000))
@@ -138,13 +172,13 @@ func TestALargeFileHasNoDiff(t *testing.T) {
 	}
 }
 
-// A file of 1 GiB takes a few kilobytes of a push. Beside another version it is compared as a binary file, and where it is added or
-// removed git reads it as a whole.
-func TestComparing_aHugeFile(t *testing.T) {
+// A push of a few kilobytes can hold a file of 1 GiB. Git compares two versions of such a file as binary files, but reads the whole file if
+// it was added or removed.
+func TestCompare_limitsMemoryForHugeFiles(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "README", "hello")
 	s := newShop(t, c)
-	// To push as much takes longer than to compare it.
+	// The repositories share objects, because a push would take longer than the comparison.
 	objects := filepath.Join(s.Git.Dir(), "objects/info/alternates")
 	if err := os.WriteFile(objects, []byte(filepath.Join(c.Dir, ".git/objects")+"\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,11 +1,15 @@
 package repositories_test
 
 import (
+	"cmp"
+	"crypto/sha1" //nolint:gosec // Git does it
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,26 +23,32 @@ import (
 	"github.com/forgeplane/forgeplane/test/history"
 )
 
-// TestAnswersAreWhatGitSays asks for random revisions and paths of the history of this project, of a large one with branches,
-// merges and renames, and of one with odd names, and holds each answer against what commands of git say.
-func TestAnswersAreWhatGitSays(t *testing.T) {
-	for name, c := range map[string]*gittest.Client{"this project": gittest.Head(t), "many commits": generated(t), "odd names": branched(t)} {
+// TestRepositories_agreeWithGit asks for random revisions and paths of the history of this project, of a large one with branches,
+// merges and renames, and of one with odd names, and compares each answer with the output of git.
+//
+// FORGEPLANE_TEST_ROUNDS repeats the questions, with other revisions and paths, and in a history of up to 5,000 commits.
+func TestRepositories_agreeWithGit(t *testing.T) {
+	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("FORGEPLANE_TEST_ROUNDS"), "1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]*gittest.Client{"this project": gittest.Head(t), "many commits": generated(t, min(rounds*1000, 5000)), "odd names": branched(t)} {
 		t.Run(name, func(t *testing.T) {
 			q := &questions{
 				shop: newShop(t, c), random: rand.New(rand.NewPCG(1, 2)), t: t,
 				commits: strings.Fields(c.Git(t, "rev-list", "--all")),
 				names:   strings.Fields(c.Git(t, "for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads/", "refs/tags/")),
 			}
-			for range 150 {
+			for range rounds * 50 {
 				q.tree()
 				q.blob()
 			}
-			for range 40 {
+			for range rounds * 16 {
 				q.compare()
 				q.mergeBase()
 				q.changelog()
 			}
-			for range 10 {
+			for range rounds * 4 {
 				q.contributors()
 				q.archive()
 			}
@@ -46,15 +56,15 @@ func TestAnswersAreWhatGitSays(t *testing.T) {
 	}
 }
 
-// generated has 5,000 commits and 500 branches.
-func generated(t *testing.T) *gittest.Client {
+// generated returns a client with a number of commits, and a tenth as many branches.
+func generated(t *testing.T, commits int) *gittest.Client {
 	t.Helper()
 	c := gittest.New(t, "sha1")
-	c.Import(t, history.Stream(history.Options{Commits: 5000, Topics: 500}))
+	c.Import(t, history.Stream(history.Options{Commits: commits, Topics: commits / 10}))
 	return c
 }
 
-// branched has commits on some branches, which are merged now and then; some are in another encoding.
+// branched returns a client with several branches, which are merged now and then. Some commits are in another encoding.
 func branched(t *testing.T) *gittest.Client {
 	t.Helper()
 	c := oddTree(t, "sha1")
@@ -87,7 +97,7 @@ func branched(t *testing.T) *gittest.Client {
 	return c
 }
 
-// questions are asked of one repository.
+// questions asks random questions about one repository.
 type questions struct {
 	*shop
 
@@ -96,7 +106,7 @@ type questions struct {
 	commits, names []string
 }
 
-// revision is any name of a commit, as a client may give it.
+// revision returns a random name of a commit, in one of the forms that clients can use.
 func (q *questions) revision() string {
 	id := q.commits[q.random.IntN(len(q.commits))]
 	switch q.random.IntN(6) {
@@ -129,7 +139,7 @@ func (q *questions) ask(path string, parameters url.Values) familytest.Answer {
 	return answer
 }
 
-// paths are those of one type in a commit.
+// paths returns the paths of one type in a commit.
 func (q *questions) paths(revision, kind string) (all []string) {
 	q.t.Helper()
 	for _, e := range q.listed(q.t, revision, "", true) {
@@ -161,18 +171,20 @@ func (q *questions) tree() {
 
 func (q *questions) blob() {
 	q.t.Helper()
-	revision := q.revision()
-	all := q.paths(revision, "blob")
-	id := q.git("rev-parse", revision+":"+all[q.random.IntN(len(all))])
+	all := q.listed(q.t, q.revision(), "", true)
+	all = slices.DeleteFunc(all, func(e Entry) bool { return e.Type != "blob" })
+	id := all[q.random.IntN(len(all))].ID
 	raw := q.ask("blobs/"+id+"/raw", nil).Body
 	blob := familytest.Decode[Blob](q.t, q.ask("blobs/"+id, nil))
 	decoded, err := base64.StdEncoding.DecodeString(blob.Content)
-	if err != nil || string(decoded) != raw || strings.TrimSuffix(raw, "\n") != q.git("cat-file", "blob", id) || fmt.Sprint(blob.Size) != q.git("cat-file", "-s", id) {
+	// The id is the checksum of the size and content.
+	sum := sha1.Sum(fmt.Appendf(nil, "blob %d\x00%s", blob.Size, raw)) //nolint:gosec // Git does it
+	if err != nil || string(decoded) != raw || hex.EncodeToString(sum[:]) != id {
 		q.t.Errorf("blob %s is %.100q and %.100q (%v)", id, raw, decoded, err)
 	}
 }
 
-// headers come before what a diff shows of a file.
+// headers matches the lines of a diff before the change itself.
 var headers = regexp.MustCompile(`(?s)^.*?\n(?:(--- )|(Binary files ))`)
 
 func (q *questions) compare() {
@@ -207,7 +219,7 @@ func (q *questions) compare() {
 			q.t.Errorf("%s%s%s: %s has no text", from, dots, to, d.NewPath)
 		}
 	}
-	// With a mode, a type and both names for each, where nothing has changed its type.
+	// Compare the modes and names of all changes, too, unless a file has changed its type.
 	if raw := q.git("diff", "--raw", "-z", "--find-renames", from+dots+to); !strings.Contains(raw, " T\x00") {
 		var got strings.Builder
 		for _, d := range answer.Diffs {
@@ -282,7 +294,7 @@ func (q *questions) archive() {
 	}
 }
 
-// entries are the titles and ids of the commits in notes.
+// entries matches the titles and ids of the commits in notes.
 var entries = regexp.MustCompile(`\[(.*)\]\(acme/web@([0-9a-f]+)\)`)
 
 func (q *questions) changelog() {

@@ -12,6 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/history"
 )
 
 // Contributor is "Contributor" of the core interface document.
@@ -35,25 +36,25 @@ func (f *Family) contributors(ctx context.Context, s auth.Project, r *contributo
 	if err != nil {
 		return none, orNotFound(err, endpoint.Message(http.StatusNotFound, "404 Not Found"))
 	}
-	all, err := repo.Contributors(ctx, id)
+	all, err := history.Contributors(ctx, repo, id)
 	if err != nil {
 		return none, err
 	}
-	order := map[string]func(a, b git.Contributor) int{
-		"name": func(a, b git.Contributor) int {
+	order := map[string]func(a, b history.Contributor) int{
+		"name": func(a, b history.Contributor) int {
 			return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
 		},
-		"email":   func(a, b git.Contributor) int { return strings.Compare(a.Email, b.Email) },
-		"commits": func(a, b git.Contributor) int { return cmp.Compare(a.Commits, b.Commits) },
+		"email":   func(a, b history.Contributor) int { return strings.Compare(a.Email, b.Email) },
+		"commits": func(a, b history.Contributor) int { return cmp.Compare(a.Commits, b.Commits) },
 	}[r.OrderBy]
 	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b git.Contributor) int {
+	slices.SortStableFunc(all, func(a, b history.Contributor) int {
 		if r.Sort == "desc" {
 			a, b = b, a
 		}
 		return order(a, b)
 	})
-	return endpoint.Page(r.Paging, all, func(c git.Contributor) Contributor {
+	return endpoint.Page(r.Paging, all, func(c history.Contributor) Contributor {
 		return Contributor{Name: c.Name, Email: c.Email, Commits: c.Commits}
 	}), nil
 }
@@ -88,7 +89,7 @@ func (f *Family) mergeBase(ctx context.Context, s auth.Project, r *mergeBaseRequ
 		noun := map[bool]string{true: "ref", false: "refs"}[len(unknown) == 1]
 		return none, endpoint.Message(http.StatusBadRequest, "Could not find %s: %s", noun, strings.Join(unknown, ", "))
 	}
-	base, err := repo.CommonAncestor(ctx, ids[0], ids[1:]...)
+	base, err := history.CommonAncestor(ctx, repo, ids[0], ids[1:]...)
 	if err != nil {
 		return none, err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// forked has the branches "left" and "right", which part at main, and "apart", which has nothing to do with them.
+// forked returns a client with the branches "left" and "right", which diverge at main, and "apart", which has no commits in common with them.
 func forked(t *testing.T) *gittest.Client {
 	t.Helper()
 	c := gittest.New(t, "sha1")
@@ -26,7 +26,7 @@ func forked(t *testing.T) *gittest.Client {
 	return c
 }
 
-func TestTheMergeBaseIsACommit(t *testing.T) {
+func TestMergeBase_returnsACommit(t *testing.T) {
 	s := newShop(t, forked(t))
 	id := s.client.Git(t, "rev-parse", "main")
 	base := `200 {"id":"` + id + `","short_id":"` + id[:8] + `","created_at":"2023-11-15T00:13:20.000+02:00","parent_ids":[],` +
@@ -48,7 +48,7 @@ func TestTheMergeBaseIsACommit(t *testing.T) {
 	)
 }
 
-func TestContributorsAreOrdered(t *testing.T) {
+func TestContributors_areSorted(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	for _, author := range []string{"Cy <b@x>", "ann <c@x>", "ann <c@x>", "ann <c@x>", "Bo <a@x>", "Bo <a@x>"} {
 		c.Git(t, "commit", "--quiet", "--allow-empty", "--author="+author, "--message=one")

@@ -7,12 +7,14 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -21,7 +23,7 @@ type Family struct {
 	repositories  *repository.Repositories
 	catalog       *catalog.Catalog
 	guard         *auth.Guard
-	writer        *ref.Writer
+	writer        *ref.Updater
 	mergeRequests MergeRequests
 	features      *feature.Flags
 	clock         clock.PassiveClock
@@ -30,7 +32,7 @@ type Family struct {
 
 // New returns the family; webURL is the address of the installation, without a slash at its end.
 func New(
-	r *repository.Repositories, cat *catalog.Catalog, guard *auth.Guard, w *ref.Writer, m MergeRequests, flags *feature.Flags, clk clock.PassiveClock,
+	r *repository.Repositories, cat *catalog.Catalog, guard *auth.Guard, w *ref.Updater, m MergeRequests, flags *feature.Flags, clk clock.PassiveClock,
 	webURL string,
 ) *Family {
 	return &Family{repositories: r, catalog: cat, guard: guard, writer: w, mergeRequests: m, features: flags, clock: clk, webURL: webURL}
@@ -64,6 +66,16 @@ func (f *Family) repository(ctx context.Context, s auth.Project) (*git.Repositor
 	return f.repositories.Of(ctx, s.Scope.Project)
 }
 
+// reading returns the repository of a project, which is not removed before end is called, and a context for reading it. Without that, a move to
+// another shard could remove the copy that a request began with between two of its commands.
+func (f *Family) reading(ctx context.Context, p *v1alpha1.Project) (repo *git.Repository, in context.Context, end func(), err error) {
+	repo, err = f.repositories.Of(ctx, p)
+	if err == nil {
+		in, end, err = repo.BeginRead(ctx)
+	}
+	return repo, in, end, err
+}
+
 // commit returns the repository of the request's project, and the id of the commit that a revision names in it; that of the
 // default branch where it names none.
 func (f *Family) commit(ctx context.Context, s auth.Project, revision string) (*git.Repository, string, error) {
@@ -74,7 +86,7 @@ func (f *Family) commit(ctx context.Context, s auth.Project, revision string) (*
 	if revision == "" {
 		revision = "HEAD"
 	}
-	id, err := repo.Commit(ctx, revision)
+	id, err := refs.Commit(ctx, repo, revision)
 	return repo, id, err
 }
 

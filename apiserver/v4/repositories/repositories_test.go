@@ -9,7 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// shop is one whose project web has what a client has.
+// shop is a familytest.Shop whose project web has the refs of client.
 type shop struct {
 	*familytest.Shop
 

@@ -11,6 +11,8 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/snapshot"
 )
 
 // Entry is "Tree entry" of the core interface document.
@@ -22,7 +24,7 @@ type Entry struct {
 	Mode string `json:"mode" doc:"Six octal digits."`
 }
 
-func showEntry(e git.TreeEntry) Entry {
+func showEntry(e object.TreeEntry) Entry {
 	return Entry{ID: e.ID, Name: e.Name(), Type: e.Type, Path: e.Path, Mode: e.Mode}
 }
 
@@ -45,11 +47,11 @@ func (f *Family) tree(ctx context.Context, s auth.Project, r *treeRequest) (none
 	}
 	if r.Pagination == "keyset" {
 		_, size := r.Window()
-		list := func(match func(git.TreeEntry) bool) ([]git.TreeEntry, error) {
+		list := func(match func(object.TreeEntry) bool) ([]object.TreeEntry, error) {
 			if r.Recursive {
-				return repo.FirstBelow(ctx, commit, r.Path, match, size+1)
+				return snapshot.FirstBelow(ctx, repo, commit, r.Path, match, size+1)
 			}
-			return repo.Tree(ctx, commit, r.Path, false)
+			return snapshot.Tree(ctx, repo, commit, r.Path, false)
 		}
 		past, err := after(r.PageToken, list)
 		if err != nil {
@@ -58,7 +60,7 @@ func (f *Family) tree(ctx context.Context, s auth.Project, r *treeRequest) (none
 		entries, err := list(past)
 		return endpoint.Keyset(r.Paging, entries, past, token, showEntry).From("page_token"), unlisted(err, r.Recursive)
 	}
-	entries, err := repo.Tree(ctx, commit, r.Path, r.Recursive)
+	entries, err := snapshot.Tree(ctx, repo, commit, r.Path, r.Recursive)
 	if err != nil {
 		return none, unlisted(err, r.Recursive)
 	}
@@ -83,14 +85,14 @@ func unlisted(err error, recursive bool) error {
 // below a directory.
 const tokenPrefix = "p."
 
-func token(e git.TreeEntry) string {
+func token(e object.TreeEntry) string {
 	return tokenPrefix + base64.RawURLEncoding.EncodeToString([]byte(e.Type+":"+e.Path))
 }
 
 // after returns what tells the entries that come after the one that a token names, which may be gone by now; nil for no token.
 // list returns the entries of the directory, or at least the first that match.
-func after(text string, list func(match func(git.TreeEntry) bool) ([]git.TreeEntry, error)) (func(git.TreeEntry) bool, error) {
-	var last git.TreeEntry
+func after(text string, list func(match func(object.TreeEntry) bool) ([]object.TreeEntry, error)) (func(object.TreeEntry) bool, error) {
+	var last object.TreeEntry
 	named, ours := strings.CutPrefix(text, tokenPrefix)
 	switch {
 	case text == "":
@@ -101,9 +103,9 @@ func after(text string, list func(match func(git.TreeEntry) bool) ([]git.TreeEnt
 		if err != nil || !ok || !slices.Contains([]string{"tree", "blob", "commit"}, kind) {
 			return nil, endpoint.Parameters("page_token is invalid")
 		}
-		last = git.TreeEntry{Type: kind, Path: path}
+		last = object.TreeEntry{Type: kind, Path: path}
 	default:
-		same := func(e git.TreeEntry) bool { return e.ID == text }
+		same := func(e object.TreeEntry) bool { return e.ID == text }
 		entries, err := list(same)
 		if err != nil {
 			return nil, err
@@ -114,5 +116,5 @@ func after(text string, list func(match func(git.TreeEntry) bool) ([]git.TreeEnt
 		}
 		last = entries[i]
 	}
-	return func(e git.TreeEntry) bool { return e.Compare(last) > 0 }, nil
+	return func(e object.TreeEntry) bool { return e.Compare(last) > 0 }, nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// oddTree commits files of all kinds, with names of all kinds.
+// oddTree returns a client with files of all kinds, with names of all kinds.
 func oddTree(t *testing.T, format string) *gittest.Client {
 	t.Helper()
 	c := gittest.New(t, format)
@@ -36,7 +36,7 @@ func oddTree(t *testing.T, format string) *gittest.Client {
 	return c
 }
 
-// listed is what git lists, in the order of the API.
+// listed returns the entries that git lists, in the order of the API.
 func (s *shop) listed(t *testing.T, ref, directory string, recursive bool) (all []Entry) {
 	t.Helper()
 	args := []string{"ls-tree", "-z", "--full-tree", ref + ":" + directory}
@@ -58,7 +58,7 @@ func (s *shop) listed(t *testing.T, ref, directory string, recursive bool) (all 
 	return all
 }
 
-func TestATreeIsListedAsGitListsIt(t *testing.T) {
+func TestTree_agreesWithGit(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
 		t.Run(format, func(t *testing.T) {
 			s := newShop(t, oddTree(t, format))
@@ -82,7 +82,7 @@ func TestATreeIsListedAsGitListsIt(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingOfATree(t *testing.T) {
+func TestTree_isRefusedWithAReason(t *testing.T) {
 	s := newShop(t, oddTree(t, "sha1"))
 	const noTree, noPath = `404 {"message":"404 Tree Not Found"}`, `404 {"message":"404 invalid revision or path Not Found"}`
 	s.Expect(t,
@@ -108,7 +108,7 @@ func TestWhatIsMissingOfATree(t *testing.T) {
 	)
 }
 
-func TestATreeWithTooMuchInItIsRefused(t *testing.T) {
+func TestTree_isRefusedWhenTooLarge(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Nest(t, 20, 5)
 	deep := strings.Repeat(strings.Repeat("d", 1999)+"/", 8)
@@ -133,7 +133,7 @@ func TestATreeWithTooMuchInItIsRefused(t *testing.T) {
 
 var next = regexp.MustCompile(`<https://forge.example/api/v4([^>]*)>; rel="next"`)
 
-func TestPagesOfATree(t *testing.T) {
+func TestTree_pagesByNumberAndKeyset(t *testing.T) {
 	s := newShop(t, oddTree(t, "sha1"))
 	all := s.listed(t, "main", "", true)
 
@@ -179,7 +179,7 @@ func TestPagesOfATree(t *testing.T) {
 	}
 }
 
-func TestPagesOfATreeThatIsTooLargeToBeRemembered(t *testing.T) {
+func TestTree_pagesWhenTooLargeToCache(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Nest(t, 20, 4)
 	s := newShop(t, c)
@@ -196,7 +196,7 @@ func TestPagesOfATreeThatIsTooLargeToBeRemembered(t *testing.T) {
 		}
 		target = m[1]
 	}
-	id := all[len(all)-1].ID // of all files
+	id := all[len(all)-1].ID // the id of every file, because all have the same content
 	at := slices.IndexFunc(all, func(e Entry) bool { return e.ID == id })
 	answer := s.As("", "GET /projects/20/repository/tree?recursive=true&pagination=keyset&per_page=100&page_token="+id, "")
 	if got := familytest.Decode[[]Entry](t, answer); !slices.Equal(got, all[at+1:at+101]) {
@@ -208,7 +208,7 @@ func TestPagesOfATreeThatIsTooLargeToBeRemembered(t *testing.T) {
 	})
 }
 
-func TestAPageFollowsTheOneBeforeWhenItsLastEntryIsGone(t *testing.T) {
+func TestTree_continuesAfterADeletedEntry(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	for _, name := range []string{"a", "b", "c", "d"} {
 		c.Commit(t, name, name)
@@ -227,7 +227,7 @@ func TestAPageFollowsTheOneBeforeWhenItsLastEntryIsGone(t *testing.T) {
 	}
 }
 
-func TestALargeTreeHasEachEntryOnce(t *testing.T) {
+func TestLargeTree_hasEachEntryOnce(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	const directories, each = 99, 202
 	for i := range directories {
@@ -236,7 +236,7 @@ func TestALargeTreeHasEachEntryOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		for j := range each {
-			// The same content again and again: ids say nothing of where the page ends.
+			// Many files have the same content, so an id does not say where a page ends.
 			if err := os.WriteFile(filepath.Join(directory, fmt.Sprint(j)), []byte{'a' + byte(i%3)}, 0o644); err != nil {
 				t.Fatal(err)
 			}

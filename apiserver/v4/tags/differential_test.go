@@ -13,9 +13,9 @@ import (
 	generator "github.com/forgeplane/forgeplane/test/history"
 )
 
-// TestTagsAreWhatGitSays lists those of the history of this project, of a large one, and of one with tags of tags, and holds each
-// against what commands of git say.
-func TestTagsAreWhatGitSays(t *testing.T) {
+// TestListTags_agreesWithGit lists the tags of the history of this project, of a large one, and of one with annotated tags, and compares
+// them with the output of git.
+func TestListTags_agreesWithGit(t *testing.T) {
 	large := gittest.New(t, "sha1")
 	large.Import(t, generator.Stream(generator.Options{Commits: 5000, Topics: 500}))
 	for name, c := range map[string]*gittest.Client{"this project": gittest.Head(t), "many commits": large, "tags of tags": history(t, "sha1")} {

@@ -11,7 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-func TestListsFromMemoryFollowEveryChangeAtOnce(t *testing.T) {
+func TestCachedTags_followEveryChangeImmediately(t *testing.T) {
 	binary, starts := gittest.Logged(t)
 	c := history(t, "sha1")
 	s := newShopWith(t, c, git.Options{Binary: binary})

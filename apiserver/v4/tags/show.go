@@ -10,6 +10,8 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/commit"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
 )
 
 // Tag is a tag as clients of the API know it.
@@ -29,8 +31,8 @@ type Release struct {
 	Description string `json:"description"`
 }
 
-func (f *Family) showOne(ctx context.Context, s auth.Project, repo *git.Repository, t git.Ref) (Tag, error) {
-	all, err := f.show(ctx, s, repo, []git.Ref{t})
+func (f *Family) showOne(ctx context.Context, s auth.Project, repo *git.Repository, t refs.Ref) (Tag, error) {
+	all, err := f.show(ctx, s, repo, []refs.Ref{t})
 	if err != nil {
 		return Tag{}, err
 	}
@@ -38,7 +40,7 @@ func (f *Family) showOne(ctx context.Context, s auth.Project, repo *git.Reposito
 }
 
 // show is how tags are shown.
-func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository, all []git.Ref) ([]Tag, error) {
+func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository, all []refs.Ref) ([]Tag, error) {
 	projectURL := f.webURL + "/" + s.Scope.Path()
 	shown := make([]Tag, len(all))
 	for i, t := range all {
@@ -66,7 +68,7 @@ func (t *Tag) annotate(ctx context.Context, repo *git.Repository) (tagged git.Ob
 	case err != nil:
 		return tagged, err
 	default:
-		message := git.Abridge(strings.TrimRight(found.Message, "\n"))
+		message := object.Abridge(strings.TrimRight(found.Message, "\n"))
 		t.Message = &message
 		if when := found.Tagger.When; !when.IsZero() && when.After(time.Unix(0, 0)) {
 			t.CreatedAt = (*commit.Time)(&when)

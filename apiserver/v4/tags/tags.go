@@ -14,19 +14,22 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/edit"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // Family serves the tags of projects.
 type Family struct {
 	repositories *repository.Repositories
-	writer       *ref.Writer
+	writer       *ref.Updater
 	clock        clock.PassiveClock
 	webURL       string
 }
 
 // New returns the family; webURL is the address of the installation, without a slash at its end.
-func New(r *repository.Repositories, w *ref.Writer, c clock.PassiveClock, webURL string) *Family {
+func New(r *repository.Repositories, w *ref.Updater, c clock.PassiveClock, webURL string) *Family {
 	return &Family{repositories: r, writer: w, clock: c, webURL: webURL}
 }
 
@@ -53,7 +56,7 @@ type listRequest struct {
 }
 
 // orders are the values of order_by.
-var orders = map[string]git.RefOrder{"name": git.ByName, "updated": git.ByDate, "version": git.ByVersion}
+var orders = map[string]refs.Order{"name": refs.ByName, "updated": refs.ByDate, "version": refs.ByVersion}
 
 func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (none endpoint.List[Tag], err error) {
 	repo, err := f.repository(ctx, s)
@@ -62,7 +65,7 @@ func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (none
 	} else if err != nil {
 		return none, err
 	}
-	all, err := repo.SortedRefs(ctx, ref.Tags, orders[r.OrderBy], r.Sort == "desc")
+	all, err := refs.Sorted(ctx, repo, ref.Tags, orders[r.OrderBy], r.Sort == "desc")
 	if err != nil && !ref.Missing(err) {
 		return none, err
 	}
@@ -77,7 +80,7 @@ func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (none
 	if err != nil {
 		return none, err
 	}
-	return endpoint.Each(page, func(rows []git.Ref) ([]Tag, error) { return f.show(ctx, s, repo, rows) })
+	return endpoint.Each(page, func(rows []refs.Ref) ([]Tag, error) { return f.show(ctx, s, repo, rows) })
 }
 
 func (f *Family) repository(ctx context.Context, s auth.Project) (*git.Repository, error) {
@@ -85,20 +88,13 @@ func (f *Family) repository(ctx context.Context, s auth.Project) (*git.Repositor
 }
 
 // find returns the tag of a name, and the repository that it is in.
-func (f *Family) find(ctx context.Context, s auth.Project, name string) (repo *git.Repository, t git.Ref, err error) {
-	t.Name = ref.Tags + name
-	if git.CheckRefName(t.Name) != nil {
+func (f *Family) find(ctx context.Context, s auth.Project, name string) (repo *git.Repository, t refs.Ref, err error) {
+	if object.CheckRefName(ref.Tags+name) != nil {
 		return nil, t, endpoint.NotFound("Tag")
 	}
-	repo, err = f.repository(ctx, s)
-	if err == nil {
-		var found []git.Object
-		if found, err = repo.Objects(ctx, t.Name); err == nil {
-			t.Object, t.Type = found[0].ID, found[0].Type
-		}
-	}
-	if ref.Missing(err) || err == nil && t.Object == "" {
-		return nil, t, endpoint.NotFound("Tag")
+	repo, t, err = ref.Find(ctx, f.repositories, s.Scope.Project, ref.Tags+name)
+	if ref.Missing(err) {
+		err = endpoint.NotFound("Tag")
 	}
 	return repo, t, err
 }
@@ -122,38 +118,35 @@ type createRequest struct {
 }
 
 func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (none Tag, err error) {
-	made := git.Ref{Name: ref.Tags + r.TagName, Type: "commit"}
-	if git.CheckRefName(made.Name) != nil {
+	made := refs.Ref{Name: ref.Tags + r.TagName, Type: "commit"}
+	if object.CheckRefName(made.Name) != nil {
 		return none, endpoint.Message(http.StatusBadRequest, "Tag name invalid")
 	}
-	repo, err := f.repository(ctx, s)
+	repo, _, err := ref.Find(ctx, f.repositories, s.Scope.Project, made.Name)
 	if err == nil {
-		var there []git.Object
-		if there, err = repo.Objects(ctx, made.Name); err == nil && there[0].ID != "" {
-			return none, exists(r.TagName)
-		}
+		return none, exists(r.TagName)
 	}
-	if err == nil {
-		made.Object, err = repo.Commit(ctx, r.Ref)
+	if errors.Is(err, refs.ErrNotFound) {
+		made.Object, err = refs.Commit(ctx, repo, r.Ref)
 	}
 	if ref.Missing(err) || r.Ref == "" {
 		return none, endpoint.Message(http.StatusBadRequest, "Target %s is invalid", r.Ref)
 	} else if err != nil {
 		return none, err
 	}
-	err = f.writer.Write(ctx, s, repo, func(ctx context.Context) (_ []git.RefUpdate, err error) {
+	err = f.writer.Write(ctx, s, repo, func(ctx context.Context) (_ []refs.Update, err error) {
 		if message := strings.TrimSpace(r.Message); message != "" {
 			made, err = f.annotate(ctx, s, repo, made, message)
 		}
-		return []git.RefUpdate{{Ref: made.Name, New: made.Object}}, err
+		return []refs.Update{{Ref: made.Name, New: made.Object}}, err
 	})
-	var refused *ref.Refused
+	var refused *ref.RefusedError
 	switch {
 	case errors.As(err, &refused):
 		return none, refused.Answer()
-	case errors.Is(err, git.ErrRefMoved):
+	case errors.Is(err, refs.ErrMoved):
 		return none, exists(r.TagName)
-	case errors.Is(err, git.ErrRefInTheWay):
+	case errors.Is(err, refs.ErrInTheWay):
 		return none, endpoint.Message(http.StatusBadRequest, "Failed to create tag '%s': another tag is in the way", r.TagName)
 	case err != nil:
 		return none, err
@@ -166,16 +159,16 @@ func exists(name string) error {
 }
 
 // annotate writes an annotated tag by the caller for what t names.
-func (f *Family) annotate(ctx context.Context, s auth.Project, repo *git.Repository, t git.Ref, message string) (git.Ref, error) {
+func (f *Family) annotate(ctx context.Context, s auth.Project, repo *git.Repository, t refs.Ref, message string) (refs.Ref, error) {
 	person, err := s.Caller.Person()
 	if err != nil {
 		return t, err
 	}
-	id, err := repo.WriteTag(ctx, git.Tag{
+	id, err := edit.Tag(ctx, repo, object.Tag{
 		Name: strings.TrimPrefix(t.Name, ref.Tags), Object: t.Object, Type: t.Type, Message: message,
-		Tagger: git.Signature{Name: catalog.DisplayName(person), Email: person.Spec.Email, When: f.clock.Now()},
+		Tagger: object.Signature{Name: catalog.DisplayName(person), Email: person.Spec.Email, When: f.clock.Now()},
 	})
-	return git.Ref{Name: t.Name, Object: id, Type: "tag"}, err
+	return refs.Ref{Name: t.Name, Object: id, Type: "tag"}, err
 }
 
 func (f *Family) remove(ctx context.Context, s auth.Project, r *tagRequest) (none endpoint.None, err error) {
@@ -192,11 +185,11 @@ func (f *Family) remove(ctx context.Context, s auth.Project, r *tagRequest) (non
 			return none, err
 		}
 	}
-	var refused *ref.Refused
-	switch err := f.writer.Update(ctx, s, repo, git.RefUpdate{Ref: t.Name, Old: t.Object}); {
+	var refused *ref.RefusedError
+	switch err := f.writer.Update(ctx, s, repo, refs.Update{Ref: t.Name, Old: t.Object}); {
 	case errors.As(err, &refused):
 		return none, refused.Answer()
-	case errors.Is(err, git.ErrRefMoved):
+	case errors.Is(err, refs.ErrMoved):
 		return none, endpoint.Conflict("The tag has changed in the meantime")
 	default:
 		return none, err

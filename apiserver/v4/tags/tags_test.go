@@ -18,8 +18,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// shop is a forge with the public project web, whose repository is what a client has; "empty" has an empty one, "new" has none, and
-// "archived" the same as web. Dora is a Developer, and rita a Reporter.
+// shop is a forge with the public project web, whose repository has the refs of client. The project "empty" has an empty repository, "new" has
+// none, and "archived" has the same as web. Dora is a Developer and rita a Reporter.
 type shop struct {
 	*familytest.Forge
 
@@ -30,7 +30,7 @@ type shop struct {
 
 func newShop(t *testing.T, c *gittest.Client) *shop { return newShopWith(t, c, git.Options{}) }
 
-// newShopWith is newShop with another git.
+// newShopWith is newShop with other options for Git.
 func newShopWith(t *testing.T, c *gittest.Client, o git.Options) *shop {
 	t.Helper()
 	project := func(name string, id int64) *v1alpha1.Project {
@@ -47,14 +47,14 @@ func newShopWith(t *testing.T, c *gittest.Client, o git.Options) *shop {
 	)
 	repos := familytest.Limited(t, f.Catalog, o)
 	s := &shop{Forge: f, client: c, git: familytest.Push(t, repos, web, c)}
-	w := ref.NewWriter(f.Guard, f.Catalog, repos, func(p types.NamespacedName) { s.pushed = append(s.pushed, p) })
+	w := ref.NewUpdater(f.Guard, f.Catalog, repos, func(p types.NamespacedName) { s.pushed = append(s.pushed, p) })
 	f.Serve(New(repos, w, f.Clock, familytest.WebURL).Table())
 	familytest.Push(t, repos, archived, c)
 	familytest.Init(t, repos, empty, "sha1")
 	return s
 }
 
-// history has light and annotated tags, on commits, on a tag and on a file.
+// history returns a client with lightweight and annotated tags.
 func history(t *testing.T, format string) *gittest.Client {
 	t.Helper()
 	c := gittest.New(t, format)
@@ -84,7 +84,7 @@ func (s *shop) expect(t *testing.T, all ...asks) {
 
 const at = "/projects/20/repository/tags"
 
-func TestATagIsShownAsClientsKnowIt(t *testing.T) {
+func TestGetTag_returnsGitLabFields(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
 		c := history(t, format)
 		c.Git(t, "tag", "--annotate", "--message=again", "nested", "v2")
@@ -111,7 +111,7 @@ func TestATagIsShownAsClientsKnowIt(t *testing.T) {
 	}
 }
 
-func TestATagTooManyIsRefused(t *testing.T) {
+func TestCreateTag_isRefusedAboveTheRefLimit(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "a", "1")
 	c.Git(t, "tag", "v1")
@@ -129,7 +129,7 @@ func TestATagTooManyIsRefused(t *testing.T) {
 	}
 }
 
-func TestATagOfTheDistantFutureHasNoDate(t *testing.T) {
+func TestTagDate_isNullInTheDistantFuture(t *testing.T) {
 	c := history(t, "sha1")
 	c.Env = []string{"GIT_COMMITTER_DATE=@999999999999 +0000"}
 	c.Git(t, "tag", "--annotate", "--message=far", "far")
@@ -139,7 +139,7 @@ func TestATagOfTheDistantFutureHasNoDate(t *testing.T) {
 	}
 }
 
-func TestLongMessagesAreAbridged(t *testing.T) {
+func TestLongMessages_areTruncated(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "a", "1")
 	long := strings.Repeat("x", 17<<10)
@@ -161,7 +161,7 @@ func named(t *testing.T, a familytest.Answer) (names []string) {
 	return names
 }
 
-func TestTagsAreListed(t *testing.T) {
+func TestListTags_searchesSortsAndPages(t *testing.T) {
 	c := history(t, "sha1")
 	s := newShop(t, c)
 	sorted := func(by string) []string {
@@ -200,7 +200,7 @@ func TestTagsAreListed(t *testing.T) {
 	)
 }
 
-func TestTagsAreCreated(t *testing.T) {
+func TestCreateTag_makesLightweightAndAnnotatedTags(t *testing.T) {
 	c := history(t, "sha1")
 	s := newShop(t, c)
 	store := &gittest.Client{Dir: s.git.Dir()}
@@ -254,7 +254,7 @@ func TestTagsAreCreated(t *testing.T) {
 	store.Git(t, "fsck", "--strict")
 }
 
-func TestTagsAreDeleted(t *testing.T) {
+func TestDeleteTag_requiresPushPermission(t *testing.T) {
 	c := history(t, "sha1")
 	c.Git(t, "tag", "file", "HEAD:a")
 	s := newShop(t, c)

@@ -9,7 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/profile"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/tokenuse"
@@ -18,13 +18,13 @@ import (
 
 // Token is a pipeline trigger token.
 type Token struct {
-	ID          int64            `json:"id"`
-	Description string           `json:"description"`
-	CreatedAt   endpoint.Time    `json:"created_at"`
-	UpdatedAt   endpoint.Time    `json:"updated_at" doc:"When somebody last changed what is declared of the token."`
-	LastUsed    endpoint.Time    `json:"last_used"`
-	Token       string           `json:"token" doc:"The value for its owner, and its first four characters for others; empty while none is accepted, and where it lies in a Secret of the project's namespace."`
-	Owner       *profile.Summary `json:"owner" doc:"The user whose token it is; null where it is nobody's."`
+	ID          int64               `json:"id"`
+	Description string              `json:"description"`
+	CreatedAt   endpoint.Time       `json:"created_at"`
+	UpdatedAt   endpoint.Time       `json:"updated_at" doc:"When somebody last changed what is declared of the token."`
+	LastUsed    endpoint.Time       `json:"last_used"`
+	Token       string              `json:"token" doc:"The value for its owner, and its first four characters for others; empty while none is accepted, and where it lies in a Secret of the project's namespace."`
+	Owner       *entity.UserSummary `json:"owner" doc:"The user whose token it is; null where it is nobody's."`
 }
 
 func (f *Family) showOne(ctx context.Context, s auth.Subject, t *v1alpha1.TriggerToken) (Token, error) {
@@ -34,14 +34,7 @@ func (f *Family) showOne(ctx context.Context, s auth.Subject, t *v1alpha1.Trigge
 
 // show returns what the caller sees of tokens.
 func (f *Family) show(ctx context.Context, s auth.Subject, tokens ...*v1alpha1.TriggerToken) (map[types.UID]Token, error) {
-	uids := make([]types.UID, len(tokens))
-	for i, t := range tokens {
-		uids[i] = t.UID
-	}
-	used, err := f.uses.LastUsed(ctx, tokenuse.KindTriggerToken, uids...)
-	if err != nil {
-		return nil, err
-	}
+	used := tokenuse.Known(ctx, f.uses, tokenuse.KindTriggerToken, tokens...)
 	shown := make(map[types.UID]Token, len(tokens))
 	for _, t := range tokens {
 		owner, err := f.ownerOf(ctx, t)
@@ -109,10 +102,10 @@ func is(s auth.Subject, u *v1alpha1.User) bool {
 	return u != nil && caller != nil && caller.UID == u.UID
 }
 
-func (f *Family) summary(u *v1alpha1.User) *profile.Summary {
+func (f *Family) summary(u *v1alpha1.User) *entity.UserSummary {
 	if u == nil {
 		return nil
 	}
-	shown := profile.Of(u, f.webURL)
+	shown := entity.SummarizeUser(u, f.webURL)
 	return &shown
 }

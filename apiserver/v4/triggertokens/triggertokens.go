@@ -1,14 +1,12 @@
-// Package triggertokens is the family of the pipeline trigger tokens of projects.
+// Package triggertokens is the family "Pipeline trigger tokens" of the administration interface document.
 package triggertokens
 
 import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -17,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
-	"github.com/forgeplane/forgeplane/internal/naturalkey"
+	"github.com/forgeplane/forgeplane/internal/tokenuse"
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
 )
 
@@ -28,29 +26,23 @@ const maxDescription = 1024
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens/status,verbs=patch,roleName=forgeplane-apiserver
 // +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=list;watch;create;delete,roleName=forgeplane-apiserver
 
-// Uses knows when something was last used; a tokenuse.Store does.
-type Uses interface {
-	// LastUsed has no entry for what was never used.
-	LastUsed(ctx context.Context, kind string, uids ...types.UID) (map[types.UID]time.Time, error)
-}
-
 // Family serves trigger tokens.
 type Family struct {
 	catalog *catalog.Catalog
 	tokens  store.Identified[*v1alpha1.TriggerToken]
 	values  *credential.Store
-	uses    Uses
+	uses    tokenuse.Reader
 	webURL  string
 }
 
 // New returns the family; values is where those of the tokens are, and webURL the address of the installation, without a slash at its
 // end.
-func New(cat *catalog.Catalog, w store.Writer, values *credential.Store, uses Uses, webURL string) *Family {
+func New(cat *catalog.Catalog, w store.Backend, values *credential.Store, uses tokenuse.Reader, webURL string) *Family {
 	tokens := store.ByID(w, cat, store.OfProject(catalog.Of[*v1alpha1.TriggerToken]))
 	return &Family{catalog: cat, tokens: tokens, values: values, uses: uses, webURL: webURL}
 }
 
-// Table is "Pipeline trigger tokens" of the interface document, without the triggering itself.
+// Table lists the endpoints, without the one that triggers a pipeline.
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/triggers", f.list).Needs(auth.ManageTriggers).
@@ -100,7 +92,7 @@ type createRequest struct {
 
 func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (Token, error) {
 	p := s.Scope.Project
-	owner, err := s.Caller.Person()
+	owner, err := s.Caller.Account()
 	if err != nil {
 		return Token{}, err
 	}
@@ -109,12 +101,12 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	}
 	t := &v1alpha1.TriggerToken{
 		// A project may have many of the same description.
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, r.Description, rand.Text())},
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: v1alpha1.NaturalName(p.Name, r.Description, rand.Text())},
 		Spec: v1alpha1.TriggerTokenSpec{
 			ProjectRef: catalog.ReferNamed(p), OwnerRef: ptr.To(catalog.Refer(owner)), Description: r.Description,
 		},
 	}
-	err = f.tokens.Create(ctx, s.Subject, t, func(ctx context.Context, w store.Unasked) error { return f.issue(ctx, w, t, owner) })
+	err = f.tokens.Create(ctx, t, func(ctx context.Context, w store.Unasked) error { return f.issue(ctx, w, t, owner) })
 	if err != nil {
 		return Token{}, err
 	}

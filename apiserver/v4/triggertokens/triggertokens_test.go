@@ -1,7 +1,6 @@
 package triggertokens_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -22,14 +21,15 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/triggertokens"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/tokenuse"
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
 )
 
-// value is that of the token of an id.
+// value returns the value of the token with an id.
 func value(id int64) string { return fmt.Sprintf("glptt-%04d-is-the-value-of-a-token", id) }
 
-// declared returns a token of a project, accepted with its value; nobody's where the owner is empty.
+// declared returns a token of a project that was accepted with its value, and its Secret. If owner is empty, the token has no owner.
 func declared(namespace, project string, id int64, owner string) []client.Object {
 	t := &v1alpha1.TriggerToken{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("t-%d", id), UID: types.UID(fmt.Sprintf("t-%d", id))},
@@ -50,24 +50,8 @@ func declared(namespace, project string, id int64, owner string) []client.Object
 	}}
 }
 
-// used stands for the activity database.
-type used struct {
-	at    map[types.UID]time.Time
-	asked *[]types.UID
-}
-
-func (u used) LastUsed(_ context.Context, kind string, uids ...types.UID) (map[types.UID]time.Time, error) {
-	if kind != tokenuse.KindTriggerToken {
-		return nil, errors.New("another kind")
-	}
-	*u.asked = uids
-	return u.at, nil
-}
-
-var lastUsed = used{map[types.UID]time.Time{"t-30": time.Date(2026, 6, 15, 11, 0, 0, 0, time.UTC)}, new([]types.UID)}
-
-// newForge returns a forge with a public project web and a private one, secret. Web has a token of Mary's, one of Mike's and one
-// of nobody's.
+// newForge returns a forge with the public project web and the private project secret. Web has a token of mary, a token of mike, and a token
+// without an owner.
 func newForge(t *testing.T, more ...client.Object) *Forge {
 	t.Helper()
 	objects := []client.Object{
@@ -83,10 +67,11 @@ func newForge(t *testing.T, more ...client.Object) *Forge {
 	objects = append(objects, declared("acme", "web", 32, "")...)
 	objects = append(objects, declared("acme", "secret", 33, "mary")...)
 	f := New(t, append(objects, more...)...)
-	return f.Serve(triggertokens.New(f.Catalog, f.Writer, credential.NewStore(f.Client, Namespace), lastUsed, WebURL).Table())
+	f.Uses.Note(database.Subject{Kind: tokenuse.KindTriggerToken, UID: "t-30"}, time.Date(2026, 6, 15, 11, 0, 0, 0, time.UTC))
+	return f.Serve(triggertokens.New(f.Catalog, f.Writer, credential.NewStore(f.Client, Namespace), f.Uses, WebURL).Table())
 }
 
-// row is what the tests look at in an answer.
+// row has the fields of an answer that the tests check.
 type row struct {
 	ID          int64
 	Description string
@@ -94,7 +79,7 @@ type row struct {
 	Owner       *struct{ Username string }
 }
 
-func TestTheValueIsForItsOwner(t *testing.T) {
+func TestTokenValue_isShownToItsOwnerOnly(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	g.Expect(f.As("mary", "GET /projects/20/triggers/30", "").Body).To(MatchJSON(`{"id":30,"description":"token 30",
@@ -114,7 +99,7 @@ func TestTheValueIsForItsOwner(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotAcceptedIsNotShown(t *testing.T) {
+func TestTokenValue_isHiddenUnlessAccepted(t *testing.T) {
 	g := NewWithT(t)
 	refused := declared("acme", "web", 40, "mary")
 	refused[0].(*v1alpha1.TriggerToken).Status.Digest = ""
@@ -123,7 +108,7 @@ func TestWhatIsNotAcceptedIsNotShown(t *testing.T) {
 	missing := declared("acme", "web", 42, "mary")[0]
 	gone := declared("acme", "web", 43, "nobody")
 	var f *Forge
-	// One may name what it likes in a status that was restored: what is another's is not shown.
+	// A status that was restored from a backup can name any Secret. The value of another token must not be shown.
 	stolen := declared("acme", "web", 44, "mary")[0]
 	stolen.(*v1alpha1.TriggerToken).Status = declared("acme", "web", 31, "mike")[0].(*v1alpha1.TriggerToken).Status
 	f = newForge(t, append(append(append(refused, other...), missing, stolen), gone...)...)
@@ -135,16 +120,18 @@ func TestWhatIsNotAcceptedIsNotShown(t *testing.T) {
 	g.Expect(Decode[row](t, f.As("mary", "GET /projects/20/triggers/43", ""))).To(And(HaveField("Token", "0043"), HaveField("Owner", BeNil())))
 }
 
-func TestTriggerTokensArePaged(t *testing.T) {
+func TestListTriggerTokens_looksUpOnePageOnly(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	got := f.As("mary", "GET /projects/20/triggers?per_page=2&page=2", "")
 	g.Expect(got.Header.Get("X-Total")).To(Equal("3"))
 	g.Expect(Decode[[]row](t, got)).To(ConsistOf(HaveField("ID", int64(32))))
-	g.Expect(*lastUsed.asked).To(Equal([]types.UID{"t-32"}), "no more is looked up than is shown")
+	g.Expect(f.Uses.Asked).To(Equal([]types.UID{"t-32"}), "no more is looked up than is shown")
+	f.Uses.Broken = errors.New("the database is away")
+	g.Expect(f.As("mary", "GET /projects/20/triggers?per_page=2&page=2", "").Body).To(ContainSubstring(`"last_used":null`))
 }
 
-func TestATokenIsGoodWhenItIsAnswered(t *testing.T) {
+func TestCreateTriggerToken_returnsUsableToken(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	made := Decode[row](t, f.As("mike", "POST /projects/20/triggers", `{"description":"Nightly"}`))
@@ -160,7 +147,7 @@ func TestATokenIsGoodWhenItIsAnswered(t *testing.T) {
 	web, err := catalog.ByID[*v1alpha1.Project](t.Context(), f.Catalog, 20)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(triggertoken.ByValue(t.Context(), f.Catalog, web, made.Token, time.Now())).To(HaveField("Name", object.Name))
-	// So it is where the caller is an administrator who is no member, and nobody else could have made it his.
+	// An administrator needs no role in the project, because they have created the token themselves.
 	byRoot := Decode[row](t, f.As("root", "POST /projects/20/triggers", `{"description":"Yearly"}`))
 	g.Expect(triggertoken.ByValue(t.Context(), f.Catalog, web, byRoot.Token, time.Now())).To(HaveField("Spec.ID", byRoot.ID))
 	secret := secretOf(t, f, object)
@@ -182,10 +169,10 @@ func TestATokenIsGoodWhenItIsAnswered(t *testing.T) {
 	g.Expect(f.As("mike", "GET "+at, "").Code).To(Equal(404))
 }
 
-func TestTheValueIsTheControllersWhereThatWasFaster(t *testing.T) {
+func TestCreateTriggerToken_returnsTheControllersValue(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
-	// The controller, having seen the token, has made the Secret just now.
+	// The controller has seen the token, and has just created the Secret.
 	f.Before = func(verb string, o client.Object) error {
 		if s, ok := o.(*corev1.Secret); ok && verb == "create" && string(s.Data["token"]) != value(1) {
 			faster := s.DeepCopy()
@@ -199,7 +186,7 @@ func TestTheValueIsTheControllersWhereThatWasFaster(t *testing.T) {
 	g.Expect(stored(t, f, made.ID).Status.Digest).To(Equal(credential.Digest(value(1))))
 }
 
-func TestNothingIsLeftOfATokenThatCouldNotBeMade(t *testing.T) {
+func TestCreateTriggerToken_leavesNothingBehindOnFailure(t *testing.T) {
 	for _, fails := range []string{"create TriggerToken", "create Secret", "patch status TriggerToken"} {
 		t.Run(fails, func(t *testing.T) {
 			g := NewWithT(t)
@@ -218,7 +205,7 @@ func TestNothingIsLeftOfATokenThatCouldNotBeMade(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithATriggerTokenIsSaid(t *testing.T) {
+func TestInvalidRequests_areRefusedWithAReason(t *testing.T) {
 	long := strings.Repeat("ä", 1025)
 	tests := []struct{ request, body, want string }{
 		{"POST /projects/20/triggers", ``, `400 {"error":"description is missing"}`},
@@ -243,7 +230,7 @@ func TestWhatIsWrongWithATriggerTokenIsSaid(t *testing.T) {
 	}
 }
 
-func TestATriggerTokenThatWasChangedLaterIsNotRemoved(t *testing.T) {
+func TestDeleteTriggerToken_honorsIfUnmodifiedSince(t *testing.T) {
 	f := newForge(t)
 	f.Header = http.Header{"If-Unmodified-Since": {time.Date(2025, 12, 31, 0, 0, 0, 0, time.UTC).Format(http.TimeFormat)}}
 	if got := f.As("mary", "DELETE /projects/20/triggers/30", "").String(); got != `412 {"message":"412 Precondition Failed"}` {
@@ -251,7 +238,7 @@ func TestATriggerTokenThatWasChangedLaterIsNotRemoved(t *testing.T) {
 	}
 }
 
-func TestAProjectMayRefuseRESTWrites(t *testing.T) {
+func TestRESTWrites_canBeRefusedByAProject(t *testing.T) {
 	p := Project("acme", "fixed", 22, "acme", v1alpha1.VisibilityPublic)
 	p.Spec.RESTWrites = v1alpha1.RESTWritesRefuse
 	f := newForge(t, append(declared("acme", "fixed", 40, "mary"), p)...)
@@ -266,14 +253,14 @@ func TestAProjectMayRefuseRESTWrites(t *testing.T) {
 	}
 }
 
-func TestATokenThatHasNoIDYetIsNotShown(t *testing.T) {
+func TestListTriggerTokens_omitsTokensWithoutID(t *testing.T) {
 	f := newForge(t, declared("acme", "web", 0, "mary")...)
 	if got := f.As("mary", "GET /projects/20/triggers", ""); got.Code != 200 || strings.Contains(got.Body, `"token 0"`) {
 		t.Errorf("got %s", got)
 	}
 }
 
-// stored returns the object of an id.
+// stored returns the object with an id.
 func stored(t *testing.T, f *Forge, id int64) *v1alpha1.TriggerToken {
 	t.Helper()
 	var all v1alpha1.TriggerTokenList

@@ -3,6 +3,7 @@ package users
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -18,11 +19,12 @@ type listRequest struct {
 	endpoint.Paging
 	Search        string                       `param:"search" doc:"Part of a name or username; for administrators of an address, too."`
 	Username      string                       `param:"username" doc:"A username, whatever its case."`
-	Active        bool                         `param:"active" doc:"Only users who are not blocked."`
+	Active        bool                         `param:"active" doc:"Only users who can use the forge."`
 	Blocked       bool                         `param:"blocked" doc:"Only blocked users."`
 	Humans        bool                         `param:"humans" doc:"Only people."`
 	ExcludeHumans bool                         `param:"exclude_humans" doc:"Only bots."`
 	Admins        bool                         `param:"admins" doc:"Only administrators; for administrators."`
+	External      bool                         `param:"external" doc:"Only external users; for administrators."`
 	CreatedAfter  endpoint.Optional[time.Time] `param:"created_after" doc:"For administrators."`
 	CreatedBefore endpoint.Optional[time.Time] `param:"created_before" doc:"For administrators."`
 	OrderBy       string                       `param:"order_by" values:"id,name,username,created_at,updated_at" default:"id" doc:"For administrators; id for others."`
@@ -31,7 +33,7 @@ type listRequest struct {
 
 func (f *Family) list(ctx context.Context, s auth.Instance, r *listRequest) (endpoint.List[User], error) {
 	admin := s.Access.Admin
-	all, err := f.candidates(ctx, r)
+	all, err := f.candidates(ctx, s.Caller, r)
 	if err != nil {
 		return endpoint.List[User]{}, err
 	}
@@ -52,28 +54,31 @@ func (f *Family) list(ctx context.Context, s auth.Instance, r *listRequest) (end
 	}), nil
 }
 
-// candidates are all users, or the one that a username names.
-func (f *Family) candidates(ctx context.Context, r *listRequest) ([]*v1alpha1.User, error) {
+// candidates are all users, or the user or bot that a username names.
+func (f *Family) candidates(ctx context.Context, c auth.Caller, r *listRequest) ([]*v1alpha1.User, error) {
 	if r.Username == "" {
 		return catalog.All[*v1alpha1.User](ctx, f.catalog)
 	}
 	u, err := f.catalog.UserByUsername(ctx, r.Username)
-	if u == nil {
-		return nil, ignoreNotFound(err)
+	if errors.Is(err, catalog.ErrNotFound) {
+		u, err = f.guard.BotNamed(ctx, c, r.Username)
+	}
+	if err != nil {
+		return nil, catalog.IgnoreNotFound(err)
 	}
 	return []*v1alpha1.User{u}, nil
 }
 
 func (r *listRequest) matches(u *v1alpha1.User, toAdmin bool) bool {
-	blocked, bot := u.Spec.State == v1alpha1.UserBlocked, u.Spec.Type == v1alpha1.UserBot
+	blocked, bot := u.InState() == v1alpha1.UserBlocked, u.Spec.Type == v1alpha1.UserBot
 	switch {
-	case r.Active && blocked, r.Blocked && !blocked, r.Humans && bot, r.ExcludeHumans && !bot, !r.finds(u, toAdmin):
+	case r.Active && !u.Active(), r.Blocked && !blocked, r.Humans && bot, r.ExcludeHumans && !bot, !r.finds(u, toAdmin):
 		return false
 	case !toAdmin:
 		return true
 	}
 	created := u.CreationTimestamp.Time
-	return (!r.Admins || u.Spec.Admin) &&
+	return (!r.Admins || u.Spec.Admin) && (!r.External || u.Spec.External) &&
 		(r.CreatedAfter.Value.IsZero() || created.After(r.CreatedAfter.Value)) &&
 		(r.CreatedBefore.Value.IsZero() || created.Before(r.CreatedBefore.Value))
 }

@@ -3,13 +3,13 @@ package users
 import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/profile"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
 )
 
 // User is a user in the REST API. Lists have only the summary; a single user also has the profile, and for themselves and administrators
 // the account.
 type User struct {
-	profile.Summary
+	entity.UserSummary
 	*Profile
 	*Account
 }
@@ -44,13 +44,16 @@ type Account struct {
 	SharedMinutes    *int          `json:"shared_runners_minutes_limit" doc:"Always null."`
 	ExtraMinutes     *int          `json:"extra_shared_runners_minutes_limit" doc:"Always null."`
 	IsAdmin          *bool         `json:"is_admin,omitempty" doc:"Shown to administrators only."`
+	IsAuditor        *bool         `json:"is_auditor,omitempty" doc:"Shown to administrators only."`
 }
 
 // unlimited stands for no limit of projects.
 const unlimited = 100_000
 
 // summary is how a user stands in lists for others.
-func summary(u *v1alpha1.User, webURL string) User { return User{Summary: profile.Of(u, webURL)} }
+func summary(u *v1alpha1.User, webURL string) User {
+	return User{UserSummary: entity.SummarizeUser(u, webURL)}
+}
 
 // seen is how others see a user.
 func seen(u *v1alpha1.User, webURL string) User {
@@ -75,14 +78,17 @@ func (f *Family) full(u *v1alpha1.User, toAdmin bool) User {
 	if !bounded {
 		projects = unlimited
 	}
+	if u.Spec.External && !u.Spec.Admin {
+		projects = 0
+	}
 	shown.Account = &Account{
 		Email: u.Spec.Email, ConfirmedAt: endpoint.Time(u.CreationTimestamp.Time),
 		ThemeID: 1, ColorSchemeID: 1, ProjectsLimit: projects, Identities: []string{},
-		CanCreateGroup: true, CanCreateProject: projects > 0,
+		CanCreateGroup: !u.Spec.External || u.Spec.Admin, CanCreateProject: projects > 0, External: u.Spec.External,
 	}
 	if toAdmin {
-		admin := u.Spec.Admin
-		shown.IsAdmin = &admin
+		admin, auditor := u.Spec.Admin, u.Spec.Auditor
+		shown.IsAdmin, shown.IsAuditor = &admin, &auditor
 	}
 	return shown
 }

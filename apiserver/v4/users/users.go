@@ -6,9 +6,11 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/avatar"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/quota"
 )
 
@@ -18,29 +20,47 @@ import (
 // Family serves users.
 type Family struct {
 	catalog *catalog.Catalog
+	guard   *auth.Guard
 	users   *store.Store[int64, *v1alpha1.User]
 	groups  *store.Store[store.Only, *v1alpha1.Group]
+	tree    *store.Remover
+	avatars *avatar.Avatars
 	webURL  string
 	// home is the Kubernetes namespace of personal projects.
 	home string
 	// limits are the limits of users who have none of their own.
 	limits quota.Limits
+	// defaults has the limit of projects of new users; nil for that of all users.
+	defaults *feature.Flags
 }
 
 // New returns the family; webURL is the address of the installation, without a slash at its end, and home the Kubernetes namespace of
 // the personal projects of all users.
-func New(cat *catalog.Catalog, w store.Writer, webURL, home string) *Family {
+func New(cat *catalog.Catalog, g *auth.Guard, w store.Backend, webURL, home string) *Family {
 	byID := func(ctx context.Context, _ auth.Subject, id int64) (*v1alpha1.User, error) {
 		return cat.User(ctx, v1alpha1.Reference{ID: id})
 	}
 	return &Family{
-		catalog: cat, users: store.New(w, byID).Named("User", "User"), groups: store.Groups(w), webURL: webURL, home: home, limits: quota.DefaultLimits(),
+		catalog: cat, guard: g, users: store.New(w, byID).Named("User", "User"), groups: store.Groups(w), tree: store.NewRemover(w),
+		webURL: webURL, home: home, limits: quota.DefaultLimits(),
 	}
 }
 
 // Within returns the family for other limits of users than the usual ones.
 func (f *Family) Within(l quota.Limits) *Family {
 	f.limits = l
+	return f
+}
+
+// Defaulting returns the family with the limit of projects that new users get.
+func (f *Family) Defaulting(defaults *feature.Flags) *Family {
+	f.defaults = defaults
+	return f
+}
+
+// Picturing sets the avatars. Without it, the endpoints of avatars cannot be called.
+func (f *Family) Picturing(a *avatar.Avatars) *Family {
+	f.avatars = a
 	return f
 }
 
@@ -54,16 +74,28 @@ func (f *Family) Table() endpoint.Table {
 			Doc("List users; administrators see their accounts."),
 		endpoint.Get("/users/{id}", f.get).Scopes(reading...).
 			Doc("Get a user. Administrators also see the account."),
-		endpoint.Post("/users", f.create).Needs(auth.AdminInstance).
-			Doc("Create a user."),
-		endpoint.Put("/users/{id}", f.update).Needs(auth.AdminInstance).
-			Doc("Change a user."),
+		avatar.Taking(endpoint.Post("/users", f.create).Needs(auth.AdminInstance).
+			Doc("Create a user.")),
+		avatar.Taking(endpoint.Put("/users/{id}", f.update).Needs(auth.AdminInstance).
+			Doc("Change a user.")),
+		endpoint.Get("/users/{id}/avatar", f.avatar).Scopes(reading...).
+			Doc("Get the avatar of a user, as a PNG."),
+		avatar.Taking(endpoint.Put("/user/avatar", f.setAvatar).Anybody().
+			Doc("Set the avatar of the user who calls.")),
 		endpoint.Delete("/users/{id}", f.remove).Needs(auth.AdminInstance).
 			Conditional().Doc("Remove a user."),
 		endpoint.Post("/users/{id}/block", f.block).Needs(auth.AdminInstance).
 			Doc("Refuse a user everywhere, whatever token is shown."),
 		endpoint.Post("/users/{id}/unblock", f.unblock).Needs(auth.AdminInstance).
 			Doc("Let a blocked user in again."),
+		endpoint.Post("/users/{id}/deactivate", f.deactivate).Needs(auth.AdminInstance).
+			Doc("Refuse a user who does not use the forge any more."),
+		endpoint.Post("/users/{id}/activate", f.activate).Needs(auth.AdminInstance).
+			Doc("Let a deactivated user in again."),
+		endpoint.Post("/users/{id}/ban", f.ban).Needs(auth.AdminInstance).
+			Doc("Refuse a user for misuse."),
+		endpoint.Post("/users/{id}/unban", f.unban).Needs(auth.AdminInstance).
+			Doc("Let a banned user in again."),
 	}
 }
 
@@ -81,28 +113,4 @@ func (f *Family) get(_ context.Context, s auth.User, _ *endpoint.None) (User, er
 		return f.full(s.User, true), nil
 	}
 	return seen(s.User, f.webURL), nil
-}
-
-func (f *Family) remove(ctx context.Context, s auth.User, _ *endpoint.None) (endpoint.None, error) {
-	return endpoint.None{}, f.users.Delete(ctx, s.Subject, s.User.RESTID())
-}
-
-func (f *Family) block(ctx context.Context, s auth.User, _ *endpoint.None) (bool, error) {
-	if s.Caller.Is(s.User.RESTID()) {
-		return false, endpoint.Forbidden("The API initiating user cannot be blocked by the API")
-	}
-	return f.enter(ctx, s, v1alpha1.UserBlocked)
-}
-
-func (f *Family) unblock(ctx context.Context, s auth.User, _ *endpoint.None) (bool, error) {
-	return f.enter(ctx, s, v1alpha1.UserActive)
-}
-
-// enter brings a user into a state.
-func (f *Family) enter(ctx context.Context, s auth.User, state v1alpha1.UserState) (bool, error) {
-	_, err := f.users.Update(ctx, s.Subject, s.User.RESTID(), func(u *v1alpha1.User) error {
-		u.Spec.State = state
-		return nil
-	})
-	return err == nil, err
 }

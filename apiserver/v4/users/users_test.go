@@ -2,6 +2,7 @@ package users_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -16,8 +17,11 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/users"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/feature"
 )
 
 func newForge(t *testing.T) *Forge {
@@ -27,10 +31,10 @@ func newForge(t *testing.T) *Forge {
 		User("root", 1, Admin), User("ann", 2, named("Zoe Miller")), User("Bob", 3), User("cid", 4, Blocked),
 		User("dev-bot", 5, func(s *v1alpha1.UserSpec) { s.Type = v1alpha1.UserBot }),
 	)
-	return f.Serve(users.New(f.Catalog, f.Writer, WebURL, "home").Table())
+	return f.Serve(users.New(f.Catalog, f.Guard, f.Writer, WebURL, "home").Table())
 }
 
-func TestWhatIsSeenOfAUser(t *testing.T) {
+func TestGetUser_showsMoreToAdministrators(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	const summary = `"id":3,"username":"Bob","name":"Bob","state":"active","avatar_url":null,"web_url":"https://forge.example/Bob"`
@@ -49,15 +53,15 @@ func TestWhatIsSeenOfAUser(t *testing.T) {
 	g.Expect(f.As("ann", "GET /users/4", "").Body).To(ContainSubstring(`"state":"blocked"`))
 }
 
-// cluster lets every Kubernetes identity administer the instance.
+// cluster makes every Kubernetes identity an administrator of the instance.
 type cluster struct{}
 
 func (cluster) Include(context.Context) (bool, error) { return true, nil }
 
-func TestAnAdministratorOfTheClusterIsToldSo(t *testing.T) {
+func TestCurrentUser_isAdminForClusterAdministrators(t *testing.T) {
 	f := New(t, User("ann", 2, func(s *v1alpha1.UserSpec) { s.Kubernetes = &v1alpha1.KubernetesIdentity{Username: "ann@cluster"} }))
 	f.Guard = auth.NewGuard(auth.NewAuthenticator(f.Catalog, f.Clock, cluster{}), f.Catalog, nil)
-	f.Serve(users.New(f.Catalog, f.Writer, WebURL, "home").Table())
+	f.Serve(users.New(f.Catalog, f.Guard, f.Writer, WebURL, "home").Table())
 	w := httptest.NewRecorder()
 	f.ServeHTTP(w, httptest.NewRequestWithContext(auth.WithIdentity(t.Context(), "ann@cluster"), http.MethodGet, "/user", http.NoBody))
 	g := NewWithT(t)
@@ -65,7 +69,7 @@ func TestAnAdministratorOfTheClusterIsToldSo(t *testing.T) {
 	g.Expect(f.As("ann", "GET /user", "").Body).NotTo(ContainSubstring("is_admin"), "her token is that of no administrator")
 }
 
-func TestUsersAreListed(t *testing.T) {
+func TestListUsers_filtersAndSorts(t *testing.T) {
 	f := newForge(t)
 	tests := []struct{ who, query, want string }{
 		{"ann", "", "dev-bot cid Bob ann root"},
@@ -104,7 +108,7 @@ func TestUsersAreListed(t *testing.T) {
 	}
 }
 
-func TestAUserEndsInAnObject(t *testing.T) {
+func TestUser_isStoredAsAnObject(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	made := Decode[struct{ ID int64 }](t, f.As("root", "POST /users",
@@ -130,7 +134,25 @@ func TestAUserEndsInAnObject(t *testing.T) {
 	g.Expect(f.As("root", "GET "+at, "").String()).To(Equal(`404 {"message":"404 User Not Found"}`))
 }
 
-func TestABlockedUserIsRefusedAtOnce(t *testing.T) {
+func TestExternalAndAuditor_areSetAndShownByAdministrators(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	made := f.As("root", "POST /users", `{"email":"eve@forge.example","name":"Eve","username":"eve","external":true,"auditor":true}`)
+	g.Expect(made.Code).To(Equal(201))
+	g.Expect(made.Body).To(And(ContainSubstring(`"external":true`), ContainSubstring(`"is_auditor":true`),
+		ContainSubstring(`"can_create_group":false`), ContainSubstring(`"can_create_project":false`), ContainSubstring(`"projects_limit":0`)))
+	id := Decode[struct{ ID int64 }](t, made).ID
+	g.Expect(stored(t, f, id).Spec).To(And(HaveField("External", true), HaveField("Auditor", true)))
+	at := fmt.Sprintf("/users/%d", id)
+	g.Expect(f.As("root", "GET /users?external=true", "").Body).To(And(ContainSubstring(`"username":"eve"`), Not(ContainSubstring(`"username":"ann"`))))
+	g.Expect(f.As("ann", "GET "+at, "").Body).NotTo(Or(ContainSubstring("external"), ContainSubstring("is_auditor")))
+	g.Expect(f.As("ann", "PUT "+at, `{"auditor":false}`).Code).To(Equal(403))
+	changed := f.As("root", "PUT "+at, `{"external":false,"auditor":false}`)
+	g.Expect(changed.Body).To(And(ContainSubstring(`"external":false`), ContainSubstring(`"is_auditor":false`), ContainSubstring(`"can_create_group":true`)))
+	g.Expect(stored(t, f, id).Spec).To(And(HaveField("External", false), HaveField("Auditor", false)))
+}
+
+func TestBlockUser_takesEffectImmediately(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	g.Expect(f.As("Bob", "GET /user", "").Code).To(Equal(200))
@@ -140,7 +162,163 @@ func TestABlockedUserIsRefusedAtOnce(t *testing.T) {
 	g.Expect(f.As("Bob", "GET /user", "").Code).To(Equal(200))
 }
 
-func TestAUsernameThatWasGivenUpIsFree(t *testing.T) {
+// TestUserState_changesAsClientsExpect compares the answer of each change with the state of the user before it.
+func TestUserState_changesAsClientsExpect(t *testing.T) {
+	const (
+		changed, unchanged, before = "201 true", "201 false", "201 null"
+		cannot                     = `403 {"message":"403 Forbidden - A blocked user `
+	)
+	must := cannot + `must be unblocked to be activated"}`
+	wants := map[v1alpha1.UserState]map[string]string{
+		v1alpha1.UserActive: {
+			"block": changed, "unblock": unchanged, "deactivate": changed, "activate": changed, "ban": changed,
+			"unban": `403 {"message":"You cannot unban active users."}`,
+		},
+		v1alpha1.UserBlocked: {
+			"block": before, "unblock": changed, "deactivate": cannot + `cannot be deactivated by the API"}`, "activate": must,
+			"ban": `403 {"message":"You cannot ban blocked users."}`, "unban": `403 {"message":"You cannot unban blocked users."}`,
+		},
+		v1alpha1.UserDeactivated: {
+			"block": changed, "unblock": `403 {"message":"403 Forbidden - Deactivated users cannot be unblocked by the API"}`,
+			"deactivate": before, "activate": changed,
+			"ban": `403 {"message":"You cannot ban deactivated users."}`, "unban": `403 {"message":"You cannot unban deactivated users."}`,
+		},
+		v1alpha1.UserBanned: {
+			"block": before, "unblock": unchanged, "deactivate": cannot + `cannot be deactivated by the API"}`, "activate": must,
+			"ban": `403 {"message":"You cannot ban banned users."}`, "unban": changed,
+		},
+	}
+	becomes := map[string]v1alpha1.UserState{
+		"block": v1alpha1.UserBlocked, "deactivate": v1alpha1.UserDeactivated, "ban": v1alpha1.UserBanned,
+		"unblock": v1alpha1.UserActive, "activate": v1alpha1.UserActive, "unban": v1alpha1.UserActive,
+	}
+	for from, answers := range wants {
+		for action, want := range answers {
+			t.Run(string(from)+" "+action, func(t *testing.T) {
+				f := New(t, User("root", 1, Admin), User("eve", 6, func(s *v1alpha1.UserSpec) { s.State = from }))
+				f.Serve(users.New(f.Catalog, f.Guard, f.Writer, WebURL, "home").Table())
+				if got := f.As("root", "POST /users/6/"+action, "").String(); got != want {
+					t.Errorf("got %s, want %s", got, want)
+				}
+				is := from
+				if want == changed {
+					is = becomes[action]
+				}
+				state := strings.ToLower(string(is))
+				if got := f.As("root", "GET /users/6", "").Body; !strings.Contains(got, `"state":"`+state+`"`) {
+					t.Errorf("is not %s: %s", state, got)
+				}
+			})
+		}
+	}
+}
+
+func TestUser_isRefusedUnlessActive(t *testing.T) {
+	const blocked = `403 {"message":"403 Forbidden - Your account has been blocked."}`
+	f := newForge(t)
+	for _, tt := range []struct{ leave, want, back string }{
+		{"block", blocked, "unblock"},
+		{"ban", blocked, "unban"},
+		{"deactivate", `403 {"message":"403 Forbidden - Your account has been deactivated by your administrator."}`, "activate"},
+	} {
+		f.As("root", "POST /users/3/"+tt.leave, "")
+		if got := f.As("Bob", "GET /user", "").String(); got != tt.want {
+			t.Errorf("%s: got %s", tt.leave, got)
+		}
+		active := f.As("root", "GET /users?active=true", "").Body
+		if strings.Contains(active, "Bob") {
+			t.Errorf("%s: is listed as active: %s", tt.leave, active)
+		}
+		if listed := strings.Contains(f.As("root", "GET /users?blocked=true", "").Body, "Bob"); listed != (tt.leave == "block") {
+			t.Errorf("%s: is listed as blocked: %t", tt.leave, listed)
+		}
+		f.As("root", "POST /users/3/"+tt.back, "")
+		if got := f.As("Bob", "GET /user", "").Code; got != http.StatusOK {
+			t.Errorf("%s: got %d", tt.back, got)
+		}
+	}
+}
+
+// withProject returns a forge in which ann has the personal project notes.
+func withProject(t *testing.T, writes v1alpha1.RESTWrites) *Forge {
+	t.Helper()
+	ann := User("ann", 2)
+	ann.UID = "ann"
+	own := namespace.PersonalOf(ann, "home")
+	own.Spec.ID = 10
+	notes := Project("home", "notes", 20, own.Name, v1alpha1.VisibilityPrivate)
+	notes.Spec.RESTWrites = writes
+	f := New(t, User("root", 1, Admin), ann, own, notes, InGroup("home", own.Name, "ann", v1alpha1.RoleOwner))
+	return f.Serve(users.New(f.Catalog, f.Guard, f.Writer, WebURL, "home").Table())
+}
+
+func TestCreateUser_setsTheLimitOfNewUsers(t *testing.T) {
+	f := New(t, User("root", 1, Admin))
+	f.Serve(users.New(f.Catalog, f.Guard, f.Writer, WebURL, "home").Defaulting(f.Features).Table())
+	values := f.Features.Values()
+	values.Data = map[string]string{feature.DefaultProjectsLimit: "7"}
+	if err := f.Client.Create(t.Context(), values); err != nil {
+		t.Fatal(err)
+	}
+	for sent, want := range map[string]string{"": `"projects_limit":7,`, `,"projects_limit":9`: `"projects_limit":9,`} {
+		name := fmt.Sprintf("user%d", len(sent))
+		got := f.As("root", "POST /users", `{"email":"`+name+`@forge.example","name":"x","username":"`+name+`"`+sent+`}`)
+		if !strings.Contains(got.Body, want) {
+			t.Errorf("%q: got %s", sent, got)
+		}
+	}
+}
+
+func TestUsername_staysIfPersonalGroupIsProtected(t *testing.T) {
+	g := NewWithT(t)
+	f := withProject(t, v1alpha1.RESTWritesAllow)
+	ann, own := User("ann", 2), &v1alpha1.Group{}
+	ann.UID = "ann"
+	key := client.ObjectKeyFromObject(namespace.PersonalOf(ann, "home"))
+	g.Expect(f.Client.Get(t.Context(), key, own)).To(Succeed())
+	own.Spec.RESTWrites = v1alpha1.RESTWritesRefuse
+	g.Expect(f.Client.Update(t.Context(), own)).To(Succeed())
+	g.Expect(f.As("root", "PUT /users/2", `{"username":"anna","name":"Anna"}`).String()).To(
+		Equal(`403 {"message":"403 Forbidden - the group ann does not accept changes over REST: they are declared elsewhere"}`))
+	g.Expect(stored(t, f, 2).Spec).To(And(HaveField("Username", "ann"), HaveField("Name", Not(Equal("Anna")))))
+	g.Expect(f.As("root", "PUT /users/2", `{"username":"ann","name":"Anna"}`).Code).To(Equal(200), "the username stays the same")
+	own.Spec.RESTWrites = v1alpha1.RESTWritesAllow
+	g.Expect(f.Client.Update(t.Context(), own)).To(Succeed())
+	g.Expect(f.As("root", "PUT /users/2", `{"username":"anna"}`).Code).To(Equal(200))
+	g.Expect(f.Client.Get(t.Context(), key, own)).To(Succeed())
+	g.Expect(own.Spec.Path).To(Equal("anna"))
+}
+
+func TestDeleteUser_deletesPersonalProjectsOnRequest(t *testing.T) {
+	tests := []struct {
+		query  string
+		writes v1alpha1.RESTWrites
+		want   string
+		left   bool
+	}{
+		{"", "", "204", true},
+		{"?hard_delete=false", "", "204", true},
+		{"?hard_delete=true", "", "204", false},
+		{"?hard_delete=true", v1alpha1.RESTWritesRefuse, "403 ", true},
+	}
+	for _, tt := range tests {
+		f := withProject(t, tt.writes)
+		if got := f.As("root", "DELETE /users/2"+tt.query, "").String(); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s %s: got %s", tt.query, tt.writes, got)
+		}
+		_, project := f.Catalog.ByPath(t.Context(), "ann/notes")
+		_, group := f.Catalog.ByPath(t.Context(), "ann")
+		if (project == nil) != tt.left || (group == nil) != tt.left {
+			t.Errorf("%s %s: project: %v, group: %v", tt.query, tt.writes, project, group)
+		}
+		_, err := f.Catalog.User(t.Context(), v1alpha1.Reference{ID: 2})
+		if gone := errors.Is(err, catalog.ErrNotFound); gone != (tt.want == "204") {
+			t.Errorf("%s %s: %v", tt.query, tt.writes, err)
+		}
+	}
+}
+
+func TestCreateUser_reusesTheNameOfARenamedUser(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	body := func(n int) string {
@@ -158,7 +336,7 @@ func TestAUsernameThatWasGivenUpIsFree(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAUserIsSaid(t *testing.T) {
+func TestInvalidRequests_areRefusedWithAReason(t *testing.T) {
 	const format = "can contain only letters, digits, '_', '-' and '.', and begins and ends with a letter, digit or '_'"
 	tests := []struct{ request, body, want string }{
 		{"POST /users", ``, `400 {"error":"email is missing, name is missing, username is missing"}`},
@@ -176,6 +354,9 @@ func TestWhatIsWrongWithAUserIsSaid(t *testing.T) {
 		{"DELETE /users/99", ``, `404 {"message":"404 User Not Found"}`},
 		{"POST /users/99/block", ``, `404 {"message":"404 User Not Found"}`},
 		{"POST /users/1/block", ``, `403 {"message":"403 Forbidden - The API initiating user cannot be blocked by the API"}`},
+		{"POST /users/1/deactivate", ``, `403 {"message":"403 Forbidden - The API initiating user cannot be deactivated by the API"}`},
+		{"POST /users/1/ban", ``, `403 {"message":"403 Forbidden - The API initiating user cannot be banned by the API"}`},
+		{"POST /users/99/unban", ``, `404 {"message":"404 User Not Found"}`},
 		{"GET /users/ann", ``, `400 {"error":"id is invalid"}`},
 		{"GET /users?order_by=mood", ``, `400 {"error":"order_by does not have a valid value"}`},
 	}
@@ -197,13 +378,13 @@ func stored(t *testing.T, f *Forge, id int64) *v1alpha1.User {
 	return u
 }
 
-func TestOfTwoReplicasThatCreateAUserOneIsToldSo(t *testing.T) {
+func TestCreateUser_conflictsWhenAnotherReplicaWasFaster(t *testing.T) {
 	f := newForge(t)
 	f.Before = func(verb string, o client.Object) error {
 		if _, ok := o.(*v1alpha1.User); !ok {
 			return nil
 		}
-		// The other one was faster, and the cache does not show it yet.
+		// The other replica was faster, and the cache does not show its user yet.
 		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: "users"}, o.GetName())
 	}
 	got := f.As("root", "POST /users", `{"email":"new@forge.example","name":"New","username":"new"}`).String()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/avatar"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	"github.com/forgeplane/forgeplane/apiserver/store"
@@ -22,24 +23,35 @@ type createRequest struct {
 	Name     string `param:"name" required:"" doc:"Display name of the user."`
 	Username string `param:"username" required:"" doc:"Short name, unique among users."`
 	Admin    bool   `param:"admin" doc:"Whether the user is an administrator of the whole forge."`
+	External bool   `param:"external" doc:"Whether the user sees internal groups and projects only as a member."`
+	Auditor  bool   `param:"auditor" doc:"Whether the user can read every group and project."`
 
 	ProjectsLimit endpoint.Optional[int64] `param:"projects_limit" doc:"How many projects the user may make; the limit of all users when omitted."`
+	Avatar        avatar.Upload            `param:"avatar" doc:"A picture of at most 200 KiB."`
 }
 
-func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) (User, error) {
+func (f *Family) create(ctx context.Context, _ auth.Instance, r *createRequest) (User, error) {
+	picture, err := f.avatars.Check(ctx, r.Avatar)
+	if err != nil {
+		return User{}, err
+	}
 	u := &v1alpha1.User{Spec: v1alpha1.UserSpec{
-		Username: r.Username, Name: r.Name, Email: r.Email, Admin: r.Admin,
+		Username: r.Username, Name: r.Name, Email: r.Email, Admin: r.Admin, External: r.External, Auditor: r.Auditor,
 		Type: v1alpha1.UserPerson, State: v1alpha1.UserActive, ProjectsLimit: projectsLimit(r.ProjectsLimit),
 	}}
+	if err := f.limit(ctx, u); err != nil {
+		return User{}, err
+	}
 	if err := f.check(ctx, u, ""); err != nil {
 		return User{}, err
 	}
 	same := func(holder *v1alpha1.User) bool { return strings.EqualFold(holder.Spec.Username, u.Spec.Username) }
 	key := []string{strings.ToLower(u.Spec.Username)}
-	err := f.users.CreateUnique(ctx, s.Subject, u, same, key, func(ctx context.Context, w store.Unasked) error {
+	then := append([]store.Then{func(ctx context.Context, w store.Unasked) error {
 		// The id is new, so it belongs to this user, who can be used at once.
 		return w.Observe(ctx, u, func() { u.Status.ID = u.RESTID() })
-	})
+	}}, f.avatars.Then(u, picture)...)
+	err = f.users.CreateUnique(ctx, u, same, key, then...)
 	if errors.Is(err, store.ErrExists) {
 		return User{}, taken("Username")
 	}
@@ -54,17 +66,29 @@ type updateRequest struct {
 	Name     endpoint.Optional[string] `param:"name" doc:"Display name of the user."`
 	Username endpoint.Optional[string] `param:"username" doc:"Short name, unique among users."`
 	Admin    endpoint.Optional[bool]   `param:"admin" doc:"Whether the user is an administrator of the whole forge."`
+	External endpoint.Optional[bool]   `param:"external" doc:"Whether the user sees internal groups and projects only as a member."`
+	Auditor  endpoint.Optional[bool]   `param:"auditor" doc:"Whether the user can read every group and project."`
 
 	ProjectsLimit endpoint.Optional[int64] `param:"projects_limit" doc:"How many projects the user may make; null for the limit of all users."`
+	Avatar        avatar.Upload            `param:"avatar" doc:"A picture of at most 200 KiB; empty to remove it."`
 }
 
 func (f *Family) update(ctx context.Context, s auth.User, r *updateRequest) (User, error) {
+	picture, err := f.avatars.Check(ctx, r.Avatar)
+	if err != nil {
+		return User{}, err
+	}
+	if err := f.movable(ctx, s.User, r.Username); err != nil {
+		return User{}, err
+	}
 	u, err := f.users.Update(ctx, s.Subject, s.User.RESTID(), func(u *v1alpha1.User) error {
 		before := u.Spec
 		u.Spec.Email = r.Email.Or(u.Spec.Email)
 		u.Spec.Name = r.Name.Or(u.Spec.Name)
 		u.Spec.Username = r.Username.Or(u.Spec.Username)
 		u.Spec.Admin = r.Admin.Or(u.Spec.Admin)
+		u.Spec.External = r.External.Or(u.Spec.External)
+		u.Spec.Auditor = r.Auditor.Or(u.Spec.Auditor)
 		if r.ProjectsLimit.Set {
 			u.Spec.ProjectsLimit = projectsLimit(r.ProjectsLimit)
 		}
@@ -76,25 +100,50 @@ func (f *Family) update(ctx context.Context, s auth.User, r *updateRequest) (Use
 	if err == nil && r.Username.Set {
 		err = f.move(ctx, u)
 	}
+	if err == nil {
+		u, err = avatar.Set(ctx, f.avatars, f.users, s.Subject, u, picture)
+	}
 	if err != nil {
 		return User{}, err
 	}
 	return f.full(u, true), nil
 }
 
+// movable returns an error if a user cannot get another username because restWrites protects the group of their personal projects, which
+// would keep the former path.
+func (f *Family) movable(ctx context.Context, u *v1alpha1.User, username endpoint.Optional[string]) error {
+	if username.Or(u.Spec.Username) == u.Spec.Username {
+		return nil
+	}
+	g, err := namespace.FindPersonal(ctx, f.catalog, u, f.home)
+	if err != nil {
+		return catalog.IgnoreNotFound(err)
+	}
+	return f.groups.CheckUnasked(ctx, g)
+}
+
 // move sets the path of the group of a user's personal projects, if it exists, to their username.
 func (f *Family) move(ctx context.Context, u *v1alpha1.User) error {
-	g, err := f.catalog.Group(ctx, f.home, v1alpha1.Reference{Name: namespace.PersonalKey(u, f.home).Name})
+	g, err := namespace.FindPersonal(ctx, f.catalog, u, f.home)
 	if err != nil {
-		return ignoreNotFound(err)
+		return catalog.IgnoreNotFound(err)
 	}
-	if own, err := namespace.IsPersonal(ctx, f.catalog, g, u, f.home); !own || err != nil {
-		return err
-	}
-	_, err = f.groups.UpdateUnasked(ctx, catalog.Scope{}, g, func(g *v1alpha1.Group) error {
+	_, err = f.groups.UpdateUnasked(ctx, g, func(g *v1alpha1.Group) error {
 		g.Spec.Path = u.Spec.Username
 		return nil
 	})
+	return err
+}
+
+// limit sets the limit of projects of a new user for whom none was sent, if there is one for new users.
+func (f *Family) limit(ctx context.Context, u *v1alpha1.User) error {
+	if u.Spec.ProjectsLimit != nil {
+		return nil
+	}
+	limit, set, err := f.defaults.ProjectsLimit(ctx)
+	if set {
+		u.Spec.ProjectsLimit = &limit
+	}
 	return err
 }
 
@@ -173,7 +222,7 @@ func wrongUsername(name, was string) string {
 func (f *Family) freeAtRoot(ctx context.Context, u *v1alpha1.User) error {
 	holder, err := f.catalog.ByPath(ctx, u.Spec.Username)
 	if err != nil {
-		return ignoreNotFound(err)
+		return catalog.IgnoreNotFound(err)
 	}
 	if own, err := namespace.IsPersonal(ctx, f.catalog, holder, u, f.home); own || err != nil {
 		return err
@@ -188,7 +237,7 @@ func (f *Family) free(ctx context.Context, u *v1alpha1.User) error {
 		if err == nil && other.UID != u.UID {
 			return taken("Email")
 		}
-		if err := ignoreNotFound(err); err != nil {
+		if err := catalog.IgnoreNotFound(err); err != nil {
 			return err
 		}
 	}
@@ -196,14 +245,7 @@ func (f *Family) free(ctx context.Context, u *v1alpha1.User) error {
 	if err == nil && other.UID != u.UID {
 		return taken("Username")
 	}
-	return ignoreNotFound(err)
+	return catalog.IgnoreNotFound(err)
 }
 
 func taken(attribute string) error { return endpoint.Conflict(attribute + " has already been taken") }
-
-func ignoreNotFound(err error) error {
-	if errors.Is(err, catalog.ErrNotFound) {
-		return nil
-	}
-	return err
-}

@@ -19,7 +19,7 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 {{- end }}
 
 {{- define "forgeplane.image" -}}
-{{ required "image.repository is to be set: an image that has forgeplane, forgeplane-hook and git in its PATH, as docs/helm.md says" .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{ required "image.repository must be set: an image that has forgeplane, forgeplane-hook and git in its PATH, as docs/helm.md says" .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
 {{- define "forgeplane.externalURL" -}}
@@ -32,16 +32,27 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 {{ if not .Values.activityDatabase.secret.name }}true{{ end }}
 {{- end }}
 
+{{/* The values of a process alone: .root is the chart's own scope, .part what the process runs. */}}
+{{- define "forgeplane.own" -}}
+{{- if eq .part "registry" }}
+{{- toYaml .root.Values.registry.separate }}
+{{- else }}
+{{- toYaml (index .root.Values .part) }}
+{{- end }}
+{{- end }}
+
 {{/* The arguments of a process: .root is the chart's own scope, .part what the process runs. */}}
 {{- define "forgeplane.args" -}}
 {{- $values := .root.Values -}}
 - {{ .part }}
 - --namespace={{ .root.Release.Namespace }}
+{{- if ne .part "registry" }}
 {{- with $values.egress.allowPrivateTargets }}
 - {{ printf "--allow-private-targets=%s" (join "," .) | quote }}
 {{- end }}
 {{- with $values.egress.allowTargetPorts }}
 - {{ printf "--allow-target-ports=%s" (join "," .) | quote }}
+{{- end }}
 {{- end }}
 {{- range $values.rootGroups }}
 - {{ printf "--root-groups=%s=%s" .namespace .path | quote }}
@@ -49,6 +60,20 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 {{- if include "forgeplane.sqlite" .root }}
 - --activity-database=/var/lib/forgeplane/activity/activity.db
 {{- end }}
+{{- if not $values.registry.enabled }}
+- --registry=off
+{{- else }}
+{{- if and $values.registry.separate.enabled (ne .part "registry") }}
+- --registry=separate
+{{- end }}
+{{- if $values.registry.storageSecret.name }}
+- --registry-storage-file=/etc/forgeplane/registry/storage.yaml
+{{- else }}
+- --registry-storage=/var/lib/forgeplane/registry
+{{- end }}
+{{- end }}
+{{- if ne .part "registry" }}
+- {{ printf "--blobs=%s" ($values.blobs.url | default "/var/lib/forgeplane/blobs") | quote }}
 {{- with $values.limits }}
 - --git-memory-limit={{ .gitMemory }}
 {{- if ne (toString .gitMemoryTotal) "" }}
@@ -64,18 +89,47 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 - --max-import-unpacked-size={{ .importUnpackedSize }}
 - --import-timeout={{ .importTimeout }}
 {{- end }}
-{{- if ne .part "apiserver" }}
+{{- end }}
+{{- if has .part (list "all" "manager") }}
 - --mirror-concurrency={{ $values.mirrors.concurrency }}
 - --mirror-concurrency-per-host={{ $values.mirrors.concurrencyPerHost }}
 - --mirror-timeout={{ $values.mirrors.timeout }}
+- --storage-move-concurrency={{ $values.storageMoves.concurrency }}
+- --storage-move-concurrency-per-shard={{ $values.storageMoves.concurrencyPerShard }}
+- --storage-move-drain={{ $values.storageMoves.drain }}
+- --storage-move-removal={{ $values.storageMoves.removal }}
+- --registry-cleanup-concurrency={{ $values.registry.cleanupConcurrency }}
 - --quota-retained={{ int $values.quotas.retained }}
 - --quota-retained-size={{ $values.quotas.retainedSize }}
 {{- end }}
+{{- if ne .part "registry" }}
 - --home-namespace={{ $values.homeNamespace }}
+{{- end }}
 {{- if ne .part "manager" }}
 - {{ printf "--external-url=%s" (include "forgeplane.externalURL" .root) | quote }}
+{{- if $values.registry.enabled }}
+- --registry-tag-delete={{ $values.registry.tagDelete }}
+- --registry-max-size={{ $values.registry.maxSize }}
+{{- with $values.registry.url }}
+- {{ printf "--registry-url=%s" . | quote }}
+{{- end }}
+{{- end }}
+{{- range $name, $number := $values.slots.number }}
+- --slots={{ $name }}={{ int $number }}
+{{- end }}
+- --max-connections-per-address={{ int $values.limits.connectionsPerAddress }}
+- --slots-per-caller={{ int $values.slots.perCaller }}
+- --slots-reserved={{ int $values.slots.reserved }}
+{{- with $values.trustedProxies }}
+- {{ printf "--trusted-proxies=%s" (join "," .) | quote }}
+{{- end }}
+{{- end }}
+{{- if has .part (list "all" "apiserver") }}
 {{- with $values.kubernetesURL }}
 - {{ printf "--kubernetes-url=%s" . | quote }}
+{{- end }}
+{{- if $values.registry.enabled }}
+- --registry-token-lifetime={{ $values.registry.tokenLifetime }}
 {{- end }}
 - --runtime-dir=/tmp/forgeplane/run
 - --rate-limit-authenticated={{ int $values.rateLimit.authenticated }}
@@ -83,23 +137,15 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 - --rate-limit-git-authenticated={{ int $values.rateLimit.gitAuthenticated }}
 - --rate-limit-git-unauthenticated={{ int $values.rateLimit.gitUnauthenticated }}
 - --rate-limit-failed-sign-ins={{ int $values.rateLimit.failedSignIns }}
-{{- range $name, $number := $values.slots.number }}
-- --slots={{ $name }}={{ int $number }}
-{{- end }}
 - --request-memory-total={{ $values.limits.requestMemoryTotal }}
 - --upload-disk-total={{ $values.limits.uploadDiskTotal }}
-- --max-connections-per-address={{ int $values.limits.connectionsPerAddress }}
-- --slots-per-caller={{ int $values.slots.perCaller }}
-- --slots-reserved={{ int $values.slots.reserved }}
 - --quota-projects={{ int $values.quotas.projects }}
 - --quota-groups={{ int $values.quotas.groups }}
 - --quota-tokens={{ int $values.quotas.tokens }}
 - --quota-settings={{ int $values.quotas.settings }}
+- --rest-writes={{ $values.restWrites }}
 {{- range $name, $on := $values.features }}
 - --feature={{ $name }}={{ $on }}
-{{- end }}
-{{- with $values.trustedProxies }}
-- {{ printf "--trusted-proxies=%s" (join "," .) | quote }}
 {{- end }}
 {{- end }}
 {{- if $values.metrics.enabled }}
@@ -108,7 +154,7 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 {{- if $values.verbose }}
 - --verbose
 {{- end }}
-{{- range (index $values .part).extraArgs }}
+{{- range (include "forgeplane.own" . | fromYaml).extraArgs }}
 - {{ quote . }}
 {{- end }}
 {{- end }}

@@ -1,6 +1,6 @@
-// Command controllers runs three of the controllers of kube-controller-manager, with its settings: they collect garbage,
-// empty the namespaces that are deleted, and fill the roles that aggregate others. Its published program contains all
-// controllers, and compiles 300 packages that nothing here runs.
+// Command controllers runs three of the controllers of kube-controller-manager with the same settings: they collect garbage, empty the namespaces
+// that are deleted, and fill the roles that aggregate others. The published program contains all controllers, and compiles 300 packages that are
+// not needed here.
 package main
 
 import (
@@ -33,15 +33,14 @@ import (
 )
 
 const (
-	// The defaults of kube-controller-manager, 20 and 30, are made for a shared cluster, and let the deletion of a
-	// namespace take seconds.
+	// The defaults of kube-controller-manager, 20 and 30, are made for a shared cluster. With them, the deletion of a namespace takes seconds.
 	requestsPerSecond = 200
 	burst             = 400
-	// resync is the time after which informers repeat what they know.
+	// resync is the time after which informers repeat all objects.
 	resync = 12 * time.Hour
-	// discoveryPeriod is how often the garbage collector looks for kinds that it does not know.
+	// discoveryPeriod is the time after which the garbage collector looks for new kinds.
 	discoveryPeriod = 30 * time.Second
-	// namespacePeriod is the time after which every namespace is looked at again.
+	// namespacePeriod is the time after which every namespace is checked again.
 	namespacePeriod = 5 * time.Minute
 
 	garbageWorkers   = 20
@@ -78,7 +77,7 @@ func run(ctx context.Context, kubeconfig string) error {
 		return err
 	}
 	m := manager{
-		// Each controller has the permissions of its service account. A client certificate would count for more than its token.
+		// Each controller has the permissions of its service account. A client certificate would take precedence over its token.
 		clients:   clientbuilder.NewDynamicClientBuilder(rest.AnonymousClientConfig(config), client.CoreV1(), metav1.NamespaceSystem),
 		informers: informers.NewSharedInformerFactory(client, resync),
 		metadata:  metadatainformer.NewSharedInformerFactory(metadataClient, resync),
@@ -91,7 +90,7 @@ func run(ctx context.Context, kubeconfig string) error {
 	return nil
 }
 
-// manager has the controllers, and what they share.
+// manager contains the controllers, and the objects that they share.
 type manager struct {
 	clients     clientbuilder.ControllerClientBuilder
 	informers   informers.SharedInformerFactory
@@ -125,7 +124,7 @@ func (m *manager) addGarbageCollector(ctx context.Context, observer metadata.Int
 	if err != nil {
 		return err
 	}
-	// The mapper has a client of its own, because the collector resets it.
+	// The mapper has its own client, because the collector resets it.
 	mapped, err := m.clients.DiscoveryClient("generic-garbage-collector")
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"sync"
@@ -41,6 +42,8 @@ type World struct {
 	mu        sync.Mutex
 	// changes counts the changes of each kind, except those that v1alpha1.Observing drops, and all changes under "".
 	changes map[string]int64
+	// delayed has the resource versions of kinds whose cache is behind.
+	delayed map[string]int64
 }
 
 // New returns a world with the objects. Each is younger than the one before.
@@ -104,6 +107,26 @@ func (w *World) Revision(kinds []string) (r catalog.Revision, ok bool) {
 		r[i] = strconv.FormatInt(w.count(kind), 10)
 	}
 	return r, true
+}
+
+// Reached returns the resource version that was last passed to Delay for a kind, or the highest one.
+func (w *World) Reached(kind string) (int64, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if version, delayed := w.delayed[kind]; delayed {
+		return version, true
+	}
+	return math.MaxInt64, true
+}
+
+// Delay makes the cache say that it has reached only a resource version of the kind of an object.
+func (w *World) Delay(kind client.Object, resourceVersion int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.delayed == nil {
+		w.delayed = map[string]int64{}
+	}
+	w.delayed[fmt.Sprintf("%T", kind)] = resourceVersion
 }
 
 // Changes returns the number of all changes.

@@ -171,7 +171,8 @@ func (c *Client) Wide(t testing.TB, files int, directories ...string) (commit, l
 func (c *Client) run(args []string) (stdout, stderr string, err error) { return c.feed(nil, args) }
 
 func (c *Client) feed(stdin io.Reader, args []string) (stdout, stderr string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	// The limit ends a command that waits for ever. A busy machine needs more than two minutes for a large import.
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir, cmd.Stdin = c.Dir, stdin

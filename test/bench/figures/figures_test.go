@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestTheMedianAndTheQuartilesOfSamplesInAnyOrder(t *testing.T) {
+func TestSummarize_findsTheMedianAndTheQuartiles(t *testing.T) {
 	for name, test := range map[string]struct {
 		samples           []float64
 		median, low, high float64
@@ -31,7 +31,7 @@ func TestTheMedianAndTheQuartilesOfSamplesInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestTheStandardErrorGoesDownWithTheSpreadAndTheNumberOfSamples(t *testing.T) {
+func TestStandardError_shrinksWithMoreSamples(t *testing.T) {
 	g := NewWithT(t)
 	var few, many []float64
 	for n := range 400 {
@@ -46,7 +46,7 @@ func TestTheStandardErrorGoesDownWithTheSpreadAndTheNumberOfSamples(t *testing.T
 	g.Expect(Summarize([]float64{7, 7, 7}).StandardError()).To(BeZero())
 }
 
-func TestARatioComparesSamplesPairByPair(t *testing.T) {
+func TestRatio_comparesPairsOfSamples(t *testing.T) {
 	g := NewWithT(t)
 	row := Row{Bound: &Bound{Of: Ratio, AtMost: 1.1}}
 	// The machine was ten times slower during the second pair: the ratio of the medians would be 11 / 10.
@@ -56,14 +56,14 @@ func TestARatioComparesSamplesPairByPair(t *testing.T) {
 	g.Expect(row.Result()).To(Equal(Pass))
 }
 
-func TestAReferenceWithoutPairsIsNoReference(t *testing.T) {
+func TestMeasured_needsAReferenceForEachSample(t *testing.T) {
 	g := NewWithT(t)
 	row := Row{}
 	row.Measured([]float64{1, 2}, []float64{1})
 	g.Expect(row.Result()).To(Equal(NotMeasured))
 }
 
-func TestAResultIsThatOfTheBound(t *testing.T) {
+func TestResult_dependsOnTheBound(t *testing.T) {
 	g := NewWithT(t)
 	for _, test := range []struct {
 		bound  *Bound
@@ -87,7 +87,7 @@ func TestAResultIsThatOfTheBound(t *testing.T) {
 	g.Expect(withoutReference.Result()).To(Equal(NotMeasured))
 }
 
-func TestAReportPassesWhenNoRowFailsOrIsMissing(t *testing.T) {
+func TestReport_passesIfNoRowFailsOrIsMissing(t *testing.T) {
 	g := NewWithT(t)
 	good, bad, free, missing := &Row{Bound: &Bound{Of: Ours, AtMost: 1}}, &Row{Bound: &Bound{Of: Ours, AtMost: 1}}, &Row{}, &Row{}
 	good.Measured([]float64{1}, nil)
@@ -98,7 +98,7 @@ func TestAReportPassesWhenNoRowFailsOrIsMissing(t *testing.T) {
 	g.Expect((&Report{Rows: []*Row{good, missing}}).Passed()).To(BeFalse())
 }
 
-func TestTheTableAndTheJSONSayTheSame(t *testing.T) {
+func TestReport_isTheSameAsTableAndJSON(t *testing.T) {
 	g := NewWithT(t)
 	ratio := &Row{ID: "git/clone", Name: "a clone", Unit: Milliseconds, Against: "git http-backend", Bound: &Bound{Of: Ratio, AtMost: 1.1}}
 	ratio.Measured([]float64{12, 12, 12}, []float64{10, 10, 10})

@@ -11,19 +11,19 @@ import (
 
 // Report is one run of the benchmarks.
 type Report struct {
-	// Commit is what was measured; "-dirty" is appended when files differ from it.
+	// Commit is the measured commit, with the suffix "-dirty" if files differ from it.
 	Commit  string    `json:"commit"`
 	Begun   time.Time `json:"begun"`
 	Machine Machine   `json:"machine"`
 	Rows    []*Row    `json:"rows"`
 }
 
-// Machine is what absolute figures depend on.
+// Machine describes what absolute figures depend on.
 type Machine struct {
 	OS    string `json:"os"`
 	Arch  string `json:"arch"`
 	Cores int    `json:"cores"`
-	// Load is the average number of runnable processes during the previous minute; 0 if it is not known.
+	// Load is the average number of runnable processes during the previous minute, or 0 if it is not known.
 	Load float64 `json:"loadBefore"`
 	Go   string  `json:"go"`
 	Git  string  `json:"git"`
@@ -42,7 +42,7 @@ func (r *Report) Passed() bool {
 	return true
 }
 
-// WriteTable writes the rows as a table for people.
+// WriteTable writes the rows as a table.
 func (r *Report) WriteTable(w io.Writer) error {
 	m := r.Machine
 	fmt.Fprintf(w, "%s, %s/%s, %d cores, load before %.1f, %s, git %s\n\n", r.Commit, m.OS, m.Arch, m.Cores, m.Load, m.Go, m.Git)

@@ -1,4 +1,4 @@
-// Package figures has measured values, with the values to which they are compared and their limits.
+// Package figures contains measured values, the values to which they are compared, and their limits.
 package figures
 
 import (
@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Unit is what a figure counts.
+// Unit is the unit of a figure.
 type Unit string
 
-// The units. Megabytes are a million bytes.
+// These are the units. A megabyte is a million bytes.
 const (
 	Seconds      Unit = "s"
 	Milliseconds Unit = "ms"
@@ -23,24 +23,23 @@ const (
 	Processes    Unit = "processes"
 )
 
-// Quantity is what of a row a bound is about.
+// Quantity is the quantity of a row that a bound limits.
 type Quantity string
 
-// The quantities.
+// These are the quantities.
 const (
 	Ours       Quantity = "ours"
 	Ratio      Quantity = "ratio"
 	Difference Quantity = "difference"
 )
 
-// Bound is what the median of a quantity may be at most or, for what is better when there is more of it, at least.
-// It is an upper bound unless AtLeast is set.
+// Bound is the maximum of the median of a quantity. If AtLeast is set, it is the minimum instead.
 type Bound struct {
 	Of              Quantity
 	AtMost, AtLeast float64
 }
 
-// MarshalJSON writes the one that is set.
+// MarshalJSON writes only the limit that is set.
 func (b Bound) MarshalJSON() ([]byte, error) {
 	if b.AtLeast != 0 {
 		return json.Marshal(map[string]any{"of": b.Of, "atLeast": b.AtLeast})
@@ -57,21 +56,21 @@ func (b Bound) keeps(value float64) bool {
 
 // Row is one thing that is measured.
 type Row struct {
-	// ID names the row for good. Name says what is measured.
+	// ID is the permanent name of the row. Name describes the measurement.
 	ID, Name string
 	Unit     Unit
-	// Against says what the reference is; empty when there is none.
+	// Against describes the reference. It is empty if there is none.
 	Against string
 	// Bound is nil if there is none.
 	Bound *Bound
 
-	// Ours is nil until the row was measured, Reference and Difference when there is no reference, and Ratio when it is 0.
+	// Ours is nil until the row is measured. Reference and Difference are nil without a reference, and Ratio is nil if the reference is 0.
 	Ours, Reference, Ratio, Difference *Summary
-	// Err says why the row was not measured.
+	// Err is the reason why the row was not measured.
 	Err error
 }
 
-// Measured fills in the samples; a reference has as many as ours, each measured next to the one that it is compared with.
+// Measured fills in the samples. There must be a sample of the reference for each of ours, measured together with it.
 func (r *Row) Measured(ours, reference []float64) {
 	o := Summarize(ours)
 	r.Ours, r.Err = &o, nil
@@ -91,10 +90,10 @@ func (r *Row) Measured(ours, reference []float64) {
 	r.Ratio = &ratios
 }
 
-// Result is how a row ended.
+// Result is the result of a row.
 type Result string
 
-// The results.
+// These are the results.
 const (
 	Pass        Result = "pass"
 	Fail        Result = "FAIL"
@@ -145,7 +144,7 @@ func (r Row) MarshalJSON() ([]byte, error) {
 	return json.Marshal(row)
 }
 
-// errUnmeasured is the reason where there is no better one.
+// errUnmeasured is the reason if there is no better one.
 var errUnmeasured = errors.New("it was not measured")
 
 func (r *Row) text(value float64) string {
@@ -159,7 +158,7 @@ func (r *Row) text(value float64) string {
 	}
 }
 
-// column shows a summary as its median, its unit and, when there are several samples, its spread.
+// column returns the median of a summary with its unit and, if there are several samples, its spread.
 func (r *Row) column(s *Summary) string {
 	if s == nil {
 		return "-"
@@ -171,7 +170,7 @@ func (r *Row) column(s *Summary) string {
 	return text
 }
 
-// comparison is the ratio, or the difference in rows whose bound is about that.
+// comparison returns the ratio, or the difference if the bound of the row limits the difference.
 func (r *Row) comparison() string {
 	switch {
 	case r.Difference == nil:
@@ -205,7 +204,7 @@ func (r *Row) floor() string {
 	}
 }
 
-// String is the row on one line.
+// String returns the row on one line.
 func (r *Row) String() string {
 	text := fmt.Sprintf("%s: %s", r.ID, r.column(r.Ours))
 	if r.Reference != nil {

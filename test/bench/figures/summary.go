@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Summary is what a series of samples comes to.
+// Summary describes a series of samples.
 type Summary struct {
 	Median float64
 	// Low and High are the quartiles: half of the samples lie between them.
@@ -15,7 +15,7 @@ type Summary struct {
 	Samples []float64
 }
 
-// Summarize returns the summary of samples, of which there is at least one.
+// Summarize returns the summary of at least one sample.
 func Summarize(samples []float64) Summary {
 	sorted := slices.Sorted(slices.Values(samples))
 	return Summary{
@@ -24,7 +24,7 @@ func Summarize(samples []float64) Summary {
 	}
 }
 
-// quantile lies between two samples where it falls between them.
+// quantile interpolates between two samples if necessary.
 func quantile(sorted []float64, q float64) float64 {
 	position := q * float64(len(sorted)-1)
 	below := int(position)
@@ -32,20 +32,20 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[below] + (position-float64(below))*(sorted[above]-sorted[below])
 }
 
-// StandardError is about how far the median lies from that of endless samples.
+// StandardError estimates the distance of the median from the median of infinitely many samples.
 func (s Summary) StandardError() float64 {
-	// In a normal distribution the quartiles are 1.349 standard deviations apart, and the standard error of the median is 1.253 times that
-	// of the mean.
+	// In a normal distribution, the quartiles are 1.349 standard deviations apart, and the standard error of the median is 1.253 times the standard
+	// error of the mean.
 	return 1.253 / 1.349 * (s.High - s.Low) / math.Sqrt(float64(len(s.Samples)))
 }
 
-// Ratios summarizes the ratios of pairs of samples. There must be at least one pair. If the samples of a pair are measured one right after
-// the other, a disturbance of the machine affects both.
+// Ratios summarizes the ratios of pairs of samples. There must be at least one pair. If the samples of a pair are measured directly after each
+// other, a disturbance of the machine affects both.
 func Ratios(ours, reference []float64) Summary {
 	return paired(ours, reference, func(o, r float64) float64 { return o / r })
 }
 
-// Differences summarizes the differences of pairs of samples likewise.
+// Differences summarizes the differences of pairs of samples in the same way.
 func Differences(ours, reference []float64) Summary {
 	return paired(ours, reference, func(o, r float64) float64 { return o - r })
 }
@@ -58,7 +58,7 @@ func paired(ours, reference []float64, of func(ours, reference float64) float64)
 	return Summarize(all)
 }
 
-// MarshalJSON gives six significant digits: more says nothing.
+// MarshalJSON writes six significant digits, because more digits are meaningless.
 func (s Summary) MarshalJSON() ([]byte, error) {
 	samples := make([]float64, len(s.Samples))
 	for i, value := range s.Samples {

@@ -1,4 +1,4 @@
-// Package gitclient runs git as people do who clone and push, without the settings of the machine.
+// Package gitclient runs git in the way of users who clone and push, without the settings of the machine.
 package gitclient
 
 import (
@@ -14,21 +14,21 @@ import (
 	"time"
 )
 
-// commandTimeout bounds one command of git.
+// commandTimeout limits one command of git.
 const commandTimeout = 5 * time.Minute
 
 // Client is a person with a home directory.
 type Client struct{ home string }
 
-// New returns a client whose home is a directory, which is made. The client gives the password to servers on 127.0.0.1
-// that ask for it; neither its arguments nor its environment show it.
+// New returns a client whose home is a directory, which New creates. The client gives the password to servers on 127.0.0.1 that ask for it. Neither
+// its arguments nor its environment show the password.
 func New(home, username, password string) (*Client, error) {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return nil, fmt.Errorf("making the home of a client: %w", err)
 	}
 	for name, text := range map[string]string{
 		".netrc": fmt.Sprintf("machine 127.0.0.1\nlogin %s\npassword %s\n", username, password),
-		// The checkout may belong to somebody else.
+		// The checkout can belong to another user.
 		".gitconfig": "[user]\n\tname = Ann Author\n\temail = ann@example.com\n[safe]\n\tdirectory = *\n",
 	} {
 		if err := os.WriteFile(filepath.Join(home, name), []byte(text), 0o600); err != nil {
@@ -38,12 +38,12 @@ func New(home, username, password string) (*Client, error) {
 	return &Client{home: home}, nil
 }
 
-// Run runs git in a directory, and returns what it writes without the last newline. stdin may be nil.
+// Run runs git in a directory, and returns the output without the last newline. stdin can be nil.
 func (c *Client) Run(ctx context.Context, directory string, stdin io.Reader, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, commandTimeout, fmt.Errorf("git %s took longer than %s", args[0], commandTimeout))
 	defer cancel()
 	command := exec.CommandContext(ctx, "git", args...)
-	// git asks its helpers to end as well when it is told to, and not when it is killed.
+	// git stops its helpers when it receives SIGTERM, but not when it is killed.
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	command.WaitDelay = 5 * time.Second
 	command.Dir = directory
@@ -64,8 +64,8 @@ func (c *Client) Run(ctx context.Context, directory string, stdin io.Reader, arg
 	return "", fmt.Errorf("git %s: %w", strings.Join(args, " "), err)
 }
 
-// Clone clones a repository without a work tree, whose files would say nothing about the server, and returns how long
-// git took from its start to its end. The clone is gone afterwards.
+// Clone clones a repository without a work tree, because writing files would not involve the server. It returns how long git ran. The clone is
+// removed afterwards.
 func (c *Client) Clone(ctx context.Context, url string) (time.Duration, error) {
 	directory, err := os.MkdirTemp(c.home, "clone-")
 	if err != nil {

@@ -18,7 +18,7 @@ func newClient(t *testing.T) *Client {
 	return c
 }
 
-func TestAHistoryIsWholeAndTheSameEachTime(t *testing.T) {
+func TestHistory_isCompleteAndReproducible(t *testing.T) {
 	g := NewWithT(t)
 	c := newClient(t)
 	var heads []string
@@ -37,7 +37,7 @@ func TestAHistoryIsWholeAndTheSameEachTime(t *testing.T) {
 	g.Expect(heads[0]).To(Equal(heads[1]))
 }
 
-func TestCommitsGoOnFromHEADAndThenFromEachOther(t *testing.T) {
+func TestCommit_continuesFromHEADOrTheBranch(t *testing.T) {
 	g := NewWithT(t)
 	c := newClient(t)
 	directory := t.TempDir()
@@ -50,7 +50,7 @@ func TestCommitsGoOnFromHEADAndThenFromEachOther(t *testing.T) {
 	g.Expect(c.Run(t.Context(), directory, nil, "diff", "--name-only", first, second)).To(Equal("bench.txt"))
 }
 
-func TestAClientKeepsThePasswordToItselfAndTellsWhatGitSaid(t *testing.T) {
+func TestClient_hidesThePasswordAndShowsErrorsOfGit(t *testing.T) {
 	g := NewWithT(t)
 	c := newClient(t)
 	info, err := os.Stat(filepath.Join(c.home, ".netrc"))

@@ -8,10 +8,10 @@ import (
 	"github.com/forgeplane/forgeplane/test/history"
 )
 
-// epoch is the time of the first commit that Commit makes; each is a minute after the one before.
+// epoch is the time of the first commit of Commit. Each commit is a minute after the previous one.
 const epoch = 1700000000
 
-// History makes a repository with a history in an empty directory. The same options give the same repository.
+// History creates a repository with a history in an empty directory. The same options result in the same repository.
 func (c *Client) History(ctx context.Context, directory string, o history.Options) error {
 	if _, err := c.Run(ctx, directory, nil, "init", "--quiet", "--bare", "--initial-branch=main"); err != nil {
 		return err
@@ -23,13 +23,13 @@ func (c *Client) History(ctx context.Context, directory string, o history.Option
 	return err
 }
 
-// Commit adds a commit, which changes one file, to a branch of a repository in a directory, and returns its id. A branch
-// that does not exist begins at HEAD.
+// Commit adds a commit that changes one file to a branch of a repository in a directory, and returns its id. A branch that does not exist begins at
+// HEAD.
 func (c *Client) Commit(ctx context.Context, directory, branch string, number int) (string, error) {
 	return c.CommitFile(ctx, directory, branch, "bench.txt", fmt.Sprintf("Change number %d of %s\n", number, branch), number)
 }
 
-// CommitFile is Commit for a file of one's own.
+// CommitFile is Commit with a given file.
 func (c *Client) CommitFile(ctx context.Context, directory, branch, path, content string, number int) (string, error) {
 	ref := "refs/heads/" + branch
 	parent := ref

@@ -15,27 +15,27 @@ import (
 	"github.com/forgeplane/forgeplane/test/bench/gitclient"
 )
 
-// Repository is one kind of them.
+// Repository is one kind of hostile repository.
 type Repository struct {
-	// Name names it, and About says what is in it.
+	// Name is the name, and About describes the contents.
 	Name, About string
 	fill        func(ctx context.Context, in source) error
 }
 
-// Scale is how large the repositories are.
+// Scale is the size of the repositories.
 type Scale struct {
-	// Zeros is how many bytes a file of zeros has, Entries how many files a directory has, Depth how many directories of ten are in each
-	// other, Deltas how many deltas a file is behind, and Refs how many tags there are. Attributes is how many patterns and a hundredth as
-	// many files a .gitattributes has.
+	// Zeros is the number of bytes in a file of zeros, Entries the number of files in a directory, Depth the depth of nested directories of ten
+	// entries each, Deltas the length of a chain of deltas, and Refs the number of tags. Attributes is the number of patterns in a .gitattributes
+	// of a repository that has one file for every 100 patterns.
 	Zeros                        int64
 	Entries, Depth, Deltas, Refs int
 	Attributes                   int
 }
 
-// Full is what "make bench" measures.
+// Full is the scale of "make bench".
 var Full = Scale{Zeros: 1 << 30, Entries: 1_000_000, Depth: 10, Deltas: 4095, Refs: 1_000_000, Attributes: 1_000_000}
 
-// Repositories are all of them.
+// Repositories returns all repositories.
 func (s Scale) Repositories() []Repository {
 	return []Repository{
 		{"zeros", fmt.Sprintf("a file of %d MiB of zeros", s.Zeros>>20), s.zeros},
@@ -53,7 +53,7 @@ type source struct {
 	dir    string
 }
 
-// Make makes it in a directory that is not there yet: bare, in one pack, with a branch main.
+// Make creates the repository in a directory that does not exist yet: bare, in one pack, with a branch main.
 func (r Repository) Make(ctx context.Context, client *gitclient.Client, dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (s source) git(ctx context.Context, stdin io.Reader, args ...string) (strin
 	return s.client.Run(ctx, s.dir, stdin, args...)
 }
 
-// commit commits a tree to main, and packs all.
+// commit commits a tree to main, and packs everything.
 func (s source) commit(ctx context.Context, tree string) error {
 	commit, err := s.git(ctx, strings.NewReader("Hostile\n"), "commit-tree", tree)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s Scale) nest(ctx context.Context, in source) error {
 	return in.commit(ctx, entry[len(entry)-40:])
 }
 
-// attributes has a .gitattributes of patterns that match no file, each of which git tries with each file, and of macros.
+// attributes has a .gitattributes with macros, and with patterns that match no file, each of which git tries with each file.
 func (s Scale) attributes(ctx context.Context, in source) error {
 	attributes, err := in.git(ctx, lines(s.Attributes, func(i int) string {
 		if i%50 == 0 {
@@ -166,7 +166,7 @@ func (s Scale) attributes(ctx context.Context, in source) error {
 	return in.commit(ctx, tree)
 }
 
-// deltas has as many versions of a file, each of which git makes out of the one before.
+// deltas has the given number of versions of a file, each of which git constructs from the previous one.
 func (s Scale) deltas(ctx context.Context, in source) error {
 	file := slices.Collect(func(yield func(string) bool) {
 		for i := range 2000 {
@@ -213,14 +213,14 @@ func (s Scale) refs(ctx context.Context, in source) error {
 	return out.Flush()
 }
 
-// lines reads as many texts, one after the other.
+// lines returns a reader of a number of texts, one after the other.
 func lines(number int, text func(i int) string) io.Reader {
 	r, w := io.Pipe()
 	go func() {
 		out := bufio.NewWriter(w)
 		for i := range number {
 			if _, err := out.WriteString(text(i)); err != nil {
-				return // nobody reads any more
+				return // the reader is closed
 			}
 		}
 		_ = w.CloseWithError(out.Flush())

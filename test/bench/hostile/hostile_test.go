@@ -18,8 +18,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Small versions of them are served without reaching a limit.
-func TestHostile_small(t *testing.T) {
+// Small versions of the hostile repositories are served without reaching a limit.
+func TestMeasure_servesSmallRepositories(t *testing.T) {
 	g := NewWithT(t)
 	client, err := gitclient.New(t.TempDir(), "nobody", "none")
 	g.Expect(err).NotTo(HaveOccurred())

@@ -16,18 +16,24 @@ import (
 	"time"
 
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/history"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/snapshot"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
+	"github.com/forgeplane/forgeplane/internal/git/upkeep"
 )
 
-// argument is the first argument of a process that does one thing with one repository.
+// argument is the first argument of a process that performs one operation with one repository.
 const argument = "hostile"
 
-// Figure is what one thing took.
+// Figure is the result of one operation.
 type Figure struct {
-	// Peak is how many bytes the largest process of git had in memory, mapped files included. It is at least what this program has, out of
-	// which git is started.
+	// Peak is the largest memory of a process of git in bytes, including mapped files. It is at least the memory of this program, from which git is
+	// started.
 	Peak int64
 	Took time.Duration
-	// Said is what a client is told of a limit that was reached; empty if none was. Failed is any other failure.
+	// Said is the message to a client if a limit was reached. Failed is any other failure.
 	Said, Failed string
 }
 
@@ -37,54 +43,54 @@ type operation struct {
 	do   func(ctx context.Context, e *git.Engine, r *git.Repository, source string) error
 }
 
-// operations are in the order in which they are done: the first one makes what the others use.
+// operations are all operations in their order. The first one creates the repository that the others use.
 var operations = []operation{
 	{"import", func(ctx context.Context, _ *git.Engine, r *git.Repository, source string) error {
-		err := r.Import(ctx, git.ImportOptions{URL: "file://" + source, AllowFile: true})
-		if git.LimitReached(err) != "" { // many pushes may have brought what no import does
+		err := transfer.Import(ctx, r, transfer.ImportOptions{URL: "file://" + source, AllowFile: true})
+		if git.LimitReached(err) != "" { // several pushes can create what one import cannot
 			err = errors.Join(err, os.CopyFS(r.Dir(), os.DirFS(source)))
 		}
 		return err
 	}},
 	{"push", push},
 	{"list refs", func(ctx context.Context, _ *git.Engine, r *git.Repository, _ string) error {
-		return r.Serve(ctx, git.ServeOptions{Service: git.UploadPack, Advertise: true, Stdout: io.Discard})
+		return transfer.Serve(ctx, r, transfer.ServeOptions{Service: transfer.UploadPack, Advertise: true, Stdout: io.Discard})
 	}},
 	{"clone", clone},
 	{"tree", func(ctx context.Context, _ *git.Engine, r *git.Repository, _ string) error {
-		return onHead(ctx, r, func(head string) error { _, err := r.Tree(ctx, head, "", false); return err })
+		return onHead(ctx, r, func(head string) error { _, err := snapshot.Tree(ctx, r, head, "", false); return err })
 	}},
 	{"recursive tree", func(ctx context.Context, _ *git.Engine, r *git.Repository, _ string) error {
-		return onHead(ctx, r, func(head string) error { _, err := r.Tree(ctx, head, "", true); return err })
+		return onHead(ctx, r, func(head string) error { _, err := snapshot.Tree(ctx, r, head, "", true); return err })
 	}},
 	{"raw", raw},
 	{"archive", func(ctx context.Context, _ *git.Engine, r *git.Repository, _ string) error {
 		return onHead(ctx, r, func(head string) error {
-			return r.Archive(ctx, git.Archive{Commit: head, Prefix: "x", Format: git.TarGzip}, io.Discard)
+			return snapshot.WriteArchive(ctx, r, snapshot.Archive{Commit: head, Prefix: "x", Format: snapshot.TarGzip}, io.Discard)
 		})
 	}},
 	{"compare", func(ctx context.Context, _ *git.Engine, r *git.Repository, _ string) error {
-		return onHead(ctx, r, func(head string) error { _, err := r.Diff(ctx, "", head, 30*time.Second); return err })
+		return onHead(ctx, r, func(head string) error { _, err := history.Compare(ctx, r, "", head, 30*time.Second); return err })
 	}},
 	{"log", func(ctx context.Context, _ *git.Engine, r *git.Repository, _ string) error {
 		return onHead(ctx, r, func(head string) error {
-			_, _, err := r.Log(ctx, git.Log{Tips: []string{head}, Path: "file", Limit: 100})
+			_, _, err := history.List(ctx, r, history.Log{Tips: []string{head}, Path: "file", Limit: 100})
 			return err
 		})
 	}},
 	{"contributors", func(ctx context.Context, _ *git.Engine, r *git.Repository, _ string) error {
-		return onHead(ctx, r, func(head string) error { _, err := r.Contributors(ctx, head); return err })
+		return onHead(ctx, r, func(head string) error { _, err := history.Contributors(ctx, r, head); return err })
 	}},
 	{"maintenance", func(ctx context.Context, _ *git.Engine, r *git.Repository, _ string) error {
 		mark, long := filepath.Join(r.Dir(), "forgeplane-maintenance"), time.Now().AddDate(0, -1, 0)
 		if err := errors.Join(os.WriteFile(mark, nil, 0o600), os.Chtimes(mark, long, long)); err != nil {
 			return err
 		}
-		return r.Maintain(ctx) // everything is repacked
+		return upkeep.Maintain(ctx, r) // everything is repacked
 	}},
 }
 
-// Operations are their names.
+// Operations returns the names of the operations.
 func Operations() (names []string) {
 	for _, o := range operations {
 		names = append(names, o.name)
@@ -93,27 +99,27 @@ func Operations() (names []string) {
 }
 
 func onHead(ctx context.Context, r *git.Repository, do func(commit string) error) error {
-	head, err := r.Head(ctx)
+	head, err := refs.ReadHead(ctx, r)
 	if err != nil {
 		return err
 	}
 	return do(head.Commit)
 }
 
-// raw reads the first file whole.
+// raw reads the first file completely.
 func raw(ctx context.Context, _ *git.Engine, r *git.Repository, _ string) error {
 	return onHead(ctx, r, func(head string) error {
 		path, kind := head+":", "tree"
-		var entry git.TreeEntry
+		var entry object.TreeEntry
 		for kind == "tree" {
-			entries, err := r.Tree(ctx, head, strings.TrimPrefix(path, head+":"), false)
+			entries, err := snapshot.Tree(ctx, r, head, strings.TrimPrefix(path, head+":"), false)
 			if err != nil {
 				return err
 			}
 			entry = entries[0]
 			path, kind = head+":"+entry.Path, entry.Type
 		}
-		blob, err := r.Blob(ctx, entry.ID)
+		blob, err := snapshot.OpenBlob(ctx, r, entry.ID)
 		if err != nil {
 			return err
 		}
@@ -123,11 +129,11 @@ func raw(ctx context.Context, _ *git.Engine, r *git.Repository, _ string) error 
 
 func line(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
 
-// clone is what the server does of one.
+// clone does the work of the server for a clone.
 func clone(ctx context.Context, _ *git.Engine, r *git.Repository, _ string) error {
 	return onHead(ctx, r, func(head string) error {
 		request := line("want "+head+" ofs-delta side-band-64k\n") + "0000" + line("done\n")
-		return r.Serve(ctx, git.ServeOptions{Service: git.UploadPack, Stdin: strings.NewReader(request), Stdout: io.Discard})
+		return transfer.Serve(ctx, r, transfer.ServeOptions{Service: transfer.UploadPack, Stdin: strings.NewReader(request), Stdout: io.Discard})
 	})
 }
 
@@ -140,7 +146,7 @@ func push(ctx context.Context, e *git.Engine, r *git.Repository, source string) 
 	if err := errors.Join(empty.Remove(ctx), empty.Init(ctx, git.InitOptions{})); err != nil {
 		return err
 	}
-	head, err := r.Head(ctx)
+	head, err := refs.ReadHead(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -148,7 +154,7 @@ func push(ctx context.Context, e *git.Engine, r *git.Repository, source string) 
 	if err := os.MkdirAll(hooks, 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(hooks, "pre-receive"), []byte("#!/bin/sh\nexit 0\n"), 0o700); err != nil { //nolint:gosec // git executes it
+	if err := os.WriteFile(filepath.Join(hooks, "pre-receive"), []byte("#!/bin/sh\nexit 0\n"), 0o700); err != nil { //nolint:gosec // Git executes it
 		return err
 	}
 	packs, err := filepath.Glob(filepath.Join(source, "objects/pack/*.pack"))
@@ -162,8 +168,8 @@ func push(ctx context.Context, e *git.Engine, r *git.Repository, source string) 
 	defer pack.Close()
 	commands := line(strings.Repeat("0", 40)+" "+head.Commit+" refs/heads/main\x00report-status") + "0000"
 	var said bytes.Buffer
-	err = empty.Serve(ctx, git.ServeOptions{
-		Service: git.ReceivePack, HooksDir: hooks, Stdin: io.MultiReader(strings.NewReader(commands), pack), Stdout: &said,
+	err = transfer.Serve(ctx, empty, transfer.ServeOptions{
+		Service: transfer.ReceivePack, HooksDir: hooks, Stdin: io.MultiReader(strings.NewReader(commands), pack), Stdout: &said,
 	})
 	if err == nil && !strings.Contains(said.String(), "unpack ok") {
 		err = fmt.Errorf("the push was answered with %q", said.String())
@@ -171,8 +177,7 @@ func push(ctx context.Context, e *git.Engine, r *git.Repository, source string) 
 	return err
 }
 
-// Main does what Measure has started this process for, and returns its exit status. It reports false in a program that was started by
-// anybody else.
+// Main performs the operation for which Measure has started this process, and returns its exit status. It reports false in any other process.
 func Main(args []string) (status int, called bool) {
 	if len(args) != 5 || args[1] != argument {
 		return 0, false
@@ -218,7 +223,7 @@ func (o operation) measure(ctx context.Context, source, storage string) (Figure,
 	return figure, nil
 }
 
-// Measure does one thing, in a process of its own, with the repository in a storage that the first one has made of the source.
+// Measure performs one operation, in its own process, with the repository that the first operation has created from the source.
 func Measure(ctx context.Context, operation, source, storage string) (Figure, error) {
 	executable, err := os.Executable()
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// Bytes is a server that only writes the same bytes, with a bare handler of net/http.
+// Bytes is a server that always writes the same bytes, with a bare handler of net/http.
 type Bytes struct {
 	*Process
-	// Address is where it listens, as host:port.
+	// Address is its address, as host:port.
 	Address string
 }
 
@@ -25,13 +25,13 @@ func StartBytes(ctx context.Context, file string) (*Bytes, error) {
 	return &Bytes{p, address}, err
 }
 
-// StartBytesTLS does so with TLS and a certificate that nobody knows.
+// StartBytesTLS is StartBytes with TLS and a certificate that nobody knows.
 func StartBytesTLS(ctx context.Context, file string) (*Bytes, error) {
 	p, address, err := start(ctx, "bytes-tls", file)
 	return &Bytes{p, address}, err
 }
 
-// StartFile serves a file at every path, as a server of files does.
+// StartFile serves a file at every path, in the way of a server of files.
 func StartFile(ctx context.Context, file string) (*Bytes, error) {
 	p, address, err := start(ctx, "file", file)
 	return &Bytes{p, address}, err

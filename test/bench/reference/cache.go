@@ -14,8 +14,8 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// StartCache starts a process that only holds all objects of Forgeplane in informers, as any of their controllers must. It returns once
-// they are complete.
+// StartCache starts a process that only holds all objects of Forgeplane in informers, as any of their controllers must. It returns when the
+// informers are complete.
 func StartCache(ctx context.Context, kubeconfig string) (*Process, error) {
 	p, _, err := start(ctx, "cache", kubeconfig)
 	return p, err

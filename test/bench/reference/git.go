@@ -17,7 +17,7 @@ import (
 // repository has http.receivepack.
 type GitBackend struct {
 	*Process
-	// URL is the address of the repositories, each of which is at its path below the directory that is served.
+	// URL is the address of the repositories. The path of each repository is relative to the served directory.
 	URL string
 }
 

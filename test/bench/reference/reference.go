@@ -1,5 +1,5 @@
-// Package reference runs what Forgeplane is compared with, each in a process of its own: this very program, started again
-// with arguments of its own.
+// Package reference runs the programs to which Forgeplane is compared, each in its own process, which is this program started again with other
+// arguments.
 package reference
 
 import (
@@ -17,18 +17,18 @@ import (
 // argument is the first argument of a process of this package.
 const argument = "reference"
 
-// grace is how long a process may take to end by itself.
+// grace is the time within which a process must end by itself.
 const grace = 5 * time.Second
 
-// Main does what a process of this package is for, and returns its exit status. It reports false in a program that was
-// started by anybody else. Programs that use the package call it first.
+// Main does the work of a process of this package, and returns its exit status. It reports false in any other process. Programs that use the
+// package must call it first.
 func Main(args []string) (status int, called bool) {
 	if len(args) != 4 || args[1] != argument {
 		return 0, false
 	}
 	run, known := map[string]func(ctx context.Context, operand string) error{
 		"git-backend": serveGit, "cache": holdCache, "bytes": serveBytes, "bytes-tls": serveBytesTLS,
-		"file": serveFileSystem,
+		"file": serveFileSystem, "registry": serveRegistry, "signer": serveTokens,
 	}[args[2]]
 	if !known {
 		return 0, false
@@ -46,7 +46,7 @@ func Main(args []string) (status int, called bool) {
 	return 0, true
 }
 
-// announce tells the starting process that this one is ready, and what it needs to know.
+// announce tells the starting process that this one is ready, and how to reach it.
 func announce(what string) error {
 	_, err := fmt.Fprintln(os.Stdout, what)
 	return err
@@ -58,7 +58,7 @@ type Process struct {
 	stdin   io.Closer
 }
 
-// start returns when the process has announced itself, with what it said.
+// start returns when the process has announced itself, with the text of the announcement.
 func start(ctx context.Context, what, operand string) (*Process, string, error) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -84,10 +84,10 @@ func start(ctx context.Context, what, operand string) (*Process, string, error) 
 	return p, strings.TrimSpace(said), nil
 }
 
-// PID is the process id.
+// PID returns the process id.
 func (p *Process) PID() int { return p.command.Process.Pid }
 
-// Stop ends the process, and returns when it is gone.
+// Stop stops the process, and returns when it is gone.
 func (p *Process) Stop() error {
 	_ = p.stdin.Close()
 	kill := time.AfterFunc(grace, func() { _ = p.command.Process.Kill() })

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestTheGitBackendServesClonesAndPushesAndEndsWhenItIsStopped(t *testing.T) {
+func TestGitBackend_servesClonesAndPushesUntilStopped(t *testing.T) {
 	g := NewWithT(t)
 	client, err := gitclient.New(filepath.Join(t.TempDir(), "home"), "ann", "secret")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -52,13 +52,13 @@ func TestTheGitBackendServesClonesAndPushesAndEndsWhenItIsStopped(t *testing.T) 
 	g.Expect(syscall.Kill(backend.PID(), 0)).To(MatchError(syscall.ESRCH))
 }
 
-func TestACacheThatCannotBeFilledDoesNotStart(t *testing.T) {
+func TestCache_doesNotStartIfItCannotBeFilled(t *testing.T) {
 	g := NewWithT(t)
 	_, err := reference.StartCache(t.Context(), filepath.Join(t.TempDir(), "absent"))
 	g.Expect(err).To(MatchError(ContainSubstring("did not become ready")))
 }
 
-func TestOnlyTheArgumentsOfAReferenceMakeAReference(t *testing.T) {
+func TestMain_acceptsOnlyArgumentsOfAReference(t *testing.T) {
 	g := NewWithT(t)
 	for _, args := range [][]string{{"bench"}, {"bench", "--rows", "git", "x"}, {"bench", "reference", "unknown", "x"}, {"bench", "reference"}} {
 		_, called := reference.Main(args)

@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/process"
 )
 
-// servingTimeout bounds how long Forgeplane takes until it serves.
+// servingTimeout limits the time until Forgeplane serves requests.
 const servingTimeout = time.Minute
 
 // running is one process of Forgeplane.
@@ -24,7 +24,7 @@ type running struct {
 	stopped chan struct{}
 }
 
-// StartForgeplane starts Forgeplane as "make run" does, on ports of its own, and returns as soon as the kernel runs it.
+// StartForgeplane starts Forgeplane in the way of "make run", on its own ports, and returns as soon as the process runs.
 func (t *Testbed) StartForgeplane(ctx context.Context) error {
 	r := &running{
 		options: forgeplane.Options{
@@ -59,7 +59,7 @@ func (t *Testbed) StartForgeplane(ctx context.Context) error {
 	return nil
 }
 
-// StopForgeplane stops Forgeplane in an orderly way, if it runs.
+// StopForgeplane stops Forgeplane gracefully, if it runs.
 func (t *Testbed) StopForgeplane() error {
 	r := t.running
 	if r == nil {
@@ -70,23 +70,23 @@ func (t *Testbed) StopForgeplane() error {
 	return r.group.Stop()
 }
 
-// Running reports whether Forgeplane was started and not stopped. The other methods about Forgeplane are for when it was.
+// Running reports whether Forgeplane is started. The other methods about Forgeplane must only be called if it is.
 func (t *Testbed) Running() bool { return t.running != nil }
 
-// PID is the process id of Forgeplane.
+// PID returns the process id of Forgeplane.
 func (t *Testbed) PID() int { return t.running.process.PID() }
 
-// URL is where git clients find Forgeplane.
+// URL returns the address of Forgeplane for git clients.
 func (t *Testbed) URL() string { return fmt.Sprintf("http://127.0.0.1:%d", t.running.options.HTTPPort) }
 
-// AwaitServing waits until Forgeplane says that it is ready.
+// AwaitServing waits until Forgeplane reports that it is ready.
 func (t *Testbed) AwaitServing(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, servingTimeout, fmt.Errorf("Forgeplane did not serve within %s", servingTimeout))
 	defer cancel()
 	return t.running.options.WaitReady(ctx)
 }
 
-// poll asks until the answer is yes. The error after a timeout names what.
+// poll repeats a question until the answer is yes. The error after a timeout contains what.
 func poll(ctx context.Context, patience time.Duration, what string, ask func(ctx context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("waiting for %s took longer than %s", what, patience))
 	defer cancel()

@@ -21,7 +21,7 @@ const quietTimeout = 20 * time.Minute
 // Metrics are the metrics of a process at one moment.
 type Metrics map[string]*dto.MetricFamily
 
-// Metrics reads those of Forgeplane.
+// Metrics reads the metrics of Forgeplane.
 func (t *Testbed) Metrics(ctx context.Context) (Metrics, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+t.running.metrics+"/metrics", http.NoBody)
 	if err != nil {
@@ -35,7 +35,7 @@ func (t *Testbed) Metrics(ctx context.Context) (Metrics, error) {
 	return parseMetrics(response.Body)
 }
 
-// ClusterMetrics reads those of kube-apiserver.
+// ClusterMetrics reads the metrics of kube-apiserver.
 func (t *Testbed) ClusterMetrics(ctx context.Context) (Metrics, error) {
 	clientset, err := kubernetes.NewForConfig(t.plane.Administrator())
 	if err != nil {
@@ -60,7 +60,7 @@ func parseMetrics(text io.Reader) (Metrics, error) {
 // Labels are the labels of one series of a metric.
 type Labels map[string]string
 
-// Sum adds up the series of a counter or gauge that are chosen; all of them if choose is nil.
+// Sum adds the chosen series of a counter or gauge, or all of them if choose is nil.
 func (m Metrics) Sum(name string, choose func(Labels) bool) float64 {
 	var sum float64
 	for _, one := range m.series(name, choose) {
@@ -69,7 +69,7 @@ func (m Metrics) Sum(name string, choose func(Labels) bool) float64 {
 	return sum
 }
 
-// Mean is the mean of what the chosen series of a histogram have observed; 0 if that is nothing.
+// Mean returns the mean of the observations in the chosen series of a histogram, or 0 if there are none.
 func (m Metrics) Mean(name string, choose func(Labels) bool) float64 {
 	var sum, count float64
 	for _, one := range m.series(name, choose) {
@@ -101,29 +101,28 @@ func Of(label, value string) func(Labels) bool {
 	return func(l Labels) bool { return l[label] == value }
 }
 
-// busy are the metrics that say that a controller has something to do.
+// busy are the metrics that show that a controller has work to do.
 var busy = []string{"workqueue_depth", "workqueue_unfinished_work_seconds", "controller_runtime_active_workers"}
 
-// AwaitQuiet waits until Forgeplane's controllers have reconciled a number of objects of a kind since the process started,
-// and have nothing more to do.
+// AwaitQuiet waits until Forgeplane's controllers have reconciled a number of objects of a kind since the process started, and have no more work.
 func (t *Testbed) AwaitQuiet(ctx context.Context, controller string, reconciles int) error {
 	quiet := false
 	return poll(ctx, quietTimeout, "Forgeplane to have nothing to do", func(ctx context.Context) (bool, error) {
 		m, err := t.Metrics(ctx)
 		if err != nil {
 			quiet = false
-			return false, nil //nolint:nilerr // it does not listen yet, and if it never does, time runs out
+			return false, nil //nolint:nilerr // it may not listen yet, and otherwise the timeout ends this
 		}
 		was := quiet
 		quiet = m.Sum("controller_runtime_reconcile_total", Of("controller", controller)) >= float64(reconciles) &&
 			!slices.ContainsFunc(busy, func(name string) bool { return m.Sum(name, nil) > 0 })
-		// Between a queue and a worker an object is in neither figure, so one look is not enough.
+		// Between a queue and a worker, an object is in neither figure, so one look is not enough.
 		return was && quiet, nil
 	})
 }
 
-// Writes is how many requests have changed something in the cluster since kube-apiserver started, without those that a
-// control plane makes to keep itself going.
+// Writes returns the number of requests that have changed something in the cluster since kube-apiserver started, without the requests of the
+// control plane itself.
 func (t *Testbed) Writes(ctx context.Context) (int, error) {
 	m, err := t.ClusterMetrics(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ func metrics(t *testing.T, text string) Metrics {
 	return m
 }
 
-func TestWritesAreCountedButForThoseOfTheControlPlaneItself(t *testing.T) {
+func TestWritten_excludesWritesOfTheControlPlane(t *testing.T) {
 	g := NewWithT(t)
 	m := metrics(t, `# TYPE apiserver_request_total counter
 apiserver_request_total{verb="POST",group="forgeplane.dev",resource="protectedbranches",code="201"} 3
@@ -30,7 +30,7 @@ apiserver_request_total{verb="POST",group="",resource="serviceaccounts",subresou
 	g.Expect(m.Sum("apiserver_request_total", written)).To(Equal(9.0))
 }
 
-func TestTheMeanOfAHistogramIsThatOfTheChosenSeries(t *testing.T) {
+func TestMean_usesOnlyTheChosenSeries(t *testing.T) {
 	g := NewWithT(t)
 	m := metrics(t, `# TYPE controller_runtime_reconcile_time_seconds histogram
 controller_runtime_reconcile_time_seconds_bucket{controller="protectedbranch",le="+Inf"} 4

@@ -11,7 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// createTimeout bounds how long an object that was created takes to be ready.
+// createTimeout limits the time until a created object is ready.
 const createTimeout = 2 * time.Minute
 
 // Object is an object of Forgeplane.
@@ -20,14 +20,13 @@ type Object interface {
 	GetCommonStatus() *v1alpha1.CommonStatus
 }
 
-// Ready reports whether an object is ready as it is declared now.
+// Ready reports whether an object is ready in its current generation.
 func Ready(obj Object) bool {
 	status := obj.GetCommonStatus()
 	return status.ObservedGeneration == obj.GetGeneration() && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady)
 }
 
-// Create creates objects in their order, waits until all are ready, and fills in what they have become. It is for a few
-// objects: it looks at each again and again.
+// Create creates objects in their order, waits until all are ready, and updates them. It is for a few objects, because it polls each of them.
 func (t *Testbed) Create(ctx context.Context, objects ...Object) error {
 	for _, obj := range objects {
 		if err := t.client.Create(ctx, obj); err != nil {

@@ -33,21 +33,21 @@ const (
 
 	tokenSecret = "root-token"
 
-	// pollInterval is the time between two looks at what cannot be watched.
+	// pollInterval is the time between two checks of something that cannot be watched.
 	pollInterval = 25 * time.Millisecond
-	// prepareTimeout bounds how long config/default takes to be in force.
+	// prepareTimeout limits the time until config/default is in force.
 	prepareTimeout = 2 * time.Minute
 )
 
-// Options say where everything is.
+// Options configure a testbed.
 type Options struct {
-	// Checkout is the directory of the checkout, with bin and config. Directory has everything that is created. Both are absolute.
+	// Checkout is the directory of the checkout, with bin and config. Directory contains everything that is created. Both are absolute.
 	Checkout, Directory string
-	// Failed is told when a program has ended by itself.
+	// Failed is called when a program has ended by itself.
 	Failed context.CancelCauseFunc
 }
 
-// Testbed is one that runs. It is for one goroutine at a time.
+// Testbed is a running testbed. It must be used by one goroutine at a time.
 type Testbed struct {
 	options Options
 	scheme  *runtime.Scheme
@@ -59,7 +59,7 @@ type Testbed struct {
 	running *running
 }
 
-// Start starts the control plane and Forgeplane. The context bounds the start only; when it fails, nothing is left running.
+// Start starts the control plane and Forgeplane. The context limits only the start. If the start fails, nothing is left running.
 func Start(ctx context.Context, o Options) (*Testbed, error) {
 	t := &Testbed{options: o, scheme: runtime.NewScheme()}
 	if err := t.start(ctx); err != nil {
@@ -100,7 +100,7 @@ func (t *Testbed) start(ctx context.Context) error {
 	return t.populate(ctx)
 }
 
-// install applies what an installation has before Forgeplane runs in it.
+// install applies what an installation needs before Forgeplane runs in it.
 func (t *Testbed) install(ctx context.Context, administrator *rest.Config) error {
 	if err := controlplane.WriteKubeconfig(t.administratorKubeconfig(), administrator); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (t *Testbed) Kubectl(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// populate makes what every testbed has.
+// populate creates the objects of every testbed.
 func (t *Testbed) populate(ctx context.Context) error {
 	root := v1alpha1.Reference{Name: Administrator}
 	err := t.Create(ctx,
@@ -161,7 +161,7 @@ func (t *Testbed) populate(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends all processes. Their files stay in the directory.
+// Stop stops all processes. Their files stay in the directory.
 func (t *Testbed) Stop() error {
 	err := t.StopForgeplane()
 	if t.plane != nil {
@@ -170,10 +170,10 @@ func (t *Testbed) Stop() error {
 	return err
 }
 
-// Client is the administrator's of the cluster.
+// Client returns the administrator's client of the cluster.
 func (t *Testbed) Client() client.WithWatch { return t.client }
 
-// NewClient returns a client of the cluster with a connection of its own, which may do everything.
+// NewClient returns a client of the cluster with its own connection, which can do everything.
 func (t *Testbed) NewClient(user string) (client.WithWatch, error) {
 	config, err := t.plane.Identity(user, "system:masters")
 	if err != nil {
@@ -182,7 +182,7 @@ func (t *Testbed) NewClient(user string) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: t.scheme})
 }
 
-// Identity is the configuration of a client that is somebody in Kubernetes, without any right.
+// Identity returns the configuration of a client with a Kubernetes identity that has no rights.
 func (t *Testbed) Identity(user string) (*rest.Config, error) { return t.plane.Identity(user) }
 
 // AwaitAvailable waits until kube-apiserver reaches the server behind an APIService.
@@ -202,13 +202,13 @@ func (t *Testbed) AwaitAvailable(ctx context.Context, name string) error {
 	})
 }
 
-// Token is the administrator's access token for Forgeplane.
+// Token returns the administrator's access token for Forgeplane.
 func (t *Testbed) Token() string { return t.token }
 
-// Kubeconfig is the path of the kubeconfig file by which Forgeplane reaches the cluster.
+// Kubeconfig returns the path of the kubeconfig file by which Forgeplane reaches the cluster.
 func (t *Testbed) Kubeconfig() string { return t.path("data", "forgeplane.kubeconfig") }
 
-// ControlPlanePID is the process id of a program of the control plane.
+// ControlPlanePID returns the process id of a program of the control plane.
 func (t *Testbed) ControlPlanePID(name string) (int, error) {
 	for _, p := range t.plane.Processes() {
 		if p.Name() == name {
@@ -218,8 +218,7 @@ func (t *Testbed) ControlPlanePID(name string) (int, error) {
 	return 0, fmt.Errorf("the control plane has no program %s", name)
 }
 
-// CPUDuring returns how many seconds Forgeplane, if it runs, and the programs of the control plane compute while something
-// is done.
+// CPUDuring returns the CPU time in seconds that Forgeplane, if it runs, and the programs of the control plane use during a function.
 func (t *Testbed) CPUDuring(do func() error) (seconds float64, err error) {
 	before, err := t.cpu()
 	if err != nil {
@@ -247,10 +246,13 @@ func (t *Testbed) cpu() (total time.Duration, err error) {
 	return total, nil
 }
 
-// RepositoryDir is the directory of a project's repository.
+// RepositoryDir returns the directory of a project's repository.
 func (t *Testbed) RepositoryDir(p *v1alpha1.Project) string {
 	return t.path("storage", filepath.FromSlash(p.Status.RepositoryPath))
 }
+
+// RegistryDir returns the directory of images.
+func (t *Testbed) RegistryDir() string { return t.path("data", "registry") }
 
 func (t *Testbed) path(elements ...string) string {
 	return filepath.Join(append([]string{t.options.Directory}, elements...)...)

@@ -1,4 +1,4 @@
-// Package traffic sends the same request again and again, on several connections at once.
+// Package traffic sends the same request again and again, on several connections at the same time.
 package traffic
 
 import (
@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Connection sends one request at a time and reads the answer to its end.
+// Connection sends one request at a time and reads the answer completely.
 type Connection interface {
-	// Exchange returns the status of the answer. It does not reuse what it has read.
+	// Exchange returns the status of the answer. It does not reuse data that it has read.
 	Exchange(ctx context.Context) (status int, err error)
 	Close() error
 }
@@ -26,22 +26,22 @@ type Connection interface {
 // Dial opens a connection.
 type Dial func(ctx context.Context) (Connection, error)
 
-// Result is what was seen of some traffic.
+// Result are the measurements of some traffic.
 type Result struct {
-	// Rate is how many requests were answered in a second.
+	// Rate is the number of answers per second.
 	Rate float64
-	// Times are how long each took, in order of length.
+	// Times are the durations of the requests, in ascending order.
 	Times []time.Duration
 }
 
-// Quantile is what a share of the requests took at most.
+// Quantile returns the maximum duration of a share of the requests.
 func (r Result) Quantile(share float64) time.Duration {
 	return r.Times[min(int(share*float64(len(r.Times))), len(r.Times)-1)]
 }
 
-// Run sends requests on a number of connections for a while. Every answer must be a success.
+// Run sends requests on a number of connections for some time. Every answer must be a success.
 func Run(ctx context.Context, dial Dial, connections int, lasts time.Duration) (Result, error) {
-	// Requests that the end cuts off are not counted.
+	// Requests that are interrupted by the end are not counted.
 	ended := time.Now().Add(lasts)
 	times := make([][]time.Duration, connections)
 	all, ctx := errgroup.WithContext(ctx)
@@ -77,10 +77,10 @@ func Run(ctx context.Context, dial Dial, connections int, lasts time.Duration) (
 	return r, nil
 }
 
-// timeout bounds one exchange.
+// timeout limits one exchange.
 const timeout = 30 * time.Second
 
-// plain is a connection of HTTP/1.1 without TLS, which computes as little as it can: what is measured has the same cores.
+// plain is a connection of HTTP/1.1 without TLS. It uses as little CPU time as possible, because the measured server uses the same cores.
 type plain struct {
 	connection net.Conn
 	reader     *bufio.Reader
@@ -89,10 +89,10 @@ type plain struct {
 	read       []byte
 }
 
-// readSize is how much is read at once. Much, so that it takes less computing than what is measured.
+// readSize is the number of bytes that are read at once. It is large, so that reading uses less CPU time than the measured server.
 const readSize = 256 << 10
 
-// Plain returns how to open connections that send a request without a body.
+// Plain returns a function that opens connections which send a request without a body.
 func Plain(request *http.Request) Dial {
 	return func(ctx context.Context) (Connection, error) {
 		var b bytes.Buffer
@@ -131,13 +131,13 @@ func (p *plain) Exchange(context.Context) (int, error) {
 // Close implements Connection.
 func (p *plain) Close() error { return p.connection.Close() }
 
-// shared is one of many that use a client, which has its own idea of connections.
+// shared is one of many connections that use the same client, which manages its own connections.
 type shared struct {
 	client  *http.Client
 	request *http.Request
 }
 
-// Through returns how to send a request by a client: all of one run share what the client connects with.
+// Through returns a function that opens connections which send a request with a client. All of them share the connections of the client.
 func Through(client *http.Client, request *http.Request) Dial {
 	return func(context.Context) (Connection, error) { return shared{client, request}, nil }
 }

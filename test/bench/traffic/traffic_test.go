@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestEveryConnectionSendsUntilTheEnd(t *testing.T) {
+func TestRun_usesEveryConnectionUntilTheEnd(t *testing.T) {
 	g := NewWithT(t)
 	var served atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -37,7 +37,7 @@ func TestEveryConnectionSendsUntilTheEnd(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsNoSuccessIsAnError(t *testing.T) {
+func TestRun_failsIfARequestFails(t *testing.T) {
 	g := NewWithT(t)
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()

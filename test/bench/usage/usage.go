@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// tick is the unit of the times in /proc, which Linux has fixed for its interfaces.
+// tick is the unit of the times in /proc, which is constant in Linux.
 const tick = 10 * time.Millisecond
 
-// Memory is what a process has in memory now, and what it had at most, both in bytes.
+// Memory is the current memory of a process and its maximum, both in bytes.
 type Memory struct{ Resident, Peak int64 }
 
 // MemoryOf reads the memory of a process.
@@ -49,7 +49,7 @@ func parseMemory(status string) (Memory, error) {
 	return m, nil
 }
 
-// Children counts the processes that a process has started, directly or not, and that have not ended.
+// Children counts the running processes that a process has started, directly or indirectly.
 func Children(pid int) (int, error) {
 	all, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -86,7 +86,7 @@ func Children(pid int) (int, error) {
 	return number, nil
 }
 
-// CPUTime reads how long a process has computed, its children not included, to a hundredth of a second.
+// CPUTime returns the CPU time of a process without its children, to a hundredth of a second.
 func CPUTime(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -95,10 +95,35 @@ func CPUTime(pid int) (time.Duration, error) {
 	return parseCPUTime(text)
 }
 
-func parseCPUTime(stat []byte) (time.Duration, error) {
-	// The second field is the program's name in brackets, which may hold anything. Times are fields 14 and 15.
+// TotalCPUTime returns the CPU time of a process and of its children that have ended, to a hundredth of a second.
+func TotalCPUTime(pid int) (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("reading the CPU time of process %d and its children: %w", pid, err)
+	}
+	own, err := parseCPUTime(text)
+	if err != nil {
+		return 0, err
+	}
+	children, err := parseTimes(text, 16)
+	return own + children, err
+}
+
+// ResetPeak makes the current memory of a process its maximum.
+func ResetPeak(pid int) error {
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
+		return fmt.Errorf("resetting the maximum memory of process %d: %w", pid, err)
+	}
+	return nil
+}
+
+func parseCPUTime(stat []byte) (time.Duration, error) { return parseTimes(stat, 14) }
+
+// parseTimes adds the time in user mode in a field, and the time in system mode in the next one. The number of the first field is 1.
+func parseTimes(stat []byte, field int) (time.Duration, error) {
+	// The second field is the program's name in parentheses, which can contain any characters.
 	words := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	const user, system = 14 - 3, 15 - 3
+	user, system := field-3, field-2
 	if len(words) <= system {
 		return 0, fmt.Errorf("reading the CPU time of a process: its stat is %q", stat)
 	}
@@ -113,7 +138,7 @@ func parseCPUTime(stat []byte) (time.Duration, error) {
 	return total, nil
 }
 
-// Load returns the average number of runnable processes during the last minute; 0 if it is not known.
+// Load returns the average number of runnable processes during the last minute, or 0 if it is not known.
 func Load() float64 {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestMemoryIsReadFromTheStatusOfAProcess(t *testing.T) {
+func TestParseMemory_readsTheStatusOfAProcess(t *testing.T) {
 	g := NewWithT(t)
 	m, err := parseMemory("Name:\tforge\nVmPeak:\t 1265460 kB\nVmHWM:\t  300 kB\nVmRSS:\t  200 kB\nThreads:\t9\n")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -19,7 +19,7 @@ func TestMemoryIsReadFromTheStatusOfAProcess(t *testing.T) {
 	g.Expect(err).To(HaveOccurred())
 }
 
-func TestCPUTimeIsThatOfUserAndSystemWhateverTheProgramIsCalled(t *testing.T) {
+func TestParseCPUTime_addsUserAndSystemTime(t *testing.T) {
 	g := NewWithT(t)
 	cpu, err := parseCPUTime([]byte("42 (a ) b) S 1 42 42 0 -1 4194560 100 0 0 0 150 25 7 8 20 0 9 0 1000 0 0\n"))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -28,7 +28,32 @@ func TestCPUTimeIsThatOfUserAndSystemWhateverTheProgramIsCalled(t *testing.T) {
 	g.Expect(err).To(HaveOccurred())
 }
 
-func TestAProcessReadsItsOwnUsage(t *testing.T) {
+func TestTotalCPUTime_includesChildrenThatHaveEnded(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has /proc")
+	}
+	g := NewWithT(t)
+	g.Expect(parseTimes([]byte("42 (a ) b) S 1 42 42 0 -1 4194560 100 0 0 0 150 25 7 8 20 0 9 0 1000 0 0\n"), 16)).To(Equal(150 * time.Millisecond))
+	before, err := TotalCPUTime(os.Getpid())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(exec.CommandContext(t.Context(), "sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done").Run()).To(Succeed())
+	after, err := TotalCPUTime(os.Getpid())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(after - before).To(BeNumerically(">", 2*tick))
+}
+
+func TestResetPeak_forgetsTheMaximum(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has /proc")
+	}
+	g := NewWithT(t)
+	g.Expect(ResetPeak(os.Getpid())).To(Succeed())
+	m, err := MemoryOf(os.Getpid())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(m.Peak).To(BeNumerically("<", m.Resident+16<<20))
+}
+
+func TestUsage_isReadableForTheProcessItself(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has /proc")
 	}
@@ -41,7 +66,7 @@ func TestAProcessReadsItsOwnUsage(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 }
 
-func TestChildrenAreCountedUntilTheyEnd(t *testing.T) {
+func TestChildren_areCountedUntilTheyEnd(t *testing.T) {
 	g := NewWithT(t)
 	children := func() int {
 		number, err := Children(os.Getpid())
@@ -56,6 +81,6 @@ func TestChildrenAreCountedUntilTheyEnd(t *testing.T) {
 	g.Expect(shell.Start()).To(Succeed())
 	g.Eventually(children).WithTimeout(10 * time.Second).Should(Equal(before + 2))
 	g.Expect(stdin.Close()).To(Succeed())
-	_ = shell.Wait() // how it ends is of no interest
+	_ = shell.Wait() // the exit code does not matter
 	g.Expect(children()).To(Equal(before))
 }

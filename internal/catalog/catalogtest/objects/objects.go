@@ -101,9 +101,10 @@ func Namespace(name, label, value string) *corev1.Namespace {
 	return n
 }
 
-// Project returns a project in a group; its path is its name.
+// Project returns a project in a group; its path is its name. It has created the protection of its default branch, which is gone.
 func Project(namespace, name string, in v1alpha1.Reference, change ...func(*v1alpha1.ProjectSpec)) *v1alpha1.Project {
 	p := &v1alpha1.Project{ObjectMeta: Meta("project", namespace, name), Spec: v1alpha1.ProjectSpec{Path: name, GroupRef: in}}
+	p.Status.ProtectedDefaultBranch = "main"
 	for _, c := range change {
 		c(&p.Spec)
 	}
@@ -161,6 +162,11 @@ func InProject(namespace, name string, of, who v1alpha1.Reference, r v1alpha1.Ro
 		ObjectMeta: Meta("membership", namespace, name),
 		Spec:       v1alpha1.MembershipSpec{ProjectRef: &of, UserRef: who, Role: r},
 	}
+}
+
+// Sharing returns a share with a group.
+func Sharing(with v1alpha1.Reference, r v1alpha1.Role) v1alpha1.Share {
+	return v1alpha1.Share{GroupRef: with, Role: r}
 }
 
 // Until sets the end of a membership.

@@ -9,8 +9,7 @@ import (
 // ToySpec declares something that a project or group has.
 // +kubebuilder:validation:ExactlyOneOf=projectRef;groupRef
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
-// +kubebuilder:validation:XValidation:rule="has(self.projectRef) == has(oldSelf.projectRef) && (!has(self.projectRef) || (has(self.projectRef.name) ? has(oldSelf.projectRef.name) && self.projectRef.name == oldSelf.projectRef.name : has(self.projectRef.path) ? has(oldSelf.projectRef.path) && self.projectRef.path == oldSelf.projectRef.path : has(oldSelf.projectRef.id) && self.projectRef.id == oldSelf.projectRef.id))",message="projectRef cannot change",fieldPath=".projectRef"
-// +kubebuilder:validation:XValidation:rule="has(self.groupRef) == has(oldSelf.groupRef) && (!has(self.groupRef) || (has(self.groupRef.name) ? has(oldSelf.groupRef.name) && self.groupRef.name == oldSelf.groupRef.name : has(self.groupRef.path) ? has(oldSelf.groupRef.path) && self.groupRef.path == oldSelf.groupRef.path : has(oldSelf.groupRef.id) && self.groupRef.id == oldSelf.groupRef.id))",message="groupRef cannot change",fieldPath=".groupRef"
+// +kubebuilder:validation:XValidation:rule="has(self.projectRef) == has(oldSelf.projectRef)",message="projectRef and groupRef cannot replace each other: make a new object"
 type ToySpec struct {
 	// id is the integer id that the REST API shows; allocated when omitted, and fixed from then on.
 	// +kubebuilder:validation:Minimum=1
@@ -30,15 +29,11 @@ type ToySpec struct {
 // ToyStatus is what Forgeplane observed of a toy.
 type ToyStatus struct {
 	CommonStatus `json:",inline"`
+	TargetStatus `json:",inline"`
 
 	// id that is in force.
 	// +optional
 	ID int64 `json:"id,omitempty"`
-
-	// targetPath is the full path of the project or group.
-	// +kubebuilder:validation:MaxLength=4096
-	// +optional
-	TargetPath string `json:"targetPath,omitempty"`
 }
 
 // Toy is something that a project or group has.
@@ -49,7 +44,7 @@ type ToyStatus struct {
 // +kubebuilder:selectablefield:JSONPath=.spec.projectRef.name
 // +kubebuilder:printcolumn:name="Of",type=string,JSONPath=.status.targetPath
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].reason
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="spec.id cannot change once set"
 type Toy struct {
@@ -77,6 +72,9 @@ func (t *Toy) IDs() (spec, status *int64) { return &t.Spec.ID, &t.Status.ID }
 
 // RESTID is the id that the REST API shows.
 func (t *Toy) RESTID() int64 { return cmp.Or(t.Spec.ID, t.Status.ID) }
+
+// GetTargetStatus returns the part of the status about the project or group that the object is declared for.
+func (t *Toy) GetTargetStatus() *TargetStatus { return &t.Status.TargetStatus }
 
 // TargetRefs returns the references to the project and to the group that the object is declared for, one of which is nil.
 func (t *Toy) TargetRefs() (project, group *Reference) { return t.Spec.ProjectRef, t.Spec.GroupRef }

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
@@ -31,10 +30,5 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 
 // Reconcile brings one toy up to date.
 func (c *Controller) Reconcile(ctx context.Context, t *v1alpha1.Toy) (reconcile.Result, error) {
-	return c.frame.Run(ctx, t, frame.InScope(c.frame, show, frame.Reachable(c.frame)))
-}
-
-func show(_ context.Context, t *v1alpha1.Toy, s catalog.Scope) error {
-	t.Status.TargetPath = s.Path()
-	return nil
+	return c.frame.Run(ctx, t, frame.InScope(c.frame, frame.Reachable(c.frame)))
 }

@@ -19,7 +19,7 @@ type Family struct {
 }
 
 // New returns the family.
-func New(cat *catalog.Catalog, w store.Writer) *Family {
+func New(cat *catalog.Catalog, w store.Backend) *Family {
 	return &Family{store.ByID(w, cat, catalog.In[*v1alpha1.Toy])}
 }
 

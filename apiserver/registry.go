@@ -1,0 +1,182 @@
+package apiserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/registryhttp"
+	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/internal/registry"
+	registrytoken "github.com/forgeplane/forgeplane/internal/registry/token"
+)
+
+// RegistryOptions are what a server needs for the images of projects.
+type RegistryOptions struct {
+	// Registry has the images; nil if the container registry is off.
+	Registry *registry.Registry
+	// Keys sign the tokens of its clients. They must have been loaded.
+	Keys *registrytoken.Keys
+	// URL is how clients reach the registry.
+	URL *url.URL
+	// Elsewhere says that another process serves it there.
+	Elsewhere bool
+	// Lifetime of a token; 0 for the default.
+	Lifetime time.Duration
+	// KeepTags refuses to delete tags by their name at the registry.
+	KeepTags bool
+	// Slots are shared by the callers whose requests are served. They have defaults.
+	Slots fair.Limits
+}
+
+// host returns the host of the registry's URL; empty without a registry.
+func (o RegistryOptions) host() string {
+	if o.URL == nil {
+		return ""
+	}
+	return o.URL.Host
+}
+
+// deletionTasks returns the queue of the work of deleting container repositories. Without a registry nothing adds work to it, and work that is
+// left waits.
+func deletionTasks(o Options) *job.Queue {
+	run := func(context.Context, job.Attempt, func(string)) error {
+		return errors.New("the container registry is off")
+	}
+	if o.Registry.Registry != nil {
+		run = o.Registry.Registry.Delete
+	}
+	return job.NewQueue(o.Activity, job.QueueOptions{Name: registry.DeletionQueue, Log: o.Log, Run: run})
+}
+
+// images serves the clients of the registry.
+type images struct {
+	keys *registrytoken.Keys
+	// served and tokens are the handlers of the images, and of the tokens of clients.
+	served, tokens http.Handler
+	// registry is the handler of the images in this process; nil if they are served elsewhere or not at all.
+	registry *registryhttp.Handler
+}
+
+// newImages returns the handlers of a server that also serves tokens.
+func newImages(ctx context.Context, o Options, authenticator *auth.Authenticator, address func(*http.Request) string) (*images, error) {
+	r := o.Registry
+	if r.Registry == nil {
+		off := unavailable("registry not enabled")
+		return &images{served: off, tokens: off}, nil
+	}
+	tokens := registryhttp.NewTokenServer(registryhttp.TokenOptions{
+		Authenticator: authenticator, Catalog: o.Catalog, Names: r.Registry.Names, Records: r.Registry.Records, Keys: r.Keys,
+		Lifetime: r.Lifetime, Outdated: o.Others.Outdated, Log: o.Log,
+	})
+	if r.Elsewhere {
+		return &images{keys: r.Keys, served: unavailable("the container registry is at " + r.URL.String()), tokens: tokens}, nil
+	}
+	served, err := servedImages(ctx, o, address)
+	if err != nil {
+		return nil, err
+	}
+	served.tokens = tokens
+	return served, nil
+}
+
+// servedImages returns the handler of the images alone.
+func servedImages(ctx context.Context, o Options, address func(*http.Request) string) (*images, error) {
+	r := o.Registry
+	handler, err := registryhttp.New(ctx, registryhttp.Options{
+		Registry: r.Registry, Keys: r.Keys, Realm: o.ExternalURL.JoinPath(registryhttp.TokenPath).String(), External: r.URL,
+		Catalog: o.Catalog, Slots: r.Slots, KeepTags: r.KeepTags, Outdated: o.Others.Outdated, Log: o.Log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("setting up the container registry: %w", err)
+	}
+	if err := register(o.Metrics, handler.Slots()); err != nil {
+		return nil, errors.Join(err, handler.Close())
+	}
+	served := o.Audit.Handler(audit.At{Door: audit.Registry, Address: address, Writes: registryhttp.Writes}, handler)
+	return &images{keys: r.Keys, served: served, tokens: http.NotFoundHandler(), registry: handler}, nil
+}
+
+// run keeps the keys up to date until ctx ends.
+func (i *images) run(ctx context.Context) {
+	if i.keys != nil {
+		i.keys.Run(ctx)
+	}
+}
+
+// close releases the handlers. No request may run any more.
+func (i *images) close() error {
+	if i.registry == nil {
+		return nil
+	}
+	return i.registry.Close()
+}
+
+// unavailable answers where there is no registry (API behaviour, section 2.11).
+func unavailable(message string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		_ = json.NewEncoder(w).Encode(map[string]any{ // the client may have gone
+			"errors": []map[string]string{{"code": "UNAVAILABLE", "message": message}}, "http_status": http.StatusNotFound,
+		})
+	}
+}
+
+// beside sends the requests of clients of the registry to their handlers, and all else to next.
+func (i *images) beside(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := r.URL.Path; {
+		case path == registryhttp.Prefix, strings.HasPrefix(path, registryhttp.Prefix+"/"):
+			i.served.ServeHTTP(w, r)
+		case path == registryhttp.TokenPath:
+			i.tokens.ServeHTTP(w, r)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// RegistryServer serves the container registry alone. Its clients get their tokens from a Server, to which it directs them. The manager of the
+// process starts it.
+type RegistryServer struct {
+	*listener
+	images *images
+}
+
+// NewRegistryServer returns a server that is ready to be started. It uses the Address, Connections, RateLimits, ExternalURL, Catalog, Registry,
+// Others, Audit, Metrics, Clock and Log of its options. The registry ends with ctx.
+func NewRegistryServer(ctx context.Context, o Options) (*RegistryServer, error) {
+	s := &RegistryServer{listener: newListener(o)}
+	if err := register(o.Metrics, s.limiter); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.images, err = servedImages(ctx, o, func(r *http.Request) string { return s.limiter.Client(r).String() }); err != nil {
+		return nil, err
+	}
+	s.handler = s.limiter.Handler(s.images.beside(http.NotFoundHandler()))
+	return s, nil
+}
+
+// Start serves until ctx ends, and lets running requests end.
+func (s *RegistryServer) Start(ctx context.Context) error {
+	clients, err := s.listen(ctx)
+	if err != nil {
+		return err
+	}
+	var background sync.WaitGroup
+	background.Go(func() { s.images.run(ctx) })
+	err = s.serve(ctx, clients)
+	background.Wait()
+	return errors.Join(err, s.images.close())
+}

@@ -1,0 +1,172 @@
+package registryhttp_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/registry/record"
+	"github.com/forgeplane/forgeplane/internal/registry/token"
+)
+
+func TestToken_allowsWhatRoleAndAccessLevelAllow(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct{ username, repository, asked, granted string }{
+		{"root", "acme/app", "pull,push,delete,*", "pull,push,delete,*"},
+		{"mary", "acme/app", "pull,push,delete,*", "pull,push,delete,*"},
+		{"mary", "acme/app/a/b", "pull,push", "pull,push"},
+		{"mary", "acme/app/a/b/c", "pull,push", ""},
+		{"mary", "acme", "pull,push", ""},
+		{"mary", "acme/none", "pull,push", ""},
+		{"dan", "acme/app", "pull,push,delete,*", "pull,push"},
+		{"dan", "acme/app", "push,pull,push", "push,pull"},
+		{"rita", "acme/app", "pull,push,delete", "pull"},
+		{"gus", "acme/app", "pull,push", "pull"},
+		{"sue", "acme/app", "pull,push", ""},
+		{"sue", "acme/open", "pull,push", "pull"},
+		{"gus", "acme/members", "pull", ""},
+		{"rita", "acme/members", "pull", "pull"},
+		{"root", "acme/off", "pull,push,delete,*", ""},
+		{"mary", "acme/off", "pull", ""},
+	} {
+		t.Run(c.username+" "+c.repository+":"+c.asked, func(t *testing.T) {
+			g := NewWithT(t)
+			_, claims := w.bearer(t, c.username, "repository:"+c.repository+":"+c.asked)
+			g.Expect(claims.Subject).To(Equal(c.username))
+			if c.granted == "" {
+				g.Expect(claims.Access).To(BeEmpty())
+				return
+			}
+			g.Expect(claims.Access).To(HaveLen(1))
+			g.Expect(strings.Join(claims.Access[0].Actions, ",")).To(Equal(c.granted))
+		})
+	}
+}
+
+func TestToken_grantsEachOfSeveralScopes(t *testing.T) {
+	for name, scopes := range map[string][]string{
+		"in parameters":    {"repository:acme/app:pull,push", "repository:acme/none:pull", "repository:acme/open:pull", "nonsense", "repository:acme/app"},
+		"in one parameter": {"repository:acme/app:pull,push repository:acme/none:pull repository:acme/open:pull"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, w := NewWithT(t), newWorld(t)
+			_, claims := w.bearer(t, "rita", scopes...)
+			g.Expect(claims.Access).To(HaveLen(2))
+			g.Expect(claims.Access[0]).To(HaveField("Actions", []string{"pull"}))
+			g.Expect(*claims.Access[0].Meta).To(Equal(token.Meta{ProjectPath: "acme/app", ProjectID: 20, ProjectUID: claims.Access[0].Meta.ProjectUID, RootNamespaceID: 10}))
+			g.Expect(claims.Access[1].Name).To(Equal("acme/open"))
+		})
+	}
+}
+
+func TestToken_allowsWhatScopeOfAccessTokenAllows(t *testing.T) {
+	for scope, granted := range map[v1alpha1.TokenScope]string{
+		v1alpha1.ScopeAPI: "pull,push,delete", v1alpha1.ScopeReadRegistry: "pull", v1alpha1.ScopeWriteRegistry: "pull,push,delete", v1alpha1.ScopeReadAPI: "",
+	} {
+		t.Run(string(scope), func(t *testing.T) {
+			g, w := NewWithT(t), newWorld(t)
+			w.scopes(t, "mary", scope)
+			query := url.Values{"service": {token.Service}, "scope": {"repository:acme/app:pull,push,delete"}}
+			status, body := w.ask(t, "mary", familytest.Value("mary"), query)
+			if granted == "" {
+				g.Expect(status).To(Equal(http.StatusForbidden), body)
+				return
+			}
+			_, claims := w.bearer(t, "mary", query["scope"]...)
+			g.Expect(strings.Join(claims.Access[0].Actions, ",")).To(Equal(granted))
+		})
+	}
+}
+
+// scopes changes the scopes of the token of a user.
+func (w *world) scopes(t *testing.T, username string, scopes ...v1alpha1.TokenScope) {
+	t.Helper()
+	var all v1alpha1.AccessTokenList
+	if err := w.Client.List(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	for i := range all.Items {
+		if item := &all.Items[i]; strings.Contains(item.Name, username) {
+			item.Spec.Scopes = scopes
+			if err := w.Client.Update(t.Context(), item); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("%s has no token", username)
+}
+
+func TestToken_givesCatalogToAdministratorsWhoAskExactly(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	w.push(t, "acme/open/b:1")
+	w.push(t, "acme/app:1")
+	w.push(t, "acme/open/a:1")
+	for _, asked := range []struct{ username, scope string }{{"mary", "registry:catalog:*"}, {"root", "registry:catalog:pull"}, {"root", "registry:other:*"}, {"root", "registry:catalog:*,pull"}} {
+		_, claims := w.bearer(t, asked.username, asked.scope)
+		g.Expect(claims.Access).To(BeEmpty(), asked.scope)
+	}
+	bearer, _ := w.bearer(t, "root", "registry:catalog:*")
+	_, _, body := w.do(t, bearer, http.MethodGet, "/v2/_catalog", nil, nil)
+	g.Expect(body).To(MatchJSON(`{"repositories":["acme/app","acme/open/a","acme/open/b"]}`))
+	_, header, body := w.do(t, bearer, http.MethodGet, "/v2/_catalog?n=2", nil, nil)
+	g.Expect(body).To(MatchJSON(`{"repositories":["acme/app","acme/open/a"]}`))
+	g.Expect(header.Get("Link")).To(Equal(`</v2/_catalog?last=acme%2Fopen%2Fa&n=2>; rel="next"`))
+	_, header, body = w.do(t, bearer, http.MethodGet, "/v2/_catalog?n=2&last=acme%2Fopen%2Fa", nil, nil)
+	g.Expect(body).To(MatchJSON(`{"repositories":["acme/open/b"]}`))
+	g.Expect(header.Get("Link")).To(BeEmpty())
+	status, header, _ := w.do(t, "", http.MethodGet, "/v2/_catalog", nil, nil)
+	g.Expect(status).To(Equal(http.StatusUnauthorized))
+	g.Expect(header.Get("Www-Authenticate")).To(ContainSubstring(`scope="registry:catalog:*"`))
+}
+
+func TestToken_refusesWithBodiesOfReference(t *testing.T) {
+	w := newWorld(t)
+	query := func(service string, scopes ...string) url.Values {
+		return url.Values{"service": {service}, "scope": scopes}
+	}
+	const denied = `{"errors":[{"code":"DENIED","message":"access forbidden"}],"http_status":403}`
+	for name, c := range map[string]struct {
+		username, password string
+		query              url.Values
+		status             int
+		body               string
+	}{
+		"unknown service":         {"mary", familytest.Value("mary"), query("other"), http.StatusNotFound, ""},
+		"no service":              {"mary", familytest.Value("mary"), url.Values{}, http.StatusNotFound, ""},
+		"wrong password":          {"mary", "wrong", query(token.Service), http.StatusUnauthorized, `{"errors":[{"code":"UNAUTHORIZED","message":"HTTP Basic: Access denied. Sign in with your username, and as password an access token with the scope read_registry, write_registry or api."}]}`},
+		"blocked user":            {"bill", familytest.Value("bill"), query(token.Service), http.StatusForbidden, denied},
+		"anonymous without scope": {"", "", query(token.Service), http.StatusForbidden, denied},
+		"anonymous, all denied":   {"", "", query(token.Service, "repository:acme/app:pull"), http.StatusForbidden, denied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			status, body := w.ask(t, c.username, c.password, c.query)
+			g.Expect(status).To(Equal(c.status), body)
+			if c.body == "" {
+				g.Expect(body).To(BeEmpty())
+				return
+			}
+			g.Expect(body).To(MatchJSON(c.body))
+		})
+	}
+}
+
+func TestToken_recordsRepositoryOfGrantedPush(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	find := func(image string) error {
+		var p v1alpha1.Project
+		g.Expect(w.Client.Get(t.Context(), clientKey("acme", "app"), &p)).To(Succeed())
+		_, err := w.records.Find(t.Context(), p.UID, image)
+		return err
+	}
+	w.bearer(t, "rita", "repository:acme/app/web:pull,push")
+	g.Expect(find("web")).To(MatchError(record.ErrNotFound))
+	w.bearer(t, "dan", "repository:acme/app/web:pull,push")
+	g.Expect(find("web")).To(Succeed())
+}

@@ -1,0 +1,57 @@
+package store
+
+import (
+	"errors"
+	"time"
+
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/quota"
+)
+
+// AnswerLimit returns the answer to an error that every endpoint answers in the same way: there was no time for the request, or a limit is
+// reached. It returns nil for any other error.
+func AnswerLimit(err error) *endpoint.Error {
+	if answer := busy(err); answer != nil {
+		return answer
+	}
+	return tooMany(err)
+}
+
+// tooMany returns the answer to an error that says that there is as much as there may be: 403, with the sentence that names the limit. It
+// returns nil for other errors.
+func tooMany(err error) *endpoint.Error {
+	var full *declare.QuotaError
+	var exceeded *quota.Exceeded
+	switch {
+	case errors.As(err, &full):
+		return endpoint.Forbidden(full.Error())
+	case errors.As(err, &exceeded):
+		return endpoint.Forbidden(exceeded.Error())
+	default:
+		return nil
+	}
+}
+
+// busyRetry is when to come again where nothing else is known.
+const busyRetry = 10 * time.Second
+
+// busy returns the answer to an error that says that there was no slot or no time: 429 for a caller who has the share of one
+// caller, and 503 where others have what there is. It returns nil for other errors.
+func busy(err error) *endpoint.Error {
+	var busy *fair.Busy
+	switch {
+	case errors.As(err, &busy) && busy.Own:
+		return endpoint.TooManyAtOnce(busy.Error(), busy.RetryAfter)
+	case errors.As(err, &busy) && busy.Reason != "":
+		return endpoint.BusyWith(busy.Error(), busy.RetryAfter)
+	case errors.As(err, &busy):
+		return endpoint.Busy(busy.RetryAfter)
+	case errors.Is(err, git.ErrBusy):
+		return endpoint.Busy(busyRetry)
+	default:
+		return nil
+	}
+}

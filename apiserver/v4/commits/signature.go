@@ -1,0 +1,30 @@
+package commits
+
+import (
+	"context"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+)
+
+// Signature is the signature of a commit. It names no key and nobody: Forgeplane knows no keys of signers, so it cannot verify one.
+type Signature struct {
+	SignatureType      string `json:"signature_type" doc:"PGP, SSH or X509."`
+	VerificationStatus string `json:"verification_status" doc:"Always unknown_key."`
+	CommitSource       string `json:"commit_source" doc:"Always gitaly, for compatibility."`
+}
+
+type signatureRequest struct {
+	SHA string `param:"sha" doc:"A branch, tag or commit."`
+}
+
+func (f *Family) signature(ctx context.Context, s auth.Project, r *signatureRequest) (Signature, error) {
+	_, c, err := f.find(ctx, s, r.SHA)
+	if err == nil && c.Signed == "" {
+		err = endpoint.NotFound("Signature")
+	}
+	if err != nil {
+		return Signature{}, err
+	}
+	return Signature{SignatureType: c.Signed, VerificationStatus: "unknown_key", CommitSource: "gitaly"}, nil
+}

@@ -1,0 +1,40 @@
+package familytest
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/internal/database"
+)
+
+// Uses keeps when tokens were last used in memory, as a tokenuse.Recorder and a tokenuse.Store do in the activity database.
+type Uses struct {
+	// Asked are the UIDs of the tokens that were last asked for.
+	Asked []types.UID
+	// Broken, unless nil, is the error of the database.
+	Broken error
+	last   map[database.Subject]time.Time
+}
+
+// Note implements auth.Uses.
+func (u *Uses) Note(token database.Subject, at time.Time) {
+	token.ID = 0
+	u.last[token] = at
+}
+
+// LastUsed implements tokenuse.Reader.
+func (u *Uses) LastUsed(_ context.Context, kind string, uids ...types.UID) (map[types.UID]time.Time, error) {
+	u.Asked = uids
+	if u.Broken != nil {
+		return nil, u.Broken
+	}
+	last := map[types.UID]time.Time{}
+	for _, uid := range uids {
+		if at, used := u.last[database.Subject{Kind: kind, UID: uid}]; used {
+			last[uid] = at
+		}
+	}
+	return last, nil
+}

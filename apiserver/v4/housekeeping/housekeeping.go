@@ -1,0 +1,44 @@
+// Package housekeeping is the family that lets clients ask for the maintenance of a repository.
+package housekeeping
+
+import (
+	"context"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+)
+
+// perMinute is how often one caller can ask for the maintenance of one repository.
+const perMinute = 5
+
+// Family serves requests for maintenance.
+type Family struct {
+	maintain func(project types.NamespacedName) bool
+}
+
+// New returns the family. maintain schedules the maintenance of the repository of a project, and reports false if it is turned off.
+func New(maintain func(project types.NamespacedName) bool) *Family {
+	return &Family{maintain: maintain}
+}
+
+// Table lists the endpoints.
+func (f *Family) Table() endpoint.Table {
+	return endpoint.Table{
+		endpoint.Post("/projects/{id}/housekeeping", f.start).Needs(auth.AdminProject).Limited(perMinute, "housekeeping").
+			Doc("Start the maintenance of the repository, as after a push."),
+	}
+}
+
+type startRequest struct {
+	Task string `param:"task" values:"eager,prune" default:"eager" doc:"Accepted for compatibility: objects that are not reachable any more stay for two weeks."`
+}
+
+func (f *Family) start(_ context.Context, s auth.Project, _ *startRequest) (endpoint.None, error) {
+	if !f.maintain(types.NamespacedName{Namespace: s.Scope.Project.Namespace, Name: s.Scope.Project.Name}) {
+		return endpoint.None{}, endpoint.Message(http.StatusConflict, "Maintenance is turned off on this server by --maintenance-concurrency=0.")
+	}
+	return endpoint.None{}, nil
+}

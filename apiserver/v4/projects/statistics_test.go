@@ -1,0 +1,96 @@
+package projects_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/apiserver/v4/projects"
+	"github.com/forgeplane/forgeplane/internal/database/databasetest"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/registry/record"
+	"github.com/forgeplane/forgeplane/internal/registry/registrytest"
+)
+
+// counted is the part of a project that changes with pushes.
+type counted struct {
+	ID             int64                `json:"id"`
+	LastActivityAt time.Time            `json:"last_activity_at"`
+	Statistics     *projects.Statistics `json:"statistics"`
+}
+
+func TestStatistics_areShownToReporters(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "README.md", "hello\n")
+	c.Commit(t, "LICENSE", "Take it.\n")
+	s := familytest.NewShop(t, c,
+		familytest.User("rita", 2), familytest.User("gus", 3),
+		familytest.InProject("acme", "web", "rita", v1alpha1.RoleReporter), familytest.InProject("acme", "web", "gus", v1alpha1.RoleGuest),
+	)
+	s.Serve(projects.New(s.Catalog, s.Guard, s.Writer, s.Refs(), s.Clock, familytest.WebURL, "home").Table())
+	var web v1alpha1.Project
+	s.Named(&web, "acme/web")
+	web.Status.HeadCommit, web.Status.SizeBytes = c.Git(t, "rev-parse", "HEAD"), 4096
+	if err := s.Client.Status().Update(t.Context(), &web); err != nil {
+		t.Fatal(err)
+	}
+	want := projects.Statistics{CommitCount: 2, StorageSize: 4096, RepositorySize: 4096}
+	for _, request := range []string{"GET /projects/20?statistics=true", "GET /projects/acme%2Fweb?statistics=1"} {
+		if got := familytest.Decode[counted](t, s.As("rita", request, "")); got.Statistics == nil || *got.Statistics != want {
+			t.Errorf("%s: got %+v, want %+v", request, got.Statistics, want)
+		}
+		for _, other := range []string{"gus", ""} {
+			if got := familytest.Decode[counted](t, s.As(other, request, "")); got.ID != 20 || got.Statistics != nil {
+				t.Errorf("%s by %q: got %+v", request, other, got)
+			}
+		}
+	}
+	images := registrytest.New(t, s.Catalog, databasetest.Open(t, databasetest.SQLite(t), record.Migrations()), s.Clock)
+	if _, err := images.Records.Ensure(t.Context(), 20, web.UID, ""); err != nil {
+		t.Fatal(err)
+	}
+	registrytest.Push(t, images, "acme/web", "1.0", "{}")
+	s.Serve(projects.New(s.Catalog, s.Guard, s.Writer, s.Refs(), s.Clock, familytest.WebURL, "home").Counting(images).Table())
+	got := familytest.Decode[counted](t, s.As("rita", "GET /projects/20?statistics=true", "")).Statistics
+	if got.ContainerRegistrySize < 100 || got.StorageSize != 4096+got.ContainerRegistrySize {
+		t.Errorf("with an image: got %+v", got)
+	}
+	if got := familytest.Decode[counted](t, s.As("rita", "GET /projects/20", "")); got.Statistics != nil {
+		t.Errorf("without a request: got %+v", got)
+	}
+	for _, p := range familytest.Decode[[]counted](t, s.As("rita", "GET /projects?statistics=true", "")) {
+		if has := p.Statistics != nil; has != (p.ID == 20) {
+			t.Errorf("%d: got %+v", p.ID, p.Statistics)
+		}
+	}
+}
+
+func TestListProjects_ordersByLastActivity(t *testing.T) {
+	f := newForge(t)
+	list := func() (ids []int64) {
+		for _, p := range familytest.Decode[[]counted](t, f.As("root", "GET /projects?order_by=last_activity_at&sort=desc", "")) {
+			ids = append(ids, p.ID)
+		}
+		return ids
+	}
+	before := list()
+	for _, name := range []string{"hidden/secret", "acme/site"} {
+		var p v1alpha1.Project
+		f.Named(&p, name)
+		f.Clock.SetTime(f.Clock.Now().Add(time.Hour))
+		p.Status.LastActivityTime = &metav1.Time{Time: f.Clock.Now()}
+		if err := f.Client.Status().Update(t.Context(), &p); err != nil {
+			t.Fatal(err)
+		}
+		if got := list(); got[0] != p.Spec.ID || len(got) != len(before) {
+			t.Errorf("after a push to %s: got %v", name, got)
+		}
+	}
+	got := familytest.Decode[counted](t, f.As("root", "GET /projects/20", ""))
+	if !got.LastActivityAt.Equal(f.Clock.Now()) {
+		t.Errorf("got %s, want %s", got.LastActivityAt, f.Clock.Now())
+	}
+}

@@ -1,0 +1,156 @@
+package storagemoves
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/store"
+	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/internal/storagemove"
+)
+
+// kept is how long the objects of moves that REST callers request are kept after the moves have ended. The history has them forever.
+const kept = 24 * time.Hour
+
+type createRequest struct {
+	Project     string                    `param:"id" doc:"Id or full path of the project."`
+	Destination endpoint.Optional[string] `param:"destination_storage_name" doc:"Name of the RepositoryStorage to move to. Defaults to a different one from the present one, by weight."`
+}
+
+func (f *Family) create(ctx context.Context, _ auth.Instance, r *createRequest) (Move, error) {
+	scope, err := f.project(ctx, r.Project)
+	if err != nil {
+		return Move{}, err
+	}
+	audit.From(ctx).About(scope.Project, scope.Path())
+	p, err := f.guard.Repository(ctx, scope.Project)
+	if err != nil {
+		return Move{}, err
+	}
+	destination, err := f.destination(ctx, p, r.Destination.Or(""))
+	if err != nil {
+		return Move{}, err
+	}
+	m := newMove(p, rand.Text())
+	m.Spec.Destination = destination
+	others, err := catalog.Of[*v1alpha1.StorageMove](ctx, f.catalog, p)
+	if err != nil {
+		return Move{}, err
+	}
+	if storagemove.Blocking(others, p, m, destination) != nil {
+		return Move{}, readOnly
+	}
+	// A move is an act, and no declared setting, so restWrites does not apply.
+	if err := f.moves.EnsureUnasked(ctx, m, f.schedule(m, p, others)); err != nil {
+		return Move{}, err
+	}
+	recorded := storagemove.Of(m, scope)
+	recorded.State = v1alpha1.StorageMoveScheduled // it may have begun by now
+	if err := f.history.Begin(ctx, recorded); err != nil {
+		return Move{}, err
+	}
+	return f.showIn(ctx)(recorded), nil
+}
+
+// newMove returns a move of a project. Its name follows from the request that it is for.
+func newMove(p *v1alpha1.Project, request string) *v1alpha1.StorageMove {
+	return &v1alpha1.StorageMove{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: v1alpha1.NaturalName(p.Name, string(p.UID), request)},
+		Spec:       v1alpha1.StorageMoveSpec{ProjectRef: catalog.ReferNamed(p), TTLAfterFinished: &metav1.Duration{Duration: kept}},
+	}
+}
+
+// destination returns the shard to move to.
+func (f *Family) destination(ctx context.Context, p *v1alpha1.Project, named string) (string, error) {
+	if named != "" {
+		s, err := f.shard(ctx, named)
+		switch {
+		case err != nil:
+			return "", err
+		case s == nil || !s.DeletionTimestamp.IsZero():
+			return "", notInList
+		case !frame.InForce(s) && named != p.Status.Storage:
+			return "", notReady
+		}
+		return named, nil
+	}
+	all, err := catalog.All[*v1alpha1.RepositoryStorage](ctx, f.catalog)
+	if err != nil {
+		return "", err
+	}
+	ready := frame.AllInForce(all)
+	if chosen := storagemove.Choose(ready, p); chosen != "" {
+		return chosen, nil
+	}
+	if chosen := repository.Choose(ready, p); chosen != nil { // the present one is accepted as if the caller had named it
+		return chosen.Name, nil
+	}
+	return "", endpoint.Invalid(map[string][]string{"destination_storage_name": {"can't be chosen: no storage with a weight above 0 is ready"}})
+}
+
+var (
+	notInList = endpoint.Invalid(map[string][]string{"destination_storage_name": {"is not included in the list"}})
+	notReady  = endpoint.Invalid(map[string][]string{"destination_storage_name": {"is not ready"}})
+)
+
+// schedule makes a new move the only one of its project, so that the answer can say so. If another one is that, or blocks the new one, it
+// discards the new one.
+func (f *Family) schedule(m *v1alpha1.StorageMove, of *v1alpha1.Project, others []*v1alpha1.StorageMove) store.Then {
+	return func(ctx context.Context, w store.Unasked) error {
+		p := of.DeepCopy()
+		var refused error
+		err := w.Observe(ctx, p, func() {
+			if o := storagemove.Blocking(others, p, m, m.Spec.Destination); o != nil {
+				refused = &storagemove.HeldError{By: o.Name}
+			} else {
+				refused = storagemove.Hold(p, m, m.Spec.Destination)
+			}
+		})
+		if err == nil {
+			err = refused
+		}
+		if errors.Is(err, storagemove.ErrSwitched) {
+			return nil // the controller was faster
+		}
+		if err != nil {
+			// The client may have disconnected after the move was scheduled.
+			undo := context.WithoutCancel(ctx)
+			released := w.Observe(undo, p, func() { _ = storagemove.Release(p, m, 0) })
+			return errors.Join(unscheduled(err), released, w.Discard(undo, m))
+		}
+		lock := p.Status.Move
+		err = w.Observe(ctx, m, func() {
+			if m.Status.State == "" || m.Status.State == v1alpha1.StorageMoveInitial {
+				storagemove.Schedule(m, p, lock)
+			}
+		})
+		if err == nil && m.Status.Ended() { // the controller was faster, and has released the project before
+			err = w.Observe(ctx, p, func() { _ = storagemove.Release(p, m, 0) })
+		}
+		return err
+	}
+}
+
+var readOnly = endpoint.Invalid(map[string][]string{"project": {"is read-only"}})
+
+// unscheduled returns the answer for a project that does not admit a move.
+func unscheduled(err error) error {
+	switch {
+	case errors.As(err, new(*storagemove.HeldError)), errors.Is(err, storagemove.ErrLeaving):
+		return readOnly
+	case errors.Is(err, storagemove.ErrNoRepository):
+		return endpoint.Invalid(map[string][]string{"project": {"has no repository yet"}})
+	default:
+		return err
+	}
+}

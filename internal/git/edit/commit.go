@@ -1,0 +1,134 @@
+// Package edit writes new commits and tags. No ref names them yet; package refs creates refs.
+package edit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/history"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+)
+
+// NewCommit describes a commit to write.
+type NewCommit struct {
+	// Parent is the id of the parent commit; empty for a root commit.
+	Parent string
+	// Actions are applied in order to the tree of the parent.
+	Actions []Action
+	// Author and Committer are as in Commit. Characters that Git does not allow in names and addresses are removed.
+	Author, Committer object.Signature
+	// Message is stored unchanged. It must be valid UTF-8.
+	Message string
+}
+
+const (
+	// maxActions is the maximum number of actions of a commit, and maxContents the maximum size of their contents together, in bytes.
+	maxActions  = 10_000
+	maxContents = 64 << 20
+)
+
+// writeTimeout limits the time to write a commit or a tag.
+const writeTimeout = 30 * time.Second
+
+// Commit writes a commit and all its new objects, and returns its id. No ref names the commit yet; if none ever does, the garbage
+// collection removes the objects. Git checks them like the objects of a push. The error is an *ActionError for an action that cannot be
+// applied, a *RefusedObjectError for an object that Git rejects, git.ErrObjectNotFound if the parent is not a commit, and ErrTooLarge for
+// more than 10,000 actions, 64 MiB of content, a message of 1 MiB, or 500,000 entries in the affected directories.
+func Commit(ctx context.Context, r *git.Repository, c NewCommit) (id string, err error) {
+	if err := c.checkSize(); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, writeTimeout, fmt.Errorf("writing a commit took longer than %s", writeTimeout))
+	defer cancel()
+	t, err := editTree(ctx, r, c.Parent)
+	if err != nil {
+		return "", err
+	}
+	if err := checkLastCommits(ctx, r, c); err != nil {
+		return "", err
+	}
+	for _, a := range c.Actions {
+		if err := t.apply(ctx, a); err != nil {
+			return "", err
+		}
+	}
+	id = t.pack.Add("commit", c.object(t.write()))
+	if err := store(ctx, r, t.pack); err != nil {
+		return "", fmt.Errorf("writing a commit: %w", err)
+	}
+	return id, nil
+}
+
+func (c NewCommit) checkSize() error {
+	bytes := 0
+	for _, a := range c.Actions {
+		bytes += len(a.Content)
+	}
+	if len(c.Actions) > maxActions || bytes > maxContents || len(c.Message) > object.MaxCommit/4 {
+		return ErrTooLarge
+	}
+	return nil
+}
+
+// editTree returns an editor of the tree of a commit, or of an empty tree.
+func editTree(ctx context.Context, r *git.Repository, commit string) (*treeEdit, error) {
+	if commit != "" {
+		c, err := r.ReadCommit(ctx, commit)
+		if err != nil {
+			return nil, err
+		}
+		return &treeEdit{repository: r, pack: object.NewPack(len(commit)), root: &node{mode: modeDirectory, id: c.Tree}}, nil
+	}
+	const longest = 64
+	format, err := r.Objects(ctx, object.EmptyTree(strings.Repeat("0", longest)))
+	if err != nil {
+		return nil, err
+	}
+	p := object.NewPack(40)
+	if format[0].ID != "" { // every repository has the empty tree, in its own format
+		p = object.NewPack(longest)
+	}
+	return &treeEdit{repository: r, pack: p, root: &node{mode: modeDirectory, children: map[string]*node{}}}, nil
+}
+
+// checkLastCommits compares the last commits that changed the files with those that the actions expect.
+func checkLastCommits(ctx context.Context, r *git.Repository, c NewCommit) error {
+	for _, a := range c.Actions {
+		if a.LastCommit == "" {
+			continue
+		}
+		path := a.Path
+		if a.Kind == MoveFile {
+			path = a.From
+		}
+		if err := checkPath(path); err != nil {
+			return err
+		}
+		last, err := "", error(nil)
+		if c.Parent != "" {
+			last, err = history.LastCommit(ctx, r, c.Parent, path)
+		}
+		if err != nil && !errors.Is(err, git.ErrObjectNotFound) {
+			return err
+		}
+		if last != a.LastCommit {
+			return &ActionError{path, ErrFileChanged}
+		}
+	}
+	return nil
+}
+
+// object returns the content of the commit object.
+func (c NewCommit) object(tree string) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "tree %s\n", tree)
+	if c.Parent != "" {
+		fmt.Fprintf(&b, "parent %s\n", c.Parent)
+	}
+	fmt.Fprintf(&b, "author %s\ncommitter %s\n\n%s", c.Author, c.Committer, c.Message)
+	return []byte(b.String())
+}

@@ -1,0 +1,22 @@
+package git
+
+import "github.com/forgeplane/forgeplane/internal/git/internal/process"
+
+// These describe failures of the processes that this package runs.
+type (
+	// Error is a git command that failed.
+	Error = process.Error
+	// LimitError is returned if an operation exceeds a limit of the server.
+	LimitError = process.LimitError
+)
+
+var (
+	// ErrBusy is returned for an operation that did not get its turn, or enough of it, in time. A later retry may succeed. It wraps a
+	// *fair.Busy if there was no free slot.
+	ErrBusy = process.ErrBusy
+	// ErrOutputTooLarge is returned if the output of git exceeds the limit of the caller.
+	ErrOutputTooLarge = process.ErrOutputTooLarge
+)
+
+// FormatBytes formats a number of bytes for people, as in "1 GiB". The result is exact.
+func FormatBytes(n int64) string { return process.FormatBytes(n) }

@@ -1,0 +1,148 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+// blob says when the content with a digest was last needed: a layer, a configuration or a manifest.
+type blob struct {
+	bun.BaseModel `bun:"table:container_blobs"`
+
+	Digest   string    `bun:"digest,pk"`
+	Touched  time.Time `bun:"touched_at"`
+	Sweeping time.Time `bun:"sweeping_until,nullzero"`
+}
+
+const (
+	// removal is how long the removal of a blob can take, and patience how long a client waits for it.
+	removal, patience = 30 * time.Second, time.Minute
+	// lease is the time after which a process that removes a blob counts as lost. It is far longer than a removal: a process that was paused
+	// and goes on would remove what a client has pushed meanwhile.
+	lease = 10 * time.Minute
+	// glance is the time between two looks at a blob that is being removed.
+	glance = 50 * time.Millisecond
+	// touchedAtOnce is how many digests one statement records.
+	touchedAtOnce = 500
+)
+
+// ErrSweeping says that a garbage collection has been removing a blob for too long.
+var ErrSweeping = errors.New("a garbage collection is removing a layer of the image: try again in some minutes")
+
+// Touch records that a client needs the contents with some digests now: no garbage collection that began later, or within the grace period,
+// removes them. If one is being removed at this moment, Touch waits until it is gone, so a check that follows sees whether it exists. The error is
+// ErrSweeping if that takes too long.
+func (s *Store) Touch(ctx context.Context, digests ...string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, ErrSweeping)
+	defer cancel()
+	// Two statements that lock the same rows must do so in the same order.
+	for some := range slices.Chunk(slices.Compact(slices.Sorted(slices.Values(digests))), touchedAtOnce) {
+		for {
+			touched, err := s.touch(ctx, some)
+			if err != nil {
+				return err
+			}
+			if touched {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(glance):
+			}
+		}
+	}
+	return nil
+}
+
+// touch reports false if one of the contents is being removed.
+func (s *Store) touch(ctx context.Context, digests []string) (touched bool, err error) {
+	now := s.clock.Now().UTC()
+	rows := make([]blob, len(digests))
+	for i, d := range digests {
+		rows[i] = blob{Digest: d, Touched: now}
+	}
+	err = s.db.Write(ctx, "recording the use of an image", func(ctx context.Context, db bun.IDB) error {
+		result, err := db.NewInsert().Model(&rows).
+			On("CONFLICT (digest) DO UPDATE").Set("touched_at = EXCLUDED.touched_at").Set("sweeping_until = NULL").
+			Where("?TableAlias.sweeping_until IS NULL OR ?TableAlias.sweeping_until < ?", now).Returning("NULL").Exec(ctx)
+		if err != nil {
+			return err
+		}
+		n, err := result.RowsAffected()
+		touched = n == int64(len(digests))
+		return err
+	})
+	return touched, err
+}
+
+// Touched reports whether a client has needed the content with a digest since a time.
+func (s *Store) Touched(ctx context.Context, digest string, since time.Time) (touched bool, err error) {
+	err = s.db.Read(ctx, "looking up the use of an image", func(ctx context.Context, db bun.IDB) error {
+		touched, err = db.NewSelect().Model((*blob)(nil)).Where("digest = ?", digest).Where("touched_at >= ?", since.UTC()).Exists(ctx)
+		return err
+	})
+	return touched, err
+}
+
+// errLost says that the removal of a blob took so long that clients could count on the blob again.
+var errLost = errors.New("the removal took so long that clients may have pushed the same content meanwhile: check the images that were pushed in the last minutes")
+
+// Sweep calls remove, within the given time, for the content with a digest, unless a client has needed it since a time. It reports whether it
+// did. While remove runs, clients who need the content wait. Two processes do not remove the same content at once. After an error, nobody knows
+// whether the content will still be removed, so clients wait for some minutes.
+func (s *Store) Sweep(ctx context.Context, digest string, since time.Time, remove func(ctx context.Context) error) (swept bool, err error) {
+	now := s.clock.Now().UTC()
+	until := now.Add(lease).Truncate(time.Microsecond) // as precise as the databases are
+	err = s.db.Write(ctx, "removing an unused blob", func(ctx context.Context, db bun.IDB) error {
+		result, err := db.NewInsert().Model(&blob{Digest: digest, Touched: time.Unix(0, 0).UTC(), Sweeping: until}).
+			On("CONFLICT (digest) DO UPDATE").Set("sweeping_until = EXCLUDED.sweeping_until").
+			Where("?TableAlias.touched_at < ?", since.UTC()).
+			Where("?TableAlias.sweeping_until IS NULL OR ?TableAlias.sweeping_until < ?", now).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		n, err := result.RowsAffected()
+		swept = n > 0
+		return err
+	})
+	if err != nil || !swept {
+		return false, err
+	}
+	limited, cancel := context.WithTimeout(ctx, removal)
+	defer cancel()
+	if err := remove(limited); err != nil {
+		return false, fmt.Errorf("removing %s: %w", digest, err)
+	}
+	var ended int64
+	err = s.db.Write(context.WithoutCancel(ctx), "removing an unused blob", func(ctx context.Context, db bun.IDB) error {
+		result, err := db.NewDelete().Model((*blob)(nil)).Where("digest = ?", digest).Where("sweeping_until = ?", until).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		ended, err = result.RowsAffected()
+		return err
+	})
+	if err == nil && ended == 0 {
+		err = fmt.Errorf("removing %s: %w", digest, errLost)
+	}
+	return true, err
+}
+
+// Forget removes what is recorded of contents that no client has needed since a time, and of repositories that were deleted before it. It keeps
+// the records of contents that are being removed at this moment.
+func (s *Store) Forget(ctx context.Context, since time.Time) error {
+	return s.db.Atomically(ctx, "forgetting the uses of images", func(ctx context.Context, db bun.IDB) error {
+		if _, err := db.NewDelete().Model((*release)(nil)).Where("released_at < ?", since.UTC()).Exec(ctx); err != nil {
+			return err
+		}
+		_, err := db.NewDelete().Model((*blob)(nil)).Where("touched_at < ?", since.UTC()).
+			Where("sweeping_until IS NULL OR sweeping_until < ?", s.clock.Now().UTC()).Exec(ctx)
+		return err
+	})
+}

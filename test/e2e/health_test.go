@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/test/argocd"
+)
+
+// verdicts returns the health of objects of Forgeplane as Argo CD sees it, by kind and name, and expects that kstatus agrees.
+func verdicts(objects []unstructured.Unstructured) map[string]string {
+	GinkgoHelper()
+	check, err := argocd.Read(checkout.Dir)
+	Expect(err).NotTo(HaveOccurred())
+	found := map[string]string{}
+	for i := range objects {
+		o := &objects[i]
+		if o.GroupVersionKind().Group != v1alpha1.GroupVersion.Group {
+			continue
+		}
+		health, err := check.Verify(o)
+		Expect(err).NotTo(HaveOccurred(), "%s %s/%s", o.GetKind(), o.GetNamespace(), o.GetName())
+		found[strings.ToLower(o.GetKind())+"/"+o.GetName()] = health.Status
+	}
+	return found
+}
+
+// decode returns the objects in the output of kubectl, which writes one after the other.
+func decode(output string) (objects []unstructured.Unstructured) {
+	GinkgoHelper()
+	for decoder := json.NewDecoder(strings.NewReader(output)); decoder.More(); {
+		var o unstructured.Unstructured
+		Expect(decoder.Decode(&o)).To(Succeed())
+		objects = append(objects, o)
+	}
+	return objects
+}
+
+// every returns the objects of all kinds of Forgeplane that further arguments of kubectl select.
+func every(args ...string) []unstructured.Unstructured {
+	GinkgoHelper()
+	kinds := strings.Fields(admin.Kubectl("api-resources", "--api-group="+v1alpha1.GroupVersion.Group, "--verbs=list", "--output=name"))
+	Expect(kinds).To(HaveLen(len(v1alpha1.Kinds())))
+	return admin.List(append([]string{strings.Join(kinds, ","), "--all-namespaces"}, args...)...)
+}
+
+var _ = Describe("The health check for Argo CD", Ordered, func() {
+	var clinic team
+	var patients string
+	of := func(state string) map[string]string {
+		GinkgoHelper()
+		return verdicts(every("--selector=clinic=" + state))
+	}
+	kindsOf := func(found map[string]string) []string {
+		var kinds []string
+		for object := range maps.Keys(found) {
+			kind, _, _ := strings.Cut(object, "/")
+			kinds = append(kinds, kind)
+		}
+		slices.Sort(kinds)
+		return slices.Compact(kinds)
+	}
+
+	BeforeAll(func() {
+		clinic = newTeam("clinic")
+		text, err := os.ReadFile(filepath.Join("testdata", "health.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		patients = string(text)
+	})
+
+	It("calls an object that Forgeplane has not seen Progressing", func() {
+		found := verdicts(decode(admin.DoWith(patients, "kubectl", "create", "--dry-run=server", "--output=json", "--filename=-")))
+		Expect(found).To(HaveEach(argocd.Progressing))
+		Expect(kindsOf(found)).To(HaveLen(len(v1alpha1.Kinds())-1), "all but RetainedRepository, which only Forgeplane creates")
+	})
+
+	It("calls an object in each state what its conditions mean", func() {
+		// The objects that are ready hold what others claim too.
+		admin.DoWith(patients, "kubectl", "apply", "--selector=clinic=ready", "--filename=-")
+		Eventually(of).WithArguments("ready").WithTimeout(soon).WithPolling(polling).Should(HaveEach(argocd.Healthy))
+		admin.Apply(patients)
+		for state, want := range map[string]string{
+			"waiting": argocd.Progressing, "stalled": argocd.Degraded, "expired": argocd.Healthy, "suspended": argocd.Suspended, "ready": argocd.Healthy,
+		} {
+			Eventually(of).WithArguments(state).WithTimeout(soon).WithPolling(polling).Should(And(Not(BeEmpty()), HaveEach(want)), state)
+		}
+		for _, o := range every("--selector=clinic=expired") {
+			Expect(admin.Field(`.status.conditions[?(@.type=="Ready")].reason`, o.GetKind(), o.GetName(), "--namespace="+clinic.name)).To(Equal("Expired"))
+		}
+		Expect(verdicts(every("--namespace=" + clinic.name))).To(HaveKeyWithValue("project/app", argocd.Healthy))
+	})
+
+	It("calls an object whose declaration has just changed Progressing", func() {
+		for _, object := range []string{"project/app", "group/clinic", "label/ready", "label/stalled"} {
+			text := clinic.kubectl("patch", object, "--type=merge", "--dry-run=server", "--output=json", "--patch", `{"spec":{"description":"Changed"}}`)
+			Expect(verdicts(decode(text))).To(HaveKeyWithValue(object, argocd.Progressing))
+		}
+	})
+
+	It("calls an object that is being deleted Progressing, whatever its state was", func() {
+		admin.DoWith(patients, "kubectl", "delete", "--wait=false", "--filename=-")
+		found := verdicts(every("--selector=clinic"))
+		Expect(found).To(HaveEach(argocd.Progressing))
+		Expect(kindsOf(found)).To(HaveLen(len(v1alpha1.Kinds()) - 1))
+		for _, o := range every("--selector=clinic") {
+			args := []string{"patch", o.GetKind(), o.GetName(), "--type=json", "--patch", `[{"op":"test","path":"/metadata/finalizers/0",` +
+				`"value":"example.com/clinic"},{"op":"remove","path":"/metadata/finalizers/0"}]`}
+			if o.GetNamespace() != "" {
+				args = append(args, "--namespace="+o.GetNamespace())
+			}
+			admin.Kubectl(args...)
+		}
+		Eventually(every).WithArguments("--selector=clinic").WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+	})
+})
