@@ -22,7 +22,7 @@ const (
 	// lately is how long what another server has written counts. No cache that works is further behind.
 	lately = 30 * time.Second
 	// patience is how long a cache may take to come as far as another server was.
-	patience = 2 * time.Second
+	patience = 15 * time.Second
 	// storeTimeout is for one call of the store.
 	storeTimeout = 2 * time.Second
 	// look is how often the cache is looked at meanwhile, and pause the least time between two looks at the store.

@@ -102,12 +102,12 @@ func TestOutdated_waitsForWritesOfOtherServers(t *testing.T) {
 	})
 }
 
-func TestOutdated_givesUpAfterTwoSeconds(t *testing.T) {
+func TestOutdated_givesUpInTheEnd(t *testing.T) {
 	bubble(t, func(ctx context.Context, g Gomega, s *shared, one, two *watermark.Watermark) {
 		one.Wrote(ctx, project(1<<40), false)
 		begun := time.Now()
 		g.Expect(two.Outdated(ctx)).To(BeTrue())
-		g.Expect(time.Since(begun)).To(Equal(2 * time.Second))
+		g.Expect(time.Since(begun)).To(Equal(15 * time.Second))
 		begun = time.Now()
 		g.Expect(two.Outdated(ctx)).To(BeTrue())
 		g.Expect(time.Since(begun)).To(BeNumerically("<", 10*time.Millisecond), "nobody waits for that again")
