@@ -87,6 +87,15 @@ kind: TriggerToken
 metadata: {name: nightly, namespace: yard}
 spec: {projectRef: {name: app}}
 ---
+apiVersion: v1
+kind: Secret
+metadata: {name: robot, namespace: yard, labels: {forgeplane.dev/secret: bot-token}}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: BotToken
+metadata: {name: robot, namespace: yard}
+spec: {projectRef: {name: app}, name: Robot, role: Developer, scopes: [read_api], secretRef: {name: robot}}
+---
 apiVersion: forgeplane.dev/v1alpha1
 kind: RemoteMirror
 metadata: {name: away, namespace: yard}
@@ -103,7 +112,7 @@ var _ = Describe("Forgeplane in rare situations", Ordered, func() {
 
 	BeforeAll(func() {
 		admin.Apply(yard)
-		admin.WaitReady("group,project,jobtokenscope,label,badge,deploykey,triggertoken", "--all", "--namespace=yard")
+		admin.WaitReady("group,project,jobtokenscope,label,badge,deploykey,triggertoken,bottoken", "--all", "--namespace=yard")
 		_, _, err := own.as(root).Commits.CreateCommit("harbour/yard/app", &gitlab.CreateCommitOptions{
 			Branch: gitlab.Ptr("main"), CommitMessage: gitlab.Ptr("Begin"), Actions: []*gitlab.CommitActionOptions{{
 				Action: gitlab.Ptr(gitlab.FileCreate), FilePath: gitlab.Ptr("README.md"), Content: gitlab.Ptr("Begun.\n"),
@@ -186,8 +195,15 @@ spec: {projectRef: {name: app}, branch: main}
 	})
 
 	It("refuses to change an object that is declared elsewhere", func() {
-		r := send(own.as(root), "PATCH projects/harbour%2Fyard%2Fapp/job_token_scope", `{"enabled":false}`)
-		Expect(answered(r)).To(And(HavePrefix("403 "), ContainSubstring("kubectl")))
+		tokens, _, err := own.as(root).ProjectAccessTokens.ListProjectAccessTokens("harbour/yard/app", nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(tokens).To(HaveLen(1))
+		for request, body := range map[string]string{
+			"PATCH projects/harbour%2Fyard%2Fapp/job_token_scope":                                `{"enabled":false}`,
+			fmt.Sprintf("DELETE projects/harbour%%2Fyard%%2Fapp/access_tokens/%d", tokens[0].ID): "",
+		} {
+			Expect(answered(send(own.as(root), request, body))).To(And(HavePrefix("403 "), ContainSubstring("kubectl")), request)
+		}
 	})
 
 	It("rotates a token once when several clients rotate it at the same time", func() {
