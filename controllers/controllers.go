@@ -77,6 +77,8 @@ type Parts struct {
 	// CountLater is the delay from the creation or deletion of a project until the projects of its shard are counted, so that many changes
 	// are counted at once.
 	CountLater time.Duration
+	// MeasureVolume measures the volumes of shards; nil stands for the file system's own answer.
+	MeasureVolume repositorystorage.Measure
 	// Images are the container repositories of projects; it may be nil.
 	Images project.Images
 	// Audit records the writes of controllers; it may be nil.
@@ -102,7 +104,7 @@ func (p Parts) All() []Controller {
 		of(c, user.New(base)),
 		of(c, accesstoken.New(base, p.Secrets, orphans, p.Clock, p.Namespace)),
 		of(c, repositorystorage.New(base, p.Repositories, repositorystorage.Options{
-			Live: p.Secrets, Clock: p.Clock, CountLater: p.CountLater,
+			Live: p.Secrets, Clock: p.Clock, CountLater: p.CountLater, Measure: p.MeasureVolume,
 		})),
 		of(c, group.New(base, p.Clock)),
 		of(c, project.New(base, p.IDs, repositories, project.Options{

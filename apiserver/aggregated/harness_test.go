@@ -40,6 +40,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/registration"
 	"github.com/forgeplane/forgeplane/test/process"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 const platform = "forgeplane-system"
@@ -61,8 +62,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestAggregated(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "The aggregated API")
+	suite.Run(t, "The aggregated API")
 }
 
 // replica describes the server to run.

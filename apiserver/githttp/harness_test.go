@@ -125,7 +125,7 @@ func newForgeOn(t testing.TB, engine git.Options, change ...func(*githttp.Option
 // inMemory returns a directory in memory if the system has one, because git syncs each ref, which is slow on a disk.
 func inMemory(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "githttp-test-")
+	dir, err := os.MkdirTemp("/dev/shm", "forgeplane-tests.githttp-")
 	if err != nil {
 		return t.TempDir()
 	}

@@ -4,10 +4,10 @@ import (
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/forge"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 var (
@@ -20,8 +20,7 @@ var (
 )
 
 func TestBadge(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Badge")
+	suite.Run(t, "Badge")
 }
 
 var (

@@ -4,12 +4,12 @@ import (
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/forge"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 var (
@@ -21,8 +21,7 @@ var (
 )
 
 func TestBotToken(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "BotToken")
+	suite.Run(t, "BotToken")
 }
 
 var (

@@ -4,10 +4,10 @@ import (
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/forge"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 var (
@@ -19,8 +19,7 @@ var (
 )
 
 func TestDeployKey(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "DeployKey")
+	suite.Run(t, "DeployKey")
 }
 
 var (

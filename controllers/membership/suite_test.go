@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/test/forge"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 var (
@@ -17,8 +17,7 @@ var (
 )
 
 func TestMembership(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Membership")
+	suite.Run(t, "Membership")
 }
 
 var (

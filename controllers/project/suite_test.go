@@ -15,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/registry/record"
 	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/test/forge"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 var (
@@ -30,8 +31,7 @@ var (
 )
 
 func TestProject(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Project")
+	suite.Run(t, "Project")
 }
 
 var (

@@ -4,10 +4,10 @@ import (
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/forge"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 var (
@@ -21,8 +21,7 @@ var (
 )
 
 func TestProtectedBranch(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "ProtectedBranch")
+	suite.Run(t, "ProtectedBranch")
 }
 
 var (

@@ -25,6 +25,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/registry/record"
 	"github.com/forgeplane/forgeplane/internal/registry/registrytest"
 	"github.com/forgeplane/forgeplane/test/forge"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 var (
@@ -38,8 +39,7 @@ var (
 )
 
 func TestRegistryCleanup(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "RegistryCleanup")
+	suite.Run(t, "RegistryCleanup")
 }
 
 var _ = BeforeSuite(func() { cluster = forge.StartCluster() })

@@ -23,6 +23,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/test/forge"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 var (
@@ -36,8 +37,7 @@ var (
 )
 
 func TestRemoteMirror(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "RemoteMirror")
+	suite.Run(t, "RemoteMirror")
 }
 
 var (

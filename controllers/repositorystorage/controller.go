@@ -44,7 +44,12 @@ type Options struct {
 	// CountLater is the delay from the creation or deletion of a project until the projects of its shard are counted, so that many changes
 	// are counted at once.
 	CountLater time.Duration
+	// Measure returns the size of the volume with a path, and the size of what is free on it; that of the file system by default.
+	Measure Measure
 }
+
+// Measure returns the size of a volume and of what is free on it, in bytes.
+type Measure func(path string) (capacity, available int64, err error)
 
 // Controller reconciles shards.
 type Controller struct {
@@ -57,6 +62,9 @@ type Controller struct {
 
 // New returns the controller.
 func New(b frame.Base, repos *repository.Repositories, o Options) *Controller {
+	if o.Measure == nil {
+		o.Measure = statfs
+	}
 	c := &Controller{repositories: repos, options: o}
 	c.frame = frame.New(b, frame.WithClaims(claims), frame.WithFinalizer(Finalizer, c.release))
 	return c
@@ -194,14 +202,21 @@ func cause(err error) error {
 }
 
 func (c *Controller) measure(_ context.Context, s *v1alpha1.RepositoryStorage) error {
-	var volume unix.Statfs_t
-	if err := unix.Statfs(filepath.Clean(s.Spec.Path), &volume); err != nil {
+	capacity, available, err := c.options.Measure(filepath.Clean(s.Spec.Path))
+	if err != nil {
 		return fmt.Errorf("measuring %s: %w", s.Spec.Path, err)
 	}
-	s.Status.CapacityBytes = int64(volume.Blocks) * volume.Bsize //nolint:gosec // volumes are below 8 EiB
-	available := int64(volume.Bavail) * volume.Bsize             //nolint:gosec // volumes are below 8 EiB
-	s.Status.AvailableBytes = round(available, s.Status.CapacityBytes, s.Status.AvailableBytes)
+	s.Status.CapacityBytes = capacity
+	s.Status.AvailableBytes = round(available, capacity, s.Status.AvailableBytes)
 	return frame.Again(wait.Jitter(probeInterval, 0.1))
+}
+
+func statfs(path string) (capacity, available int64, err error) {
+	var volume unix.Statfs_t
+	if err := unix.Statfs(path, &volume); err != nil {
+		return 0, 0, err
+	}
+	return int64(volume.Blocks) * volume.Bsize, int64(volume.Bavail) * volume.Bsize, nil //nolint:gosec // volumes are below 8 EiB
 }
 
 // round rounds down to a hundredth of the capacity. The shown value stays until it is off by more than a hundredth, so that a volume at the

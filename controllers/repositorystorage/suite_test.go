@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/test/forge"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 var (
@@ -15,8 +15,7 @@ var (
 )
 
 func TestRepositoryStorage(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "RepositoryStorage")
+	suite.Run(t, "RepositoryStorage")
 }
 
 var (

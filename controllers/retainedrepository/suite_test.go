@@ -15,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/test/forge"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 const (
@@ -34,8 +35,7 @@ var (
 )
 
 func TestRetainedRepository(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "RetainedRepository")
+	suite.Run(t, "RetainedRepository")
 }
 
 var (

@@ -11,6 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/test/forge"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 var (
@@ -24,8 +25,7 @@ var (
 )
 
 func TestStorageMove(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "StorageMove")
+	suite.Run(t, "StorageMove")
 }
 
 var _ = BeforeSuite(func() { cluster = forge.StartCluster() })

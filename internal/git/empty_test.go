@@ -13,6 +13,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/test/seed"
 )
 
 func TestEmpty_isTrueUntilThereIsABranch(t *testing.T) {
@@ -72,8 +73,7 @@ func TestEmpty_followsEveryChangeOfARepositoryThatWasAtRest(t *testing.T) {
 		}
 		return after
 	}
-	seed := uint64(time.Now().UnixNano())
-	random := rand.New(rand.NewPCG(seed, seed))
+	random := rand.New(rand.NewPCG(seed.Value(), 0))
 	branches := []string{"a", "b", "topic/a", "topic/deep/b"}
 	times := settle(nil)
 	for step := range 80 {
@@ -93,7 +93,7 @@ func TestEmpty_followsEveryChangeOfARepositoryThatWasAtRest(t *testing.T) {
 		in(did...)
 		times = settle(times)
 		for range 2 {
-			g.Expect(r.Empty()).To(Equal(in("for-each-ref", "refs/heads") == ""), "seed %d, step %d, after %v", seed, step, did)
+			g.Expect(r.Empty()).To(Equal(in("for-each-ref", "refs/heads") == ""), "step %d, after %v", step, did)
 		}
 	}
 }

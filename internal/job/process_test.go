@@ -21,6 +21,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/test/seed"
 )
 
 // roleEnv is set if this executable runs as another process of the forge: its value says how to run the tasks of the database in
@@ -28,7 +29,7 @@ import (
 const roleEnv, databaseEnv, notesEnv = "FORGEPLANE_TEST_QUEUE", "FORGEPLANE_TEST_QUEUE_DATABASE", "FORGEPLANE_TEST_QUEUE_NOTES"
 
 // crashLease is the time after which other processes run the tasks of a killed process. A process must not pause for that long.
-const crashLease = 4 * time.Second
+const crashLease = 10 * time.Second
 
 func TestMain(m *testing.M) {
 	role := os.Getenv(roleEnv)
@@ -166,9 +167,7 @@ func TestQueue_runsAllTasksDespiteKilledProcesses(t *testing.T) {
 		const keys, processes, rounds, addsOfARound = 12, 3, 12, 40
 		g, notes := NewWithT(t), t.TempDir()
 		q := job.NewQueue(databasetest.Open(t, name, job.Migrations()), job.QueueOptions{Name: "tests"})
-		seed := rand.Uint64()
-		t.Log("seed", seed)
-		random := rand.New(rand.NewPCG(seed, 0))
+		random := rand.New(rand.NewPCG(seed.Value(), 0))
 		running := make([]*process, processes)
 		for i := range running {
 			running[i] = startProcess(t, "note", name, notes)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/subscription"
+	"github.com/forgeplane/forgeplane/test/seed"
 )
 
 func TestStore_readsWritesOfOtherStoresSoon(t *testing.T) {
@@ -87,9 +88,7 @@ func TestStore_behavesLikeSets(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, now := NewWithT(t), clocktesting.NewFakePassiveClock(noon)
 		stores := []*subscription.Store{openAt(t, name, now), openAt(t, name, now)}
-		seed := rand.Uint64()
-		t.Log("seed", seed)
-		random := rand.New(rand.NewPCG(seed, 0))
+		random := rand.New(rand.NewPCG(seed.Value(), 0))
 		const users, labels = 3, 4
 		var model [users]sets.Set[int64]
 		for user := range model {

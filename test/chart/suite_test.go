@@ -11,12 +11,12 @@ import (
 
 	"github.com/forgeplane/forgeplane/test/controlplane"
 	"github.com/forgeplane/forgeplane/test/installation"
+	"github.com/forgeplane/forgeplane/test/suite"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
 func TestChart(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Helm chart")
+	suite.Run(t, "Helm chart")
 }
 
 // The specs use the chart of a checkout, and a terminal with Helm in that checkout.

@@ -23,12 +23,12 @@ import (
 	"github.com/forgeplane/forgeplane/test/installation"
 	"github.com/forgeplane/forgeplane/test/process"
 	"github.com/forgeplane/forgeplane/test/rest"
+	"github.com/forgeplane/forgeplane/test/suite"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
 func TestConformance(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Conformance of the REST API")
+	suite.Run(t, "Conformance of the REST API")
 }
 
 const (

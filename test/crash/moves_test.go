@@ -217,14 +217,13 @@ var _ = Describe("Forgeplane, killed in the middle of storage moves", Ordered, f
 		})
 	}
 
+	AfterAll(func() { reportHits(hit) })
+
+	// manyRounds is a number of rounds in which some writes meet a closed project.
+	const manyRounds = 20
 	if rounds < manyRounds {
 		return
 	}
-	It("was interrupted in each state at least once", func() {
-		for _, state := range []v1alpha1.StorageMoveState{v1alpha1.StorageMoveStarted, v1alpha1.StorageMoveReplicated} {
-			Expect(hit[state]).To(BeNumerically(">", 0), string(state))
-		}
-	})
 	It("has accepted writes, and has refused some while the project was closed", func() {
 		Expect(accepted).To(BeNumerically(">", 4*rounds))
 		Expect(refused).To(BeNumerically(">", 0))

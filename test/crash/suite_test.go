@@ -6,16 +6,15 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/test/installation"
+	"github.com/forgeplane/forgeplane/test/suite"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
 func TestCrash(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Crashes and faults")
+	suite.Run(t, "Crashes and faults")
 }
 
 const (

@@ -6,16 +6,15 @@ import (
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/test/forge"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 var cluster *forge.Cluster
 
 func TestDocs(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Documentation")
+	suite.Run(t, "Documentation")
 }
 
 var _ = BeforeSuite(func() { cluster = forge.StartCluster() })

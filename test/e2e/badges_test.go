@@ -58,7 +58,7 @@ spec:
 		}
 		before := version()
 		Expect(admin.Apply(manifest)).To(HaveSuffix(" unchanged"))
-		Consistently(version).WithTimeout(limit / 2).WithPolling(limit / 10).Should(Equal(before))
+		Consistently(version).WithTimeout(quiet).WithPolling(quiet / 5).Should(Equal(before))
 	})
 
 	It("follows each push to the default branch, and the name of the project", func() {
@@ -116,7 +116,7 @@ spec: {groupRef: {name: TEAM}, linkURL: "https://ci.example.com/%{group_name}/%{
 		mill.patch("project/app", `{"spec":{"restWrites":"RefuseDeclared"}}`)
 		one := fmt.Sprintf("%s/%d", path, expectShown[[]badges.Badge](max, path, ConsistOf(HaveField("Kind", "project")))[0].ID)
 		for request, body := range map[string]string{"PUT " + one: `{"name":"Mine"}`, "DELETE " + one: ""} {
-			Eventually(func() rest.Answer { return max.Call(request, body) }).WithTimeout(limit).WithPolling(polling).Should(And(
+			Eventually(func() rest.Answer { return max.Call(request, body) }).WithTimeout(soon).WithPolling(polling).Should(And(
 				HaveField("Status", http.StatusForbidden), HaveField("Body", MatchRegexp(`"message":"403 Forbidden - .*argocd-controller`))))
 		}
 		own := rest.Must[badges.Badge](max, http.StatusCreated, "POST "+path, `{"link_url":"https://a.example.com","image_url":"https://a.example.com"}`)

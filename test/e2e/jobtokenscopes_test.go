@@ -68,12 +68,12 @@ spec: {path: other, groupRef: {name: TEAM}}
 		Expect(paths()).To(BeEmpty())
 		admin.Apply(manifest)
 		here.waitReady("jobtokenscope/app")
-		Eventually(paths).WithTimeout(limit).WithPolling(polling).Should(Equal([]string{"forge-a/lib", "forge-b/app"}))
+		Eventually(paths).WithTimeout(soon).WithPolling(polling).Should(Equal([]string{"forge-a/lib", "forge-b/app"}))
 		Expect(field(".status.allowlist[*].path")).To(Equal("forge-a/lib forge-b/app"))
 		Expect(field(".metadata.ownerReferences[*].name")).To(BeEmpty())
 		before := field(".metadata.resourceVersion")
 		Expect(admin.Apply(manifest)).To(HaveSuffix(" unchanged"))
-		Consistently(field).WithArguments(".metadata.resourceVersion").WithTimeout(limit / 2).WithPolling(limit / 10).Should(Equal(before))
+		Consistently(field).WithArguments(".metadata.resourceVersion").WithTimeout(quiet).WithPolling(quiet / 5).Should(Equal(before))
 	})
 
 	It("that was applied can be changed over REST, and keeps everything else", func() {
@@ -99,7 +99,7 @@ spec: {path: other, groupRef: {name: TEAM}}
 		Expect(paths()).To(Equal([]string{"forge-a/lib"}))
 		there.patch("project/app", `{"spec":{"path":"app"}}`)
 		here.waitReady("jobtokenscope/app")
-		Eventually(paths).WithTimeout(limit).WithPolling(polling).Should(Equal([]string{"forge-a/lib", "forge-b/app"}))
+		Eventually(paths).WithTimeout(soon).WithPolling(polling).Should(Equal([]string{"forge-a/lib", "forge-b/app"}))
 	})
 
 	It("that is declared cannot be changed over REST if the project forbids that, and the answer names who declares it", func() {
@@ -112,7 +112,7 @@ spec: {path: other, groupRef: {name: TEAM}}
 			"DELETE " + path + "/allowlist/" + lib: "",
 			"POST " + path + "/allowlist":          `{"target_project_id":` + here.kubectl("get", "project", "other", "--output=jsonpath={.spec.id}") + `}`,
 		} {
-			Eventually(func() rest.Answer { return max.Call(request, body) }).WithTimeout(limit).WithPolling(polling).Should(And(
+			Eventually(func() rest.Answer { return max.Call(request, body) }).WithTimeout(soon).WithPolling(polling).Should(And(
 				HaveField("Status", http.StatusForbidden), HaveField("Body", MatchRegexp(`"message":"403 Forbidden - .*argocd-controller`))), request)
 		}
 		Expect(paths()).To(Equal([]string{"forge-a/lib", "forge-b/app"}))
@@ -120,15 +120,15 @@ spec: {path: other, groupRef: {name: TEAM}}
 
 	It("that was created over REST can be seen, changed and removed with kubectl", func() {
 		here.kubectl("delete", "jobtokenscope", "app")
-		Eventually(paths).WithTimeout(limit).WithPolling(polling).Should(BeEmpty())
+		Eventually(paths).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
 		rest.Must[jobtokenscopes.Addition](max, http.StatusCreated, "POST "+path+"/allowlist", fmt.Sprintf(`{"target_project_id":%s}`, lib))
 		name := here.kubectl("get", "jobtokenscopes", "--output=name")
 		here.waitReady(name)
 		Expect(here.kubectl("get", name, "--output=jsonpath={.spec.inboundEnabled} {.status.allowlist[*].path}")).To(Equal("true forge-a/lib"))
 		here.patch(name, `{"spec":{"inboundEnabled":false,"allowlist":[]}}`)
-		Eventually(settings).WithTimeout(limit).WithPolling(polling).Should(HaveField("InboundEnabled", false))
+		Eventually(settings).WithTimeout(soon).WithPolling(polling).Should(HaveField("InboundEnabled", false))
 		Expect(paths()).To(BeEmpty())
 		here.kubectl("delete", name)
-		Eventually(settings).WithTimeout(limit).WithPolling(polling).Should(HaveField("InboundEnabled", true))
+		Eventually(settings).WithTimeout(soon).WithPolling(polling).Should(HaveField("InboundEnabled", true))
 	})
 })

@@ -116,7 +116,7 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 				And(HaveField("Color", "#FFFFFF"), HaveField("TextColor", "#1F1E24"), HaveField("Priority", HaveValue(BeZero()))))
 			loom.kubectl("delete", "label", object(title))
 			Eventually(func() int { return client.Status("GET " + path + "/" + title) }).
-				WithTimeout(limit).WithPolling(polling).Should(Equal(http.StatusNotFound))
+				WithTimeout(soon).WithPolling(polling).Should(Equal(http.StatusNotFound))
 		}
 	})
 
@@ -160,7 +160,7 @@ spec: {projectRef: {name: app}, title: tried, color: red}
 				g.Expect(a.Status).To(Equal(http.StatusForbidden), "%s", a)
 				g.Expect(a.Body).To(MatchRegexp(`"message":"403 Forbidden - .*argocd-controller`))
 			}
-			Eventually(refused).WithArguments("PUT "+path+"/tried", `{"color":"blue"}`).WithTimeout(limit).WithPolling(polling).Should(Succeed())
+			Eventually(refused).WithArguments("PUT "+path+"/tried", `{"color":"blue"}`).WithTimeout(soon).WithPolling(polling).Should(Succeed())
 			refused(NewWithT(GinkgoT()), "PUT "+path+"/kept", `{"color":"blue"}`)
 			refused(NewWithT(GinkgoT()), "DELETE "+path+"/kept", "")
 			refused(NewWithT(GinkgoT()), "PUT "+path+"/kept/promote", "")

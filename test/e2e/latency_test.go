@@ -16,8 +16,8 @@ import (
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-// limit is the time within which a change must take effect.
-const limit = time.Second
+// quiet is how long nothing may change after something that changes nothing.
+const quiet = 500 * time.Millisecond
 
 // command is one attempt to do something with git.
 type command func() (screen string, err error)
@@ -37,7 +37,7 @@ func pushOf(clone terminal.Terminal, branch string, options ...string) command {
 	}
 }
 
-// expectAccepted expects that a command succeeds at the latest a second from now. It reports the change that allowed the command, and when the
+// expectAccepted expects that a command succeeds soon. It reports the change that allowed the command, and when the
 // first command had succeeded.
 func expectAccepted(change string, try command) {
 	GinkgoHelper()
@@ -49,7 +49,7 @@ func expectAccepted(change string, try command) {
 			report(change+": accepted after", time.Since(changed))
 			return
 		}
-		Expect(begun).To(BeNumerically("<", limit), screen)
+		Expect(begun).To(BeNumerically("<", soon), screen)
 	}
 }
 
@@ -65,11 +65,11 @@ func expectRefused(change string, try command, words ...string) {
 			report(change+": refused after", time.Since(changed))
 			return
 		}
-		Expect(begun).To(BeNumerically("<", limit), "%v: %s does not show all of %q", err, screen, words)
+		Expect(begun).To(BeNumerically("<", soon), "%v: %s does not show all of %q", err, screen, words)
 	}
 }
 
-// expectShown expects that a client shows within a second what kubectl has done or seen, and returns it.
+// expectShown expects that a client soon shows what kubectl has done or seen, and returns it.
 func expectShown[T any](client rest.Client, path string, matcher types.GomegaMatcher) (shown T) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -78,7 +78,7 @@ func expectShown[T any](client rest.Client, path string, matcher types.GomegaMat
 		shown = *new(T)
 		g.Expect(json.Unmarshal([]byte(a.Body), &shown)).To(Succeed())
 		g.Expect(shown).To(matcher)
-	}).WithTimeout(limit).WithPolling(polling).Should(Succeed())
+	}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
 	return shown
 }
 

@@ -16,9 +16,6 @@ import (
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-// arrival is the time within which a mirror must receive a push.
-const arrival = 3 * time.Second
-
 // mirrored is a mirror as REST shows it.
 type mirrored struct {
 	ID           int64   `json:"id"`
@@ -71,7 +68,7 @@ stringData: {username: TEAM-max, password: "` + password + `"}
 	eventually := func(what string, matches func() bool) {
 		GinkgoHelper()
 		begun := time.Now()
-		Eventually(matches).WithTimeout(arrival).WithPolling(polling).Should(BeTrue(), what)
+		Eventually(matches).WithTimeout(soon).WithPolling(polling).Should(BeTrue(), what)
 		report(what+" after", time.Since(begun))
 	}
 	const manifest = `
@@ -122,7 +119,7 @@ spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
 		max.Git("reset", "--quiet", "--hard", "origin/main")
 		max.Commit("ours.txt", "Ours.\n")
 		max.MustPush("main")
-		Eventually(func() mirrored { return rest.Must[mirrored](client, http.StatusOK, "GET "+path, "") }).WithTimeout(arrival).WithPolling(polling).
+		Eventually(func() mirrored { return rest.Must[mirrored](client, http.StatusOK, "GET "+path, "") }).WithTimeout(soon).WithPolling(polling).
 			Should(And(HaveField("UpdateStatus", "failed"), HaveField("LastError", HaveValue(ContainSubstring("refs/heads/main")))))
 		Expect(refs()).To(ContainSubstring(ahead + "\trefs/heads/main"))
 		abbey.patch("remotemirror/copy", `{"spec":{"keepDivergentRefs":false}}`)
@@ -159,7 +156,7 @@ spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
 		Expect(client.Status(fmt.Sprintf("POST %s/%d/sync", mirrors, made.ID))).To(Equal(http.StatusNoContent))
 
 		abbey.kubectl("delete", "remotemirror", object.GetName(), "--timeout=30s")
-		Eventually(client.Status).WithArguments(fmt.Sprintf("GET %s/%d", mirrors, made.ID)).WithTimeout(limit).WithPolling(polling).
+		Eventually(client.Status).WithArguments(fmt.Sprintf("GET %s/%d", mirrors, made.ID)).WithTimeout(soon).WithPolling(polling).
 			Should(Equal(http.StatusNotFound))
 		Expect(object.Object["spec"]).NotTo(HaveKey("secretRef"))
 		Eventually(func() string {
@@ -208,7 +205,7 @@ spec: {projectRef: {name: app}, url: "` + target.url + `", secretRef: {name: hel
 		expectNoCredential("the error", said)
 		Expect(os.Rename(gone, target.repository)).To(Succeed())
 		abbey.kubectl("annotate", "remotemirror", "held", "forgeplane.dev/sync=now")
-		Eventually(func() string { return target.work.Git("ls-remote", target.repository) }).WithTimeout(arrival).WithPolling(polling).
+		Eventually(func() string { return target.work.Git("ls-remote", target.repository) }).WithTimeout(soon).WithPolling(polling).
 			Should(ContainSubstring(commit + "\trefs/heads/more"))
 		abbey.waitReady("remotemirror/held")
 		By("making the target hang, and then answer again")
@@ -219,7 +216,7 @@ spec: {projectRef: {name: app}, url: "` + target.url + `", secretRef: {name: hel
 		Expect(abbey.kubectl("get", "remotemirror", "held", "--output=jsonpath={.status.lastError}")).To(Equal("the push took longer than allowed"))
 		target.release()
 		abbey.kubectl("annotate", "--overwrite", "remotemirror", "held", "forgeplane.dev/sync=again")
-		Eventually(func() string { return target.work.Git("ls-remote", target.repository) }).WithTimeout(arrival).WithPolling(polling).
+		Eventually(func() string { return target.work.Git("ls-remote", target.repository) }).WithTimeout(soon).WithPolling(polling).
 			Should(ContainSubstring(commit + "\trefs/heads/more"))
 		abbey.waitReady("remotemirror/held")
 		abbey.kubectl("delete", "remotemirror", "held")

@@ -62,7 +62,7 @@ spec:
 		expectAccepted("the declared protection is deleted", try)
 		admin.Kubectl("annotate", "project", "app", "--namespace=dock", "test=touched")
 		Consistently(dock.kubectl).WithArguments("get", "protectedbranch", made, "--output=name").
-			WithTimeout(limit / 2).WithPolling(limit / 10).Should(BeEmpty())
+			WithTimeout(quiet).WithPolling(quiet / 5).Should(BeEmpty())
 	})
 
 	It("that lets a user through lets nobody else through", func() {

@@ -175,7 +175,7 @@ spec: {projectRef: {name: app}, branch: declared, push: [{role: Maintainer}]}
 				g.Expect(a.Status).To(Equal(http.StatusForbidden), "%s", a)
 				g.Expect(a.Body).To(MatchRegexp(`"message":"403 Forbidden - .*argocd-controller`))
 			}
-			Eventually(refused).WithArguments("PATCH "+rules+"/declared", `{}`).WithTimeout(limit).WithPolling(polling).Should(Succeed())
+			Eventually(refused).WithArguments("PATCH "+rules+"/declared", `{}`).WithTimeout(soon).WithPolling(polling).Should(Succeed())
 			refused(NewWithT(GinkgoT()), "PATCH "+rules+"/declared", change)
 			refused(NewWithT(GinkgoT()), "DELETE "+rules+"/declared", "")
 			Expect(client.Call("PATCH "+rules+"/made", change)).To(HaveField("Status", http.StatusOK))
@@ -186,11 +186,11 @@ spec: {projectRef: {name: app}, branch: declared, push: [{role: Maintainer}]}
 		Expect(field(".spec.allowForcePush", "declared")).To(BeElementOf("", "false"))
 		barn.patch("project/app", `{"spec":{"restWrites":"Refuse"}}`)
 		Eventually(func() int { return max.Call("PATCH "+rules+"/made", change).Status }).
-			WithTimeout(limit).WithPolling(polling).Should(Equal(http.StatusForbidden))
+			WithTimeout(soon).WithPolling(polling).Should(Equal(http.StatusForbidden))
 		Expect(max.Call("POST "+rules, `{"name":"more"}`)).To(HaveField("Status", http.StatusForbidden))
 		barn.patch("project/app", `{"spec":{"restWrites":"Allow"}}`)
 		Eventually(func() int { return max.Call("PATCH "+rules+"/declared", change).Status }).
-			WithTimeout(limit).WithPolling(polling).Should(Equal(http.StatusOK))
+			WithTimeout(soon).WithPolling(polling).Should(Equal(http.StatusOK))
 	})
 
 	It("can be used with kubectl alone", func() {

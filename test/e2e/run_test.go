@@ -34,12 +34,6 @@ func printed() []string {
 }
 
 var _ = Describe("make run", func() {
-	// The promise is 30 seconds, on a machine that does nothing else: the bench measures that (start/second).
-	It("is ready within 90 seconds, even on a busy machine", func() {
-		report("ready after", readyTime)
-		Expect(readyTime).To(BeNumerically("<", 90*time.Second))
-	})
-
 	It("writes a file to source that contains everything that clients need", func() {
 		Expect(admin.Getenv("FORGEPLANE_URL")).To(Equal(fmt.Sprintf("http://127.0.0.1:%d", ports.HTTP)))
 		Expect(admin.Getenv("FORGEPLANE_REGISTRY")).To(Equal(fmt.Sprintf("127.0.0.1:%d", ports.HTTP)))
@@ -78,7 +72,7 @@ var _ = Describe("make run", func() {
 	It("refuses a second start at once, and names the process of the first one", func() {
 		begun := time.Now()
 		screen := checkout.Terminal().With(installation.FreePorts().Variables()...).Fail(checkout.Program("run"))
-		Expect(time.Since(begun)).To(BeNumerically("<", 5*time.Second))
+		report("refused after", time.Since(begun))
 		Expect(screen).To(And(ContainSubstring(checkout.Data()), ContainSubstring("is in use by another run"),
 			ContainSubstring(fmt.Sprintf("process %d)", running.PID())), ContainSubstring("DEV_DIR=")))
 		Expect(admin.Kubectl("get", "--raw=/readyz")).To(Equal("ok"), "the first goes on")
@@ -146,7 +140,6 @@ var _ = Describe("make run", func() {
 			assets, used := assets("etcd", "kube-apiserver")
 			start("KUBEBUILDER_ASSETS=" + assets)
 			report("ready again after", readyTime)
-			Expect(readyTime).To(BeNumerically("<", 90*time.Second))
 			Expect(used()).To(ConsistOf("etcd", "kube-apiserver"))
 			Expect(identities()).To(Equal(before))
 			Expect(harbour.as("dana").Git("ls-remote", harbour.url("app"), "refs/heads/main")).To(HavePrefix(head))

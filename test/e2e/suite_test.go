@@ -12,12 +12,12 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/test/installation"
+	"github.com/forgeplane/forgeplane/test/suite"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
 func TestEndToEnd(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Forgeplane from end to end")
+	suite.Run(t, "Forgeplane from end to end")
 }
 
 const (

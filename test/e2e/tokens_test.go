@@ -66,7 +66,7 @@ spec: {userRef: {name: TEAM-dana}, scopes: [%s], secretRef: {name: %[1]s}}
 		Eventually(func() error {
 			_, err := listing(dana)()
 			return err
-		}).WithTimeout(time.Until(expiry.Add(limit))).WithPolling(polling).Should(HaveOccurred())
+		}).WithTimeout(time.Until(expiry.Add(soon))).WithPolling(polling).Should(HaveOccurred())
 		Expect(time.Now()).To(BeTemporally(">=", expiry), "not before")
 		Expect(dana.Fail("git", "ls-remote", "origin")).To(ContainSubstring(notValid))
 		admin.Kubectl("wait", "--for=jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}=Expired", "--timeout=30s",

@@ -127,7 +127,7 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		Expect(identity.Status("PUT " + triggers + "/" + id)).To(Equal(http.StatusForbidden))
 		tower.patch(nightly, `{"spec":{"description":"Every month"}}`)
 		for _, client := range []rest.Client{max, identity} {
-			Eventually(func() string { return shown(client, id).Description }).WithTimeout(limit).WithPolling(polling).Should(Equal("Every month"))
+			Eventually(func() string { return shown(client, id).Description }).WithTimeout(soon).WithPolling(polling).Should(Equal("Every month"))
 		}
 	})
 
@@ -198,7 +198,7 @@ spec: {projectRef: {name: app}, ownerRef: {name: TEAM-max}, secretRef: {name: va
 		Expect(value(secret, "token")).To(Equal(made.Token))
 		tower.kubectl("delete", "triggertoken", name)
 		admin.Kubectl("wait", "--for=delete", "--timeout=30s", "secret/"+secret, "--namespace="+forgeplane.Namespace)
-		Eventually(max.Status).WithArguments("GET " + triggers + "/" + id).WithTimeout(limit).WithPolling(polling).Should(Equal(http.StatusNotFound))
+		Eventually(max.Status).WithArguments("GET " + triggers + "/" + id).WithTimeout(soon).WithPolling(polling).Should(Equal(http.StatusNotFound))
 	})
 
 	It("is not shown in an object, an event or a log", func() {

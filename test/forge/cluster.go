@@ -60,6 +60,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/informer"
 	"github.com/forgeplane/forgeplane/test/argocd"
 	"github.com/forgeplane/forgeplane/test/controlplane"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 // PlatformNamespace is the namespace of the platform, which has the Secrets of access tokens and the counters of ids.
@@ -108,7 +109,12 @@ func StartCluster() *Cluster {
 		Directory: GinkgoT().TempDir(), Ephemeral: true, Prepare: c.install,
 	})
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(c.plane.Stop)
+	ended := make(chan struct{})
+	go suite.AbortOn(c.plane.Failed(), ended)
+	DeferCleanup(func() error {
+		close(ended)
+		return c.plane.Stop()
+	})
 	DeferCleanup(expectNoPanics)
 
 	c.live, err = client.New(c.plane.Administrator(), client.Options{Scheme: c.scheme})

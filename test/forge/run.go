@@ -52,7 +52,7 @@ func (f *Forge) Run() *Running {
 	Expect(controllers.Parts{
 		Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("forgeplane"), Catalog: cat,
 		IDs:          ids.New(mgr.GetCache(), mgr.GetAPIReader(), mgr.GetClient(), PlatformNamespace, f.options.IDs),
-		Repositories: repository.New(f.engine, cat), Clock: f.Clock, Namespace: PlatformNamespace, AllowFileImport: f.options.AllowFileImport,
+		Repositories: repository.New(f.engine, cat), Clock: f.Clock, Namespace: PlatformNamespace, AllowFileImport: f.options.AllowFileImport, MeasureVolume: measure,
 		Egress: f.egress, Mirrors: f.options.Mirrors, Moves: f.options.Moves, History: f.options.History, Registry: f.options.Registry(cat, f.Clock),
 		Retention: f.options.Retention, Audit: f.options.Audit, Metrics: f.options.Metrics,
 	}.AddTo(mgr, controller.Options{MaxConcurrentReconciles: 10, NewQueue: r.queues.add})).To(Succeed())

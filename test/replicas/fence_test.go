@@ -254,7 +254,7 @@ var _ = Describe("A repository that another process closes", Ordered, func() {
 		first.expectReads()
 		second.expectReads()
 		Expect(second.api.Status("GET"+atFenced+"branches/long")).To(Equal(http.StatusNotFound), "it still runs")
-		Consistently(closer.Tail).WithTimeout(limit/2).WithPolling(polling).ShouldNot(ContainSubstring("closed"), "it is waited for")
+		Consistently(closer.Tail).WithTimeout(quiet).WithPolling(polling).ShouldNot(ContainSubstring("closed"), "it is waited for")
 		Expect(pushed).To(BeEmpty())
 
 		hook.release()
@@ -268,7 +268,7 @@ var _ = Describe("A repository that another process closes", Ordered, func() {
 
 	It("is open again if a running push takes longer than the process waits", func() {
 		pushed := hook.hold(first, "longer")
-		patience, cancel := context.WithTimeout(context.Background(), limit/2)
+		patience, cancel := context.WithTimeout(context.Background(), quiet)
 		defer cancel()
 		_, err := repository.Close(patience)
 		Expect(err).To(MatchError(And(HavePrefix("waiting for the writes of "+repository.Dir()), ContainSubstring("deadline exceeded"))))

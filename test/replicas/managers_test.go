@@ -10,9 +10,6 @@ import (
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 )
 
-// takeover is the longest time without a leader after the leader is killed: its lease expires after 15 s.
-const takeover = 30 * time.Second
-
 var _ = Describe("Two managers", Ordered, func() {
 	BeforeAll(func() {
 		start(manager, one)
@@ -33,7 +30,6 @@ var _ = Describe("Two managers", Ordered, func() {
 		Expect(clone.RefusedPush("unled")).To(ContainSubstring(`Branch "unled" is protected`))
 		apply("relieved")()
 		report("the other leads after", time.Since(killed))
-		Expect(time.Since(killed)).To(BeNumerically("<", takeover))
 	})
 
 	It("take over at once when the leader is stopped", func() {
@@ -42,7 +38,6 @@ var _ = Describe("Two managers", Ordered, func() {
 		stopped := time.Now()
 		apply("back")()
 		report("the other leads after", time.Since(stopped))
-		Expect(time.Since(stopped)).To(BeNumerically("<", takeover/3))
 		Eventually(admin.Kubectl).WithArguments("get", "events", "--namespace="+forgeplane.Namespace, "--field-selector=reason=LeaderElection").
 			WithTimeout(soon).WithPolling(polling).Should(ContainSubstring("became leader"), "who asks the cluster is told")
 	})

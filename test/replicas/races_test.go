@@ -139,7 +139,7 @@ var _ = Describe("Two servers", func() {
 		for round := range rounds {
 			path := fmt.Sprintf("%s/both-%d", rules, round)
 			made := rest.Must[record](first, http.StatusCreated, "POST "+rules, fmt.Sprintf(`{"name":"both-%d"}`, round))
-			Eventually(second.Status).WithArguments("GET " + path).WithTimeout(limit).WithPolling(time.Millisecond).Should(Equal(http.StatusOK))
+			Eventually(second.Status).WithArguments("GET " + path).WithTimeout(soon).WithPolling(time.Millisecond).Should(Equal(http.StatusOK))
 			for _, a := range atOnce("PATCH "+path, [2]string{
 				`{"allow_force_push":true}`, fmt.Sprintf(`{"allowed_to_push":[{"user_id":%d}]}`, dana),
 			}) {
@@ -149,7 +149,7 @@ var _ = Describe("Two servers", func() {
 				text := first.Call("GET "+path, "")
 				g.Expect(text.Body).To(ContainSubstring(`"allow_force_push":true`))
 				g.Expect(text.Body).To(ContainSubstring(fmt.Sprintf(`"user_id":%d`, dana)))
-			}).WithTimeout(limit).WithPolling(time.Millisecond).Should(Succeed())
+			}).WithTimeout(soon).WithPolling(time.Millisecond).Should(Succeed())
 			kept := rest.Must[record](first, http.StatusOK, "GET "+path, "")
 			Expect(kept.ID).To(Equal(made.ID))
 			Expect(kept.Levels).To(ContainElement(made.Levels[0]))
@@ -186,12 +186,12 @@ var _ = Describe("Two servers", func() {
 		}
 	})
 
-	It("show each other's writes within a second", func() {
+	It("show each other's writes", func() {
 		var made, gone []time.Duration
 		shown := func(path string, status int) time.Duration {
 			GinkgoHelper()
 			begun := time.Now()
-			Eventually(second.Status).WithArguments("GET " + path).WithTimeout(limit).WithPolling(time.Millisecond).Should(Equal(status))
+			Eventually(second.Status).WithArguments("GET " + path).WithTimeout(soon).WithPolling(time.Millisecond).Should(Equal(status))
 			return time.Since(begun)
 		}
 		for round := range rounds {
@@ -221,7 +221,7 @@ var _ = Describe("Two servers", func() {
 				clone.Commit("pushed.txt", fmt.Sprintln("Pushed at", time.Now()))
 			}
 			return err
-		}).WithTimeout(limit).WithPolling(time.Millisecond).Should(HaveOccurred())
+		}).WithTimeout(soon).WithPolling(time.Millisecond).Should(HaveOccurred())
 		report("a push through the other is refused after", time.Since(begun))
 		Expect(clone.RefusedPush("held")).To(ContainSubstring(`Branch "held" is protected`))
 	})

@@ -18,20 +18,20 @@ import (
 	"github.com/forgeplane/forgeplane/test/installation"
 	"github.com/forgeplane/forgeplane/test/process"
 	"github.com/forgeplane/forgeplane/test/rest"
+	"github.com/forgeplane/forgeplane/test/suite"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
 func TestReplicas(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Forgeplane in several processes")
+	suite.Run(t, "Forgeplane in several processes")
 }
 
 const (
 	// soon is the time limit for the consequences of a change that must not take long.
 	soon    = 30 * time.Second
 	polling = 20 * time.Millisecond
-	// limit is the time within which other replicas must see a write.
-	limit = time.Second
+	// quiet is how long nothing may change after something that changes nothing.
+	quiet = 500 * time.Millisecond
 )
 
 // All specs share a control plane that is never killed, a manager and its stand-by, two servers, and two container registries. The administrator of the cluster uses a

@@ -54,7 +54,7 @@ var _ = Describe("An object that a client has created", Ordered, func() {
 				defer GinkgoRecover()
 				ended <- use(made)
 			}()
-			Consistently(ended).WithTimeout(limit / 2).WithPolling(polling).ShouldNot(Receive())
+			Consistently(ended).WithTimeout(quiet).WithPolling(polling).ShouldNot(Receive())
 			release()
 			Eventually(ended).WithTimeout(soon).Should(Receive(Succeed()))
 		},

@@ -6,16 +6,15 @@ import (
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/test/forge"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 var cluster *forge.Cluster
 
 func TestTenancy(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Tenancy")
+	suite.Run(t, "Tenancy")
 }
 
 var _ = BeforeSuite(func() { cluster = forge.StartCluster() })

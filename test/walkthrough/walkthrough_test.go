@@ -13,12 +13,12 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/test/installation"
+	"github.com/forgeplane/forgeplane/test/suite"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
 func TestWalkthrough(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Walkthrough")
+	suite.Run(t, "Walkthrough")
 }
 
 // elsewhere are the commands that are not run at their place in the documentation, with the reason.

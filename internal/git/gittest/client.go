@@ -79,23 +79,6 @@ func (c *Client) Import(t testing.TB, stream io.Reader) {
 	c.Git(t, "gc", "--quiet")
 }
 
-// Head returns a client whose branch "main" has the commit that is checked out where the test runs, as a real history. It skips the test if
-// the sources are not in a repository.
-func Head(t testing.TB) *Client {
-	t.Helper()
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := (&Client{Dir: here}).Try("rev-parse", "--show-toplevel")
-	if err != nil {
-		t.Skipf("these sources are in no repository: %s", root)
-	}
-	c := New(t, "sha1")
-	c.Git(t, "fetch", "--quiet", "--update-head-ok", strings.TrimSpace(root), "HEAD:refs/heads/main")
-	return c
-}
-
 // Commit writes a file, commits it, and returns the id of the commit.
 func (c *Client) Commit(t testing.TB, path, content string) string {
 	t.Helper()

@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/test/seed"
 )
 
 // known is a repository with branches and tags, and an engine that can remember them.
@@ -188,8 +189,7 @@ func TestSorted_ofTwoChangesAtTheSameTime(t *testing.T) {
 // Many changes, most in quick succession and some after a pause.
 func TestSorted_followEveryChange(t *testing.T) {
 	g, k := NewWithT(t), newKnown(t)
-	seed := uint64(time.Now().UnixNano())
-	random := rand.New(rand.NewPCG(seed, seed))
+	random := rand.New(rand.NewPCG(seed.Value(), 0))
 	names := []string{"heads/a", "heads/b", "heads/topic/a", "heads/topic/deep/b", "tags/v9", "tags/x/v10"}
 	for step := range 60 {
 		ref, did := "refs/"+names[random.IntN(len(names))], []string(nil)
@@ -204,7 +204,7 @@ func TestSorted_followEveryChange(t *testing.T) {
 			did = []string{"pack-refs", "--all", "--prune"}
 		}
 		k.git(t, did...)
-		k.expect(t, g, fmt.Sprintf("seed %d, step %d, after %v", seed, step, did))
+		k.expect(t, g, fmt.Sprintf("step %d, after %v", step, did))
 		if step%20 == 10 {
 			k.await(t)
 		}

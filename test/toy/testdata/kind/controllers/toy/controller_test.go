@@ -9,11 +9,11 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/forge"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 func TestToy(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Toy")
+	suite.Run(t, "Toy")
 }
 
 var (

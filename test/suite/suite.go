@@ -1,0 +1,31 @@
+// Package suite runs the specs of a package.
+package suite
+
+import (
+	"testing"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/test/seed"
+)
+
+// Run runs the specs of a package. The seed of the tests decides their order and what GinkgoRandomSeed returns.
+func Run(t *testing.T, name string) {
+	t.Helper()
+	gomega.RegisterFailHandler(ginkgo.Fail)
+	configuration, reporter := ginkgo.GinkgoConfiguration()
+	configuration.RandomSeed = int64(seed.Value()) //nolint:gosec // the seed is below 2^63
+	ginkgo.RunSpecs(t, name, configuration, reporter)
+}
+
+// AbortOn aborts the suite when a program that all specs need ends: failed receives its error. Without it, each remaining spec would
+// wait for its own time limit. It returns when the suite is aborted, or when done is closed.
+func AbortOn(failed <-chan error, done <-chan struct{}) {
+	defer ginkgo.GinkgoRecover()
+	select {
+	case err := <-failed:
+		ginkgo.AbortSuite(err.Error())
+	case <-done:
+	}
+}
