@@ -95,15 +95,22 @@ vulncheck: ## Look for known vulnerabilities of the dependencies; VULNDB names a
 # The tests use the control plane that was built, or the one that the caller names.
 ASSETS = KUBEBUILDER_ASSETS="$${KUBEBUILDER_ASSETS:-$(CURDIR)/bin/k8s}"
 
+# Tests wait for a minute by default, because a busy machine is slow.
+PATIENT = GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=1m
+
 # Suites that mostly wait begin first, so that the others use the processors meanwhile.
 FIRST := ./test/e2e ./test/conformance ./test/replicas ./test/crash ./test/tenancy ./internal/git/...
 
 # Memory is cheaper than time here, so garbage is collected a quarter as often, also in the control planes. The linters include go vet.
+# Tests that fail run once more. Tests that pass then are reported as FLAKY, in bin/flaky too, and belong into test/flaky.md.
 .PHONY: suites
 suites: ## Run what make test runs, with the programs that were built before.
 	@$(SKIPPED)
-	@packages=$$($(GO) list ./...) && \
-	$(ASSETS) GOGC=400 sh hack/memory.sh $(GO) test -p 4 -vet=off -timeout 40m $(FIRST) $$(echo "$$packages" | grep -v '/test/toy$$')
+	@packages=$$($(GO) list ./... | grep -v '/test/toy$$') && first=$$($(GO) list $(FIRST)) && \
+	$(ASSETS) $(PATIENT) GOGC=400 sh hack/memory.sh $(TOOL) gotestsum --format=standard-quiet --hide-summary=skipped --jsonfile=bin/tests.json \
+		--rerun-fails=1 --rerun-fails-max-failures=10 --packages="$$(echo $$first $$packages | tr ' ' '\n' | awk '!seen[$$0]++' | tr '\n' ' ')" \
+		-- -p 4 -vet=off -timeout 25m; \
+	code=$$?; $(GO) run ./hack/flaky bin/tests.json >bin/flaky && cat bin/flaky && exit $$code
 
 .PHONY: toy
 toy: build controlplane ## Add a kind and endpoints to a copy of the source code as CONTRIBUTING.md says, and run their tests.
@@ -132,4 +139,4 @@ mutate: ## Change the code that decides, and fail if the tests miss more than 5 
 .PHONY: race
 race: build controlplane helm ## Run every test with the race detector, which needs a C compiler.
 	@$(SKIPPED)
-	@CGO_ENABLED=1 $(ASSETS) $(GO) test -race -p 2 -timeout 40m ./...
+	@CGO_ENABLED=1 $(ASSETS) $(PATIENT) $(GO) test -race -p 2 -timeout 40m ./...
