@@ -109,7 +109,7 @@ type hoarding struct {
 
 func TestMemory_isBoundedForClientThatStopsReading(t *testing.T) {
 	limits := fair.Of(room, 25, 25)
-	limits.Wait = 200 * time.Millisecond
+	limits.Wait = time.Second
 	engine := git.Options{Memory: fair.NewMemory("test", limits), Slots: git.DefaultSlots()}
 	engine.Slots.Blobs.Wait = limits.Wait
 	w := newWorldWith(t, v1alpha1.VisibilityPublic, engine)

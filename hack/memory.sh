@@ -25,30 +25,34 @@ runs() {
 	printf '#!/bin/sh\n' >"$1/program" && chmod +x "$1/program" && "$1/program" 2>/dev/null && rm "$1/program"
 }
 
+# discard removes a directory, in which processes that are ending may still create files.
 discard() {
 	chmod -R u+w "$1" 2>/dev/null || true
-	rm -rf "$1"
+	rm -rf "$1" || rm -rf "$1" || true
 }
 
 # A run locks its directory, so what has no lock was left by a run that was killed.
 for left in "$prefix".*; do
 	if [ -O "$left" ] && flock --nonblock "$left" true; then discard "$left"; fi
 done
-if ! roomy; then exec "$@"; fi
-directory=$(mktemp -d "$prefix.XXXXXX")
-exec 9<"$directory"
-flock 9
+[ -d "$memory" ] || exec "$@"
+directory=
+if roomy; then
+	directory=$(mktemp -d "$prefix.XXXXXX")
+	exec 9<"$directory"
+	flock 9
+	if runs "$directory"; then export TMPDIR="$directory"; fi
+fi
 group=
 # stop ends the processes of the command that are left. The kernel ends the processes that they have started.
 stop() {
 	[ -z "$group" ] || kill -KILL "-$group" 2>/dev/null || true
-	discard "$directory"
+	[ -z "$directory" ] || discard "$directory"
 }
 trap stop EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
-if runs "$directory"; then export TMPDIR="$directory"; fi
 # The processes are in a group of their own. A watcher in it ends the group when this script or the run has ended. A shell starts programs in the
 # background with SIGINT ignored, which tests of interruptions must not inherit.
 setsid env --default-signal=INT,QUIT sh -c '

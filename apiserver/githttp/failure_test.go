@@ -84,7 +84,7 @@ func TestProcess_endsWhenClientLeaves(t *testing.T) {
 
 func TestTimeout_endsRequest(t *testing.T) {
 	binary, pidFile := stuck(t)
-	f := newForgeWith(t, binary, func(o *githttp.Options) { o.Timeout = 500 * time.Millisecond })
+	f := newForgeWith(t, binary, func(o *githttp.Options) { o.Timeout = 5 * time.Second })
 	f.add(t, "group/project", "sha1")
 	answer, err := f.fetch(t.Context(), strings.NewReader(lsRefs()))
 	if err != nil {
@@ -125,7 +125,7 @@ func TestSlots_refuseIfServerIsBusy(t *testing.T) {
 func TestIdleClients_areCutOff(t *testing.T) {
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	binary := script(t, `case "$1" in upload-pack) echo $$ >`+pidFile+`.new; mv `+pidFile+`.new `+pidFile+`; exec yes;; esac`)
-	f := newForgeWith(t, binary, func(o *githttp.Options) { o.IdleTimeout = 300 * time.Millisecond })
+	f := newForgeWith(t, binary, func(o *githttp.Options) { o.IdleTimeout = 3 * time.Second })
 	f.add(t, "group/project", "sha1").public = true
 	send := func(body string) net.Conn {
 		conn, err := net.Dial("tcp", f.Listener.Addr().String())

@@ -125,7 +125,10 @@ func newForgeOn(t testing.TB, engine git.Options, change ...func(*githttp.Option
 // inMemory returns a directory in memory if the system has one, because git syncs each ref, which is slow on a disk.
 func inMemory(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "forgeplane-tests.githttp-")
+	if strings.HasPrefix(os.TempDir(), "/dev/shm/") {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp("/dev/shm", "githttp-test-")
 	if err != nil {
 		return t.TempDir()
 	}

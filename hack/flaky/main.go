@@ -1,5 +1,6 @@
 // Command flaky reads what "go test -json" has reported of tests that could run again after a failure. It prints each test that failed
-// and then passed, with the beginning of its failure.
+// and then passed, with the beginning of its failure. It fails if a test did not end, or if a package failed without a failed test: then
+// tests are missing that did not run at all.
 package main
 
 import (
@@ -33,11 +34,14 @@ func run(w io.Writer, path string) error {
 		return fmt.Errorf("reading the events of the tests: %w", err)
 	}
 	defer file.Close()
-	all, err := read(bufio.NewReader(file))
+	all, broken, err := read(bufio.NewReader(file))
 	if err != nil {
 		return fmt.Errorf("reading the events of the tests in %s: %w", path, err)
 	}
 	for _, t := range all {
+		if !t.failed && !t.passed {
+			err = errors.Join(err, fmt.Errorf("%s.%s did not end", t.Package, t.Test))
+		}
 		if !t.failed || !t.passed || t.hasFailedPart(all) {
 			continue
 		}
@@ -46,7 +50,12 @@ func run(w io.Writer, path string) error {
 			fmt.Fprintf(w, "    %s", line)
 		}
 	}
-	return nil
+	for _, name := range broken {
+		if !slices.ContainsFunc(all, func(t *test) bool { return t.failed && t.Package == name }) {
+			err = errors.Join(err, fmt.Errorf("%s failed, but none of its tests did", name))
+		}
+	}
+	return err
 }
 
 // name identifies a test. A part of a test has its name after that of the test and a slash.
@@ -60,8 +69,8 @@ type test struct {
 	failed, passed bool
 }
 
-// read returns the tests in the order in which they began.
-func read(r io.Reader) (all []*test, err error) {
+// read returns the tests in the order in which they began, and the packages that failed.
+func read(r io.Reader) (all []*test, broken []string, err error) {
 	found := map[name]*test{}
 	for decoder := json.NewDecoder(r); ; {
 		var e struct {
@@ -69,11 +78,14 @@ func read(r io.Reader) (all []*test, err error) {
 			Action, Output string
 		}
 		if err := decoder.Decode(&e); errors.Is(err, io.EOF) {
-			return all, nil
+			return all, broken, nil
 		} else if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if e.Test == "" {
+			if e.Action == "fail" {
+				broken = append(broken, e.Package)
+			}
 			continue
 		}
 		t := found[e.name]
@@ -86,7 +98,7 @@ func read(r io.Reader) (all []*test, err error) {
 			t.output = append(t.output, e.Output)
 		case e.Action == "fail":
 			t.failed, t.passed = true, false
-		case e.Action == "pass":
+		case e.Action == "pass", e.Action == "skip":
 			t.passed = true
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +22,7 @@ func TestRun_printsTestsThatFailedAndThenPassed(t *testing.T) {
 {"Action":"fail","Package":"p","Test":"TestSuite"}
 {"Action":"fail","Package":"p","Test":"TestBroken"}
 {"Action":"pass","Package":"p","Test":"TestSound"}
+{"Action":"skip","Package":"p","Test":"TestSkipped"}
 {"Action":"fail","Package":"p"}
 {"Action":"pass","Package":"p","Test":"TestA/one"}
 {"Action":"pass","Package":"p","Test":"TestA"}
@@ -35,6 +37,16 @@ func TestRun_printsTestsThatFailedAndThenPassed(t *testing.T) {
 FLAKY p.TestSuite: failed once, and passed when it ran again
     [FAILED] a spec
 `))
-	g.Expect(os.WriteFile(events, []byte("no JSON"), 0o600)).To(Succeed())
-	g.Expect(run(&out, events)).To(MatchError(ContainSubstring(events)))
+}
+
+func TestRun_failsIfTestsDidNotRun(t *testing.T) {
+	for events, want := range map[string]string{
+		"no JSON": "reading the events",
+		`{"Action":"fail","Package":"p"} {"Action":"pass","Package":"p"}`:                                "p failed, but none of its tests did",
+		`{"Action":"run","Package":"p","Test":"TestA"} {"Action":"output","Package":"p","Test":"TestA"}`: "p.TestA did not end",
+	} {
+		path := filepath.Join(t.TempDir(), "events")
+		NewWithT(t).Expect(os.WriteFile(path, []byte(events), 0o600)).To(Succeed())
+		NewWithT(t).Expect(run(io.Discard, path)).To(MatchError(ContainSubstring(want)))
+	}
 }

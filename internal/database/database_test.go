@@ -179,9 +179,7 @@ func TestCall_stopsWaitingForLockWithContext(t *testing.T) {
 		defer databasetest.Lock(t, name, "notes")()
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		begun := time.Now()
-		g.Expect(write(ctx, d, "late")).To(MatchError(context.DeadlineExceeded))
-		g.Expect(time.Since(begun)).To(BeNumerically("<", 3*time.Second))
+		g.Expect(write(ctx, d, "late")).To(MatchError(context.DeadlineExceeded)) // and not the error of the database's own limit
 	})
 }
 

@@ -211,10 +211,8 @@ func TestRun_retriesLaterIfTenantUsesItsSlots(t *testing.T) {
 	leave, err := slots.Enter(t.Context()) // counts for Forgeplane itself, like the user
 	w.Expect(err).NotTo(HaveOccurred())
 	w.writes = 0
-	begun := time.Now()
-	result, err := w.run(f, take)
+	result, err := w.run(f, take) // it must return: others wait for the worker
 	w.Expect(err).NotTo(HaveOccurred())
-	w.Expect(time.Since(begun)).To(BeNumerically("<", 20*time.Second), "others wait for the worker")
 	w.Expect(result.RequeueAfter).To(And(BeNumerically(">=", 10*time.Second), BeNumerically("<=", 20*time.Second)))
 	w.Expect(w.writes).To(BeZero(), "that says nothing about the object")
 	w.Expect(w.events.all).To(BeEmpty())

@@ -163,7 +163,7 @@ func scribe(t *testing.T, r *git.Repository, until string) (binary, id string) {
 	// Git ends when its process is killed, but it can take its time. It reads its input first, because the process feeds it.
 	return gittest.Script(t, `case "$*" in *update-ref*)
 	trap '' TERM
-	cat > "`+input+`"; exec < "`+input+`"
+	cat > "`+input+`.$$"; exec < "`+input+`.$$"
 	n=0
 	while [ $n -lt 8 ] || [ -n "`+until+`" ] && [ ! -e "`+until+`" ]; do
 		n=$((n+1)); echo x >> "`+journal(r)+`"; sleep 0.005

@@ -34,7 +34,7 @@ func TestStore_readsWritesOfOtherStoresSoon(t *testing.T) {
 			g.Eventually(func() ([]types.UID, error) {
 				ids, err := other.Subscribed(t.Context(), who(userMax), subscription.KindLabel)
 				return ids.UnsortedList(), err
-			}).WithTimeout(2 * time.Second).Should(ConsistOf(uids(change.want...)))
+			}).Should(ConsistOf(uids(change.want...)))
 		}
 	})
 }

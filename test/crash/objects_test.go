@@ -19,7 +19,7 @@ import (
 )
 
 // callTimeout ends a call of the API server that hangs.
-const callTimeout = 10 * time.Second
+const callTimeout = soon
 
 // yard is the group of all projects.
 var yard = forge.Group("yard").In("yard").Build()

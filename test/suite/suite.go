@@ -3,6 +3,7 @@ package suite
 
 import (
 	"testing"
+	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
@@ -20,12 +21,25 @@ func Run(t *testing.T, name string) {
 }
 
 // AbortOn aborts the suite when a program that all specs need ends: failed receives its error. Without it, each remaining spec would
-// wait for its own time limit. It returns when the suite is aborted, or when done is closed.
+// wait for its own time limit. It returns when done is closed.
 func AbortOn(failed <-chan error, done <-chan struct{}) {
-	defer ginkgo.GinkgoRecover()
 	select {
 	case err := <-failed:
-		ginkgo.AbortSuite(err.Error())
+		// Ginkgo ignores an abort while it handles the failure of a spec.
+		for again := time.NewTicker(time.Second); ; {
+			abort(err)
+			select {
+			case <-again.C:
+			case <-done:
+				again.Stop()
+				return
+			}
+		}
 	case <-done:
 	}
+}
+
+func abort(err error) {
+	defer ginkgo.GinkgoRecover()
+	ginkgo.AbortSuite(err.Error())
 }
