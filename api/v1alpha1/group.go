@@ -40,12 +40,14 @@ type NamespaceSelector struct {
 	// matchLabels are the labels that a namespace must have, with their values. A namespace must have all of them.
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() < 318 && k.matches('^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$'))",message="a label must be a name such as team, or a prefix and a name such as example.com/team, as in Kubernetes"
 	// +required
 	MatchLabels map[string]LabelValue `json:"matchLabels"`
 }
 
 // LabelValue is the value of a Kubernetes label.
 // +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$')",message="the value of a label must consist of letters, digits, hyphens, underscores and dots, and begin and end with a letter or digit"
 type LabelValue string
 
 // LabelPersonal marks the group that contains the personal projects of a user. Its value is the id of the user.

@@ -80,6 +80,7 @@ type ForkOf struct {
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=244
+	// +kubebuilder:validation:items:XValidation:rule="!self.startsWith('refs/')",message="a branch must not begin with refs/: write prod, not refs/heads/prod"
 	// +optional
 	Branches []string `json:"branches,omitempty"`
 }
@@ -156,6 +157,7 @@ type ProjectSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=244
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^\x00-\x20\x7f~^:?*\[\\-][^\x00-\x20\x7f~^:?*\[\\]*$')`,message="defaultBranch must be the name of a branch: it must not begin with a hyphen, and must not contain spaces, control characters, backslashes or any of ~ ^ : ? * ["
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('refs/')",message="defaultBranch must not begin with refs/: write prod, not refs/heads/prod"
 	// +optional
 	DefaultBranch string `json:"defaultBranch,omitempty"`
 

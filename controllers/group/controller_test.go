@@ -395,6 +395,16 @@ var _ = DescribeTable("A group is refused by the API server",
 			From: v1alpha1.NamespacesFromAll, Selector: &v1alpha1.NamespaceSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}},
 		}
 	}, "selector goes with from: Selector"),
+	Entry("with a label that no namespace can have", func(s *v1alpha1.GroupSpec) {
+		s.AllowedNamespaces = &v1alpha1.AllowedNamespaces{
+			From: v1alpha1.NamespacesFromSelector, Selector: &v1alpha1.NamespaceSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a b": "c"}},
+		}
+	}, "a label must be a name"),
+	Entry("with a value that no label can have", func(s *v1alpha1.GroupSpec) {
+		s.AllowedNamespaces = &v1alpha1.AllowedNamespaces{
+			From: v1alpha1.NamespacesFromSelector, Selector: &v1alpha1.NamespaceSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "team-*"}},
+		}
+	}, "the value of a label must consist of"),
 	Entry("with an empty selector", func(s *v1alpha1.GroupSpec) {
 		s.AllowedNamespaces = &v1alpha1.AllowedNamespaces{
 			From: v1alpha1.NamespacesFromSelector, Selector: &v1alpha1.NamespaceSelector{MatchLabels: map[string]v1alpha1.LabelValue{}},

@@ -162,8 +162,8 @@ func (c *Controller) checkBranch(_ context.Context, p *v1alpha1.Project) error {
 	if p.Spec.DefaultBranch == "" {
 		return nil
 	}
-	if err := object.CheckRefName("refs/heads/" + p.Spec.DefaultBranch); err != nil {
-		return frame.Stalled(v1alpha1.ReasonInvalid, "defaultBranch: %w", err)
+	if err := object.CheckBranchName(p.Spec.DefaultBranch); err != nil {
+		return frame.Stalled(v1alpha1.ReasonInvalid, "defaultBranch is not the name of a branch: %w", err)
 	}
 	return nil
 }

@@ -132,6 +132,7 @@ var _ = Describe("The default branch of a project", func() {
 			f.ExpectRefused(forge.Project("website").In(acme).DefaultBranch(branch).Build(), "spec.defaultBranch")
 		},
 		Entry("with a leading dash", "-main"),
+		Entry("with refs/heads/", "refs/heads/main"),
 		Entry("with a wildcard", "main*"),
 		Entry("with a space", "ma in"),
 		Entry("with a control character", "ma\x01in"),
@@ -143,7 +144,7 @@ var _ = Describe("The default branch of a project", func() {
 		func(branch string) {
 			web := forge.Project("website").In(acme).DefaultBranch(branch).Build()
 			f.Create(web)
-			f.ExpectStalled(web, v1alpha1.ReasonInvalid, "defaultBranch: ", "is not a valid ref name")
+			f.ExpectStalled(web, v1alpha1.ReasonInvalid, "defaultBranch is not the name of a branch: ")
 			Expect(place(web, shard)).NotTo(BeADirectory())
 			f.Change(web, func() { web.Spec.DefaultBranch = "main" })
 			f.ExpectReady(web)

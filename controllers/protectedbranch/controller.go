@@ -58,12 +58,20 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 
 // Reconcile reconciles one protection.
 func (c *Controller) Reconcile(ctx context.Context, b *v1alpha1.ProtectedBranch) (reconcile.Result, error) {
-	return c.frame.Run(ctx, b, forget, frame.InScope(c.frame, c.match, c.claim, c.resolve, frame.Reachable(c.frame)))
+	return c.frame.Run(ctx, b, forget, check, frame.InScope(c.frame, c.match, c.claim, c.resolve, frame.Reachable(c.frame)))
 }
 
 // forget clears the status, which depends on the project or group.
 func forget(_ context.Context, b *v1alpha1.ProtectedBranch) error {
 	b.Status = v1alpha1.ProtectedBranchStatus{CommonStatus: b.Status.CommonStatus, TargetStatus: b.Status.TargetStatus, ID: b.Status.ID}
+	return nil
+}
+
+// check rejects names that the schema accepts and that match no branch.
+func check(_ context.Context, b *v1alpha1.ProtectedBranch) error {
+	if err := protection.CheckName(b.Spec.Branch); err != nil {
+		return frame.Stalled(v1alpha1.ReasonInvalid, "branch %w", err)
+	}
 	return nil
 }
 

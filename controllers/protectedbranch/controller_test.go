@@ -76,6 +76,7 @@ var _ = Describe("A protected branch", func() {
 			b.Spec.Merge = []v1alpha1.AccessLevel{forge.Role(v1alpha1.AccessDeveloper), forge.Role(v1alpha1.AccessNoOne)}
 		}, "merge cannot have NoOne beside other access levels"),
 		Entry("without a branch", func(b *v1alpha1.ProtectedBranch) { b.Spec.Branch = "" }, "spec.branch"),
+		Entry("with refs/heads/", func(b *v1alpha1.ProtectedBranch) { b.Spec.Branch = "refs/heads/prod" }, "write prod, not refs/heads/prod"),
 		Entry("with a leading dash", func(b *v1alpha1.ProtectedBranch) { b.Spec.Branch = "-f" }, "spec.branch"),
 		Entry("with a space", func(b *v1alpha1.ProtectedBranch) { b.Spec.Branch = "a b" }, "spec.branch"),
 		Entry("with a control character", func(b *v1alpha1.ProtectedBranch) { b.Spec.Branch = "a\x1bb" }, "spec.branch"),
@@ -86,6 +87,18 @@ var _ = Describe("A protected branch", func() {
 				b.Spec.Push = append(b.Spec.Push, forge.Role(v1alpha1.AccessDeveloper))
 			}
 		}, "spec.push"),
+	)
+
+	DescribeTable("is invalid if no branch can have a name that it matches",
+		func(name string, words ...string) {
+			b := forge.ProtectedBranch(name).Named("odd").Of(website).Build()
+			f.Create(b)
+			f.ExpectStalled(b, v1alpha1.ReasonInvalid, append(words, "branch matches no branch, because")...)
+		},
+		Entry("with two dots", "a..b"),
+		Entry("with a slash at the end", "release/"),
+		Entry("with the syntax of a regular expression", "release/.*", "* alone stands for any characters"),
+		Entry("with .lock behind a star", "*.lock"),
 	)
 
 	It("cannot change its branch or its project", func() {

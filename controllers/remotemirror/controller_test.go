@@ -591,6 +591,9 @@ var _ = Describe("The spec of a mirror", func() {
 		Entry("with a fragment", func(m *v1alpha1.RemoteMirror) { m.Spec.URL = "https://ann:1#secret" }, "a fragment"),
 		Entry("with another protocol", func(m *v1alpha1.RemoteMirror) { m.Spec.URL = "ftp://example.com/t.git" }, "spec.url"),
 		Entry("with a line break", func(m *v1alpha1.RemoteMirror) { m.Spec.URL = "https://example.com/\nt.git" }, "spec.url"),
+		Entry("with an expression for full names of refs", func(m *v1alpha1.RemoteMirror) {
+			m.Spec.BranchRegex = "^refs/heads/release/"
+		}, "write ^release/, not ^refs/heads/release/"),
 		Entry("with two rules for branches", func(m *v1alpha1.RemoteMirror) {
 			m.Spec.OnlyProtectedBranches, m.Spec.BranchRegex = true, "main"
 		}, "exclude each other"),

@@ -50,6 +50,18 @@ func TestMatch(t *testing.T) {
 	}
 }
 
+func TestCheckName(t *testing.T) {
+	for name, want := range map[string]string{
+		"main": "", "*": "", "**": "", "release/*": "", "*/release/*.x": "", "*lock": "", "a.*x": "",
+		"refs/heads/prod": "write prod, not refs/heads/prod", "release/.*": "not a regular expression", "a*..": `".."`, "*/": `an extra "/"`,
+		"*.lock": `".lock"`, "*.": `ends with "."`, "*//*": `an extra "/"`, "*@{*": `"@{"`,
+	} {
+		if err := protection.CheckName(name); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("CheckName(%q) = %v, want %q", name, err, want)
+		}
+	}
+}
+
 func TestMatch_takesLinearTime(t *testing.T) {
 	name, branch := strings.Repeat("a*", 10_000)+"b", strings.Repeat("a", 1_000_000)
 	// A backtracking matcher would need days.

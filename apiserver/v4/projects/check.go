@@ -31,8 +31,10 @@ func check(is, was v1alpha1.ProjectSpec) error {
 	}
 	a.Text("description", is.Description, maxDescription)
 	checkTopics(&a, is.Topics)
-	if b := is.DefaultBranch; b != was.DefaultBranch && a.Text("default_branch", b, maxDefaultBranch) && object.CheckRefName("refs/heads/"+b) != nil {
-		a.Refuse("default_branch", "is not a valid branch name")
+	if b := is.DefaultBranch; b != was.DefaultBranch && a.Text("default_branch", b, maxDefaultBranch) {
+		if err := object.CheckBranchName(b); err != nil {
+			a.Refuse("default_branch", "is not a valid branch name: "+err.Error())
+		}
 	}
 	if u := is.ImportURL; u != was.ImportURL && a.Text("import_url", u, maxImportURL) {
 		switch {

@@ -117,8 +117,8 @@ func checkBranches(branches []string) error {
 		if !a.Text("branches", b, maxDefaultBranch) {
 			break
 		}
-		if object.CheckRefName(object.BranchPrefix+b) != nil {
-			a.Refuse("branches", "contains a name that is not a valid branch name")
+		if err := object.CheckBranchName(b); err != nil {
+			a.Refuse("branches", "contains a name that is not a valid branch name: "+err.Error())
 			break
 		}
 	}

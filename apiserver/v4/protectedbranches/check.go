@@ -9,6 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
+	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
 // The bounds of what is declared.
@@ -27,6 +28,10 @@ func check(b *v1alpha1.ProtectedBranch) error {
 		wrong = append(wrong, fmt.Sprintf("Name is too long (maximum is %d characters)", maxName))
 	case !names.MatchString(name):
 		wrong = append(wrong, "Name must be the name of a branch or a wildcard")
+	default:
+		if err := protection.CheckName(name); err != nil {
+			wrong = append(wrong, "Name "+err.Error())
+		}
 	}
 	for _, set := range []struct {
 		name   accesslevel.Set

@@ -93,6 +93,10 @@ func TestInvalidRequests_areRefusedWithAReason(t *testing.T) {
 		{"PATCH /projects/20/protected_branches/main", `{"allowed_to_merge":[{"access_level":40}]}`, `422 {"message":["Merge access levels access level has already been taken"]}`},
 		{"PATCH /projects/20/protected_branches/main", `{"allowed_to_unprotect":[{"access_level":40}]}`, `422 {"message":["Unprotect access levels access level has already been taken"]}`},
 		{"POST /projects/20/protected_branches", `{"name":"a b"}`, `422 {"message":["Name must be the name of a branch or a wildcard"]}`},
+		{
+			"POST /projects/20/protected_branches", `{"name":"refs/heads/prod"}`,
+			`422 {"message":["Name matches no branch, because it begins with refs/: write prod, not refs/heads/prod"]}`,
+		},
 		{"POST /projects/20/protected_branches", `{"name":"` + strings.Repeat("a", 256) + `"}`, `422 {"message":["Name is too long (maximum is 255 characters)"]}`},
 		{"POST /projects/20/protected_branches", `{"name":"x","allowed_to_unprotect":[{"access_level":0}]}`, `422 {"message":["Unprotect access levels access level is not included in the list"]}`},
 		{"GET /projects/20/protected_branches/none", ``, `404 {"message":"404 Not found"}`},

@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/egress"
+	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/pattern"
 )
 
@@ -114,6 +115,8 @@ func (s settings) apply(m *v1alpha1.RemoteMirror) error {
 		return endpoint.Parameters("only_protected_branches, mirror_branch_regex are mutually exclusive")
 	case len([]rune(regex)) > maxRegex:
 		return invalid("mirror_branch_regex", "is too long (maximum is 255 characters)")
+	case strings.Contains(regex, object.BranchPrefix):
+		return invalid("mirror_branch_regex", "is matched against names without refs/heads/: write ^release/, not ^refs/heads/release/")
 	default:
 		return checkRegex(regex)
 	}

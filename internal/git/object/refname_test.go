@@ -12,6 +12,17 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/object"
 )
 
+func TestCheckBranchName(t *testing.T) {
+	for name, want := range map[string]string{
+		"main": "", "release/1": "", "ref/heads/main": "", "refs": "",
+		"refs/heads/prod": "write prod, not refs/heads/prod", "refs/x": "begins with refs/", "": `an extra "/"`, "a..b": `".."`, "-x": `begins with "-"`,
+	} {
+		if err := object.CheckBranchName(name); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("CheckBranchName(%q) = %v, want %q", name, err, want)
+		}
+	}
+}
+
 func TestCheckRefName(t *testing.T) {
 	for _, name := range []string{
 		"refs/heads/main", "refs/heads/a/b/c", "refs/tags/v1.0", "refs/notes/commits", "refs/heads/größe", "refs/heads/日本",
