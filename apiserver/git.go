@@ -104,7 +104,7 @@ func (g *gitAccess) Find(ctx context.Context, fullPath string, caller githttp.Ca
 		if err != nil {
 			return unusable(err)
 		}
-		repo, err := g.repositories.Of(ctx, now)
+		repo, err := g.repositories.Content(ctx, now)
 		if errors.Is(err, repository.ErrNoStorage) {
 			err = fmt.Errorf("%w: %w", git.ErrNotFound, err)
 		}

@@ -106,7 +106,7 @@ func (h *Handler) explain(ctx context.Context, err error) refusal {
 	case errors.Is(err, errTimeout):
 		return refusal{status: http.StatusServiceUnavailable, text: "The request took too long."}
 	case errors.Is(err, git.ErrStorageMissing), errors.Is(err, git.ErrNotFound), errors.Is(err, git.ErrNotRepository):
-		return refusal{status: http.StatusServiceUnavailable, text: "The repository is not available. " + later}
+		return refusal{status: http.StatusServiceUnavailable, text: git.Unavailable}
 	case ctx.Err() != nil:
 		return refusal{status: http.StatusServiceUnavailable, text: "The request was interrupted."}
 	default:

@@ -33,9 +33,10 @@ func IsBranchName(name string) bool {
 	return name != "HEAD" && !object.IsID(name) && object.CheckRefName(Branches+name) == nil
 }
 
-// Missing reports whether an error says that something does not exist: a ref, an object, or the whole repository.
+// Missing reports whether an error says that something does not exist: a ref, an object, or a repository that nothing was pushed to yet. A
+// repository that is gone is not missing in this sense: nobody must take it for an empty one.
 func Missing(err error) bool {
-	for _, kind := range []error{refs.ErrNotFound, git.ErrObjectNotFound, git.ErrNotFound, repository.ErrNoStorage} {
+	for _, kind := range []error{refs.ErrNotFound, git.ErrObjectNotFound, repository.ErrNoStorage} {
 		if errors.Is(err, kind) {
 			return true
 		}
@@ -48,7 +49,7 @@ func Missing(err error) bool {
 func Find(
 	ctx context.Context, all *repository.Repositories, p *v1alpha1.Project, name string,
 ) (repo *git.Repository, found refs.Ref, err error) {
-	if repo, err = all.Of(ctx, p); err != nil {
+	if repo, err = all.Content(ctx, p); err != nil {
 		return nil, found, err
 	}
 	objects, err := repo.Objects(ctx, name)

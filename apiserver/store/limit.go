@@ -11,11 +11,16 @@ import (
 	"github.com/forgeplane/forgeplane/internal/quota"
 )
 
-// AnswerLimit returns the answer to an error that every endpoint answers in the same way: there was no time for the request, or a limit is
-// reached. It returns nil for any other error.
+// AnswerLimit returns the answer to an error that every endpoint answers in the same way: there was no time for the request, a limit is
+// reached, or a repository is not where it was. It returns nil for any other error.
 func AnswerLimit(err error) *endpoint.Error {
 	if answer := busy(err); answer != nil {
 		return answer
+	}
+	for _, gone := range []error{git.ErrNotFound, git.ErrNotRepository, git.ErrStorageMissing} {
+		if errors.Is(err, gone) {
+			return endpoint.Unavailable(git.Unavailable)
+		}
 	}
 	return tooMany(err)
 }

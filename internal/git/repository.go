@@ -26,6 +26,9 @@ var (
 	ErrNotRepository = errors.New("this is not a Git repository")
 )
 
+// Unavailable is what clients are told about a repository that exists and cannot be reached.
+const Unavailable = "The repository is not available. Please try again later, and tell an administrator if the problem persists."
+
 // Repository is a bare repository in a storage directory. It also uses the paths that end in ".new" and ".trash" instead of its own suffix:
 // it is created in the former and removed through the latter, so that it always exists completely or not at all.
 type Repository struct {

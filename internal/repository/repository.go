@@ -83,6 +83,21 @@ func (r *Repositories) Of(ctx context.Context, p *v1alpha1.Project) (*git.Reposi
 	return r.engine.Repository(s.Spec.Path, Path(p))
 }
 
+// Content is Of for callers that read or change the content of the repository. The error is ErrNoStorage if the project has no repository yet, and
+// git.ErrStorageMissing if its shard is not declared. If the repository has existed and is gone, the error of reading it is git.ErrNotFound.
+func (r *Repositories) Content(ctx context.Context, p *v1alpha1.Project) (*git.Repository, error) {
+	repo, err := r.Of(ctx, p)
+	switch {
+	case errors.Is(err, catalog.ErrNotFound):
+		return nil, fmt.Errorf("%s is not declared: %w", p.Status.Storage, git.ErrStorageMissing)
+	case err != nil:
+		return nil, err
+	case p.Status.RefsChecksum == "" && errors.Is(repo.Check(), git.ErrNotFound):
+		return nil, ErrNoStorage
+	}
+	return repo, nil
+}
+
 // All is Of for all repositories of a project, in the order of Paths.
 func (r *Repositories) All(ctx context.Context, p *v1alpha1.Project) ([]*git.Repository, error) {
 	if p.Status.Storage == "" || p.RESTID() == 0 {

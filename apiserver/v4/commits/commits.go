@@ -113,7 +113,7 @@ func (f *Family) log(ctx context.Context, repo *git.Repository, r *listRequest) 
 }
 
 func (f *Family) repository(ctx context.Context, s auth.Project) (*git.Repository, error) {
-	return f.repositories.Of(ctx, s.Scope.Project)
+	return f.repositories.Content(ctx, s.Scope.Project)
 }
 
 // find returns the commit that a revision names, and the repository that it is in.

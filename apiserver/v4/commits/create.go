@@ -79,7 +79,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	repo, err := f.repository(ctx, s)
 	var in *git.Repository
 	if err == nil && begins != nil {
-		in, err = f.repositories.Of(ctx, begins)
+		in, err = f.repositories.Content(ctx, begins)
 	}
 	var id string
 	if err == nil {

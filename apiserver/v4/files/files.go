@@ -62,7 +62,7 @@ func (f *Family) find(ctx context.Context, s auth.Project, path, revision string
 	if slices.Contains(strings.Split(path, "/"), "..") {
 		return file, content, endpoint.Parameters("file_path should be a valid file path")
 	}
-	repo, err := f.repositories.Of(ctx, s.Scope.Project)
+	repo, err := f.repositories.Content(ctx, s.Scope.Project)
 	var commit string
 	if err == nil {
 		commit, err = refs.Commit(ctx, repo, revision)

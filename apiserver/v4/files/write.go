@@ -100,7 +100,7 @@ func (f *Family) commit(ctx context.Context, s auth.Project, r change, does edit
 		return none, endpoint.Parameters("file_path should be a valid file path")
 	}
 	does.Path = r.FilePath
-	repo, err := f.repositories.Of(ctx, s.Scope.Project)
+	repo, err := f.repositories.Content(ctx, s.Scope.Project)
 	if err == nil {
 		_, err = f.writer.Commit(ctx, s, repo, ref.Draft{
 			Branch: r.Branch, StartBranch: r.StartBranch, Actions: []edit.Action{does},

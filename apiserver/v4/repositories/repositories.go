@@ -63,13 +63,13 @@ func (f *Family) Table() endpoint.Table {
 
 // repository returns the one of the project that a request is about.
 func (f *Family) repository(ctx context.Context, s auth.Project) (*git.Repository, error) {
-	return f.repositories.Of(ctx, s.Scope.Project)
+	return f.repositories.Content(ctx, s.Scope.Project)
 }
 
 // reading returns the repository of a project, which is not removed before end is called, and a context for reading it. Without that, a move to
 // another shard could remove the copy that a request began with between two of its commands.
 func (f *Family) reading(ctx context.Context, p *v1alpha1.Project) (repo *git.Repository, in context.Context, end func(), err error) {
-	repo, err = f.repositories.Of(ctx, p)
+	repo, err = f.repositories.Content(ctx, p)
 	if err == nil {
 		in, end, err = repo.BeginRead(ctx)
 	}

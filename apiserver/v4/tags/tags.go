@@ -84,7 +84,7 @@ func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (none
 }
 
 func (f *Family) repository(ctx context.Context, s auth.Project) (*git.Repository, error) {
-	return f.repositories.Of(ctx, s.Scope.Project)
+	return f.repositories.Content(ctx, s.Scope.Project)
 }
 
 // find returns the tag of a name, and the repository that it is in.
