@@ -106,7 +106,7 @@ type restOptions struct {
 	// stopping is closed when the server begins to stop.
 	stopping <-chan struct{}
 	// outdated is endpoint.Options.Outdated.
-	outdated func(ctx context.Context) bool
+	outdated func(ctx context.Context) (bool, error)
 	// credentials are those that REST receives or generates for objects of tenants.
 	credentials *credential.Store
 	// home is the namespace of objects that are created over REST and have no other namespace.
@@ -167,16 +167,16 @@ func families(o restOptions) []endpoint.Table {
 }
 
 // told wraps outdated, and records in the audit log that a request is served again. It returns nil for nil.
-func told(outdated func(ctx context.Context) bool) func(ctx context.Context) bool {
+func told(outdated func(ctx context.Context) (bool, error)) func(ctx context.Context) (bool, error) {
 	if outdated == nil {
 		return nil
 	}
-	return func(ctx context.Context) bool {
-		again := outdated(ctx)
+	return func(ctx context.Context) (bool, error) {
+		again, err := outdated(ctx)
 		if again {
 			audit.From(ctx).Again()
 		}
-		return again
+		return again, err
 	}
 }
 

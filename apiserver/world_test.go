@@ -408,7 +408,7 @@ func newWorldWith(t *testing.T, v v1alpha1.Visibility, engine git.Options) *worl
 		moves: moves, moveTasks: job.NewQueue(db, job.QueueOptions{Name: "moves"}), images: RegistryOptions{Registry: w.gallery.registry, URL: external}, deletions: w.gallery,
 		repos: w.repos, pushed: func(types.NamespacedName) { w.pushes.Add(1) }, home: "home", maintain: func(types.NamespacedName) bool { return true }, avatars: avatars,
 		credentials: credential.NewStore(w.store, familytest.Namespace),
-		outdated:    func(context.Context) bool { return w.outdated != nil && w.outdated() },
+		outdated:    func(context.Context) (bool, error) { return w.outdated != nil && w.outdated(), nil },
 	})
 	return w
 }

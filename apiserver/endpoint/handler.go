@@ -68,8 +68,8 @@ type Options struct {
 	Routed func(r *http.Request, e *Endpoint)
 	// Outdated reports whether the data behind a decision may be older than the client's own last write, and returns once it no longer is.
 	// It is called before a client is told that something does not exist, is not allowed or is in the way; the request is then tried once
-	// more. If Outdated is nil, data is never outdated.
-	Outdated func(ctx context.Context) bool
+	// more. An error is the client's answer: it says that the data is still outdated. If Outdated is nil, data is never outdated.
+	Outdated func(ctx context.Context) (bool, error)
 	// Stopping is closed when the server begins to stop, which ends requests that wait in Poll. It may be nil.
 	Stopping <-chan struct{}
 	// Observe is called after each answer of an endpoint. It may be nil.
@@ -198,7 +198,8 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, e *Endpoint, a *
 	if h.reconsider(w, r, e, a, err) {
 		ctx, subject, err = h.options.Guard.Admit(r, e, a.known)
 	}
-	if h.outdated(r, err) {
+	again, err := h.outdated(r, err)
+	if again {
 		ctx, subject, err = h.options.Guard.Admit(r, e, a.known)
 	}
 	return ctx, subject, err
@@ -239,7 +240,9 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 	if a.request, err = e.parameters(a.sent, path); err != nil {
 		return err
 	}
-	if a.response, err = e.answer(h.withPolling(ctx, r, e, a), r, subject, a.request); h.outdated(r, err) {
+	a.response, err = e.answer(h.withPolling(ctx, r, e, a), r, subject, a.request)
+	again, err := h.outdated(r, err)
+	if again {
 		if ctx, subject, err = h.options.Guard.Admit(r, e, a.known); err != nil {
 			return err
 		}

@@ -45,6 +45,7 @@ func TestOutdated_makesServerRetryOnce(t *testing.T) {
 	for name, tt := range map[string]struct {
 		before, after   behind
 		outdated        bool
+		behind          error
 		status          int
 		asked, admitted int
 	}{
@@ -54,16 +55,17 @@ func TestOutdated_makesServerRetryOnce(t *testing.T) {
 		"the project was deleted elsewhere":   {before: behind{known: true}, outdated: true, status: 404, asked: 1, admitted: 2},
 		"neither was made elsewhere":          {outdated: true, status: 404, asked: 1, admitted: 2},
 		"no server has written anything":      {status: 404, asked: 1, admitted: 1},
+		"this server is still behind":         {behind: endpoint.Unavailable("behind"), status: 503, asked: 1, admitted: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			b := tt.before
 			h := endpoint.NewHandler(endpoint.Options{
 				Guard: &b, Log: logr.Discard(),
-				Outdated: func(context.Context) bool {
+				Outdated: func(context.Context) (bool, error) {
 					b.asked++
 					b.known, b.labelled = tt.after.known, tt.after.labelled
-					return tt.outdated
+					return tt.outdated, tt.behind
 				},
 			}, endpoint.Table{endpoint.Post("/labels", b.label)})
 			w := httptest.NewRecorder()

@@ -311,7 +311,7 @@ func TestUploads_canBeReadAgainInRetry(t *testing.T) {
 	}).Uploads(eachFile, allFiles)}
 	contentType, body := form(t, part{"path", "", "", "x"}, part{"file", "a", "", noise(1 << 20)})
 	h := endpoint.NewHandler(endpoint.Options{
-		Guard: open{}, Log: logr.Discard(), BaseURL: &url.URL{}, Outdated: func(context.Context) bool { return calls == 1 }, Spool: t.TempDir(),
+		Guard: open{}, Log: logr.Discard(), BaseURL: &url.URL{}, Outdated: func(context.Context) (bool, error) { return calls == 1, nil }, Spool: t.TempDir(),
 	}, table)
 	r := httptest.NewRequest(http.MethodPost, "/imports", bytes.NewReader(body))
 	r.Header.Set("Content-Type", contentType)

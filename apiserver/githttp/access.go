@@ -1,6 +1,7 @@
 package githttp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -193,17 +194,18 @@ var notFound = refusal{status: http.StatusNotFound,
 var pending = refusal{status: http.StatusServiceUnavailable,
 	text: "The repository of this project is still being created. Please try again later."}
 
-// outdated reports whether the only cause of a refusal can be that another server has written something in the meantime. Callers without
-// credentials are asked for them at once.
-func (h *Handler) outdated(r *http.Request, err error) bool {
+// outdated reports whether the only cause of a refusal can be that another server has written something in the meantime, and returns the
+// refusal if the request is not tried again. Callers without credentials are asked for them at once.
+func (h *Handler) outdated(r *http.Request, err error) (again bool, refused error) {
 	var said refusal
 	if h.Outdated == nil || r.Header.Get("Authorization") == "" || !errors.As(err, &said) {
-		return false
+		return false, err
 	}
 	switch said.status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
-		return h.Outdated(r.Context())
+		again, behind := h.Outdated(r.Context())
+		return again, cmp.Or(behind, err)
 	default:
-		return false
+		return false, err
 	}
 }

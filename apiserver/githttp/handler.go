@@ -28,8 +28,8 @@ type Options struct {
 	HooksDir, HookSocket string
 
 	// Outdated reports whether what a request was refused for may be older than what a client has written before, and returns when it
-	// is not any more; nil where that cannot be.
-	Outdated func(ctx context.Context) bool
+	// is not any more. The error is watermark.ErrBehind if it still is. Outdated is nil where that cannot be.
+	Outdated func(ctx context.Context) (bool, error)
 
 	Log logr.Logger
 	// Slots are shared by those whose requests git processes serve. If they are not set there are 64, a quarter of them for one caller
@@ -120,7 +120,8 @@ func (h *Handler) serve(out *answer, r *http.Request) error {
 		return err
 	}
 	caller, project, err := h.authorize(r, req)
-	if h.outdated(r, err) {
+	again, err := h.outdated(r, err)
+	if again {
 		caller, project, err = h.authorize(r, req)
 	}
 	if r.Header.Get("Authorization") == "" {

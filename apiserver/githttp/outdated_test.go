@@ -9,6 +9,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
 	"github.com/forgeplane/forgeplane/internal/role"
+	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
 const advertised = "/acme/web.git/info/refs?service=git-upload-pack"
@@ -19,10 +20,10 @@ func TestOutdated_makesServerRetryBeforeRefusal(t *testing.T) {
 	var f *forge
 	learn := func() {}
 	f = newForge(t, func(o *githttp.Options) {
-		o.Outdated = func(context.Context) bool {
+		o.Outdated = func(context.Context) (bool, error) {
 			asked++
 			f.set(learn)
-			return true
+			return true, nil
 		}
 	})
 	p := f.add(t, "acme/web", "sha1")
@@ -44,6 +45,18 @@ func TestOutdated_makesServerRetryBeforeRefusal(t *testing.T) {
 	learn = func() {}
 	g.Expect(status("nobody's")).To(Equal(http.StatusUnauthorized))
 	g.Expect(asked).To(Equal(4))
+}
+
+func TestOutdated_answers503WhileTheServerIsBehind(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t, func(o *githttp.Options) {
+		o.Outdated = func(context.Context) (bool, error) { return false, watermark.ErrBehind }
+	})
+	f.add(t, "acme/web", "sha1")
+	answer, text := f.do(t, http.MethodGet, advertised, stranger, nil, "")
+	g.Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
+	g.Expect(answer.Header.Get("Retry-After")).To(Equal("10"))
+	g.Expect(text).To(HavePrefix("This server has not received the latest changes yet. Please try again later"))
 }
 
 func TestPendingRepository_tellsClientsToRetry(t *testing.T) {

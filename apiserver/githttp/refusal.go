@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/transfer"
+	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
 // refusal is an answer other than success. Git shows the text to the person at the terminal.
@@ -103,6 +104,8 @@ func (h *Handler) explain(ctx context.Context, err error) refusal {
 	switch {
 	case git.LimitReached(err) != "":
 		return refusal{status: http.StatusRequestEntityTooLarge, text: git.LimitReached(err)}
+	case errors.Is(err, watermark.ErrBehind):
+		return refusal{status: http.StatusServiceUnavailable, text: "This server has not received the latest changes yet. " + later}
 	case errors.Is(err, errTimeout):
 		return refusal{status: http.StatusServiceUnavailable, text: "The request took too long."}
 	case errors.Is(err, git.ErrStorageMissing), errors.Is(err, git.ErrNotFound), errors.Is(err, git.ErrNotRepository):

@@ -3,6 +3,7 @@ package landing
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
 // policy lets a page load nothing and send nothing.
@@ -36,7 +38,8 @@ type Options struct {
 	// External is the address of the installation for clients.
 	External *url.URL
 	// Outdated reports whether the cache may be older than a write of another server, and returns when it no longer is.
-	Outdated func(ctx context.Context) bool
+	// The error is watermark.ErrBehind if it still is.
+	Outdated func(ctx context.Context) (bool, error)
 	Log      logr.Logger
 }
 
@@ -122,8 +125,11 @@ func (h *Handler) project(r *http.Request) (entity.ProjectSummary, error) {
 	}
 	path := strings.Trim(r.URL.Path, "/")
 	s, err := h.visible(ctx, caller, path)
-	if errors.Is(err, catalog.ErrNotFound) && h.Outdated(ctx) {
-		s, err = h.visible(ctx, caller, path)
+	if errors.Is(err, catalog.ErrNotFound) {
+		again, behind := h.Outdated(ctx)
+		if err = cmp.Or(behind, err); again {
+			s, err = h.visible(ctx, caller, path)
+		}
 	}
 	if err != nil {
 		return entity.ProjectSummary{}, err
@@ -147,6 +153,8 @@ func (h *Handler) status(w http.ResponseWriter, r *http.Request, err error) int 
 		return http.StatusOK
 	case errors.Is(err, catalog.ErrNotFound):
 		return http.StatusNotFound
+	case errors.Is(err, watermark.ErrBehind):
+		return http.StatusServiceUnavailable
 	case errors.As(err, &refused):
 		for name, values := range refused.Header {
 			w.Header()[name] = values

@@ -32,7 +32,7 @@ func browse(t *testing.T) func(username, path string) *httptest.ResponseRecorder
 		t.Fatal(err)
 	}
 	h := landing.New(landing.Options{
-		Guard: f.Guard, External: external, Outdated: func(context.Context) bool { return false }, Log: testr.New(t),
+		Guard: f.Guard, External: external, Outdated: func(context.Context) (bool, error) { return false, nil }, Log: testr.New(t),
 	})
 	return func(username, path string) *httptest.ResponseRecorder {
 		t.Helper()

@@ -323,7 +323,7 @@ func TestCount_countsRetriedRequestOnce(t *testing.T) {
 	}
 	served := func(o Options) http.Handler {
 		o.Clock = clk
-		again := endpoint.Options{Guard: guard{}, Log: logr.Discard(), BaseURL: &url.URL{}, Outdated: func(context.Context) bool { return true }}
+		again := endpoint.Options{Guard: guard{}, Log: logr.Discard(), BaseURL: &url.URL{}, Outdated: func(context.Context) (bool, error) { return true, nil }}
 		return New(o).Handler(endpoint.NewHandler(again, endpoint.Table{endpoint.Get("/projects/{id}/archive", refuse).Limited(2, "archive")}))
 	}
 	for name, o := range map[string]Options{"of all requests": {Authenticated: 2}, "of an endpoint": {Endpoints: true}} {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/token"
+	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
 // access decides with the tokens of the registry what a request may do. It implements distribution.AccessController.
@@ -22,7 +23,7 @@ type access struct {
 	// realm is the URL at which clients get tokens.
 	realm string
 	// outdated is Options.Outdated.
-	outdated func(ctx context.Context) bool
+	outdated func(ctx context.Context) (bool, error)
 }
 
 // challenge asks the client for a token with more access.
@@ -96,6 +97,10 @@ func (c challenge) refusal() errcode.Error {
 func (a *access) Authorized(r *http.Request, wanted ...distribution.Access) (*distribution.Grant, error) {
 	asked := challenge{realm: a.realm, wanted: wanted}
 	b, ok := r.Context().Value(bearerKey{}).(bearer)
+	if errors.Is(b.err, watermark.ErrBehind) {
+		_ = registry.Refuse(r.Context(), registry.Unavailable)
+		return nil, b.err
+	}
 	if !ok || b.err != nil {
 		asked.invalid = ok
 		return nil, asked
@@ -126,8 +131,11 @@ func (a *access) Authorized(r *http.Request, wanted ...distribution.Access) (*di
 func (a *access) same(r *http.Request, name string, is *token.Meta) (bool, error) {
 	ctx := r.Context()
 	same, known, err := a.compare(ctx, name, is)
-	if err == nil && (!same || !known) && a.outdated != nil && a.outdated(ctx) {
-		same, _, err = a.compare(ctx, name, is)
+	if err == nil && (!same || !known) && a.outdated != nil {
+		var again bool
+		if again, err = a.outdated(ctx); again {
+			same, _, err = a.compare(ctx, name, is)
+		}
 	}
 	return same, err
 }

@@ -1,6 +1,7 @@
 package registryhttp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -64,8 +65,11 @@ func (h *Handler) known(ctx context.Context, c token.Claims) (context.Context, e
 		return fair.With(ctx, fair.Bots(c.Subject)), nil
 	}
 	u, err := h.catalog.UserByUsername(ctx, c.Subject)
-	if err != nil && h.access.outdated != nil && h.access.outdated(ctx) {
-		u, err = h.catalog.UserByUsername(ctx, c.Subject) // the server that has issued the token may know the user earlier
+	if err != nil && h.access.outdated != nil { // the server that has issued the token may know the user earlier
+		again, behind := h.access.outdated(ctx)
+		if err = cmp.Or(behind, err); again {
+			u, err = h.catalog.UserByUsername(ctx, c.Subject)
+		}
 	}
 	if errors.Is(err, catalog.ErrNotFound) {
 		return ctx, errBlocked

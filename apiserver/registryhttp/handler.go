@@ -57,7 +57,7 @@ type Options struct {
 	// Slots are shared by the callers whose requests are served. They have defaults.
 	Slots fair.Limits
 	// Outdated reports whether a refusal may be older than what a client has written before; nil where that cannot be.
-	Outdated func(ctx context.Context) bool
+	Outdated func(ctx context.Context) (bool, error)
 	Log      logr.Logger
 }
 

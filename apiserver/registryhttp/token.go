@@ -3,6 +3,7 @@
 package registryhttp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -43,7 +44,7 @@ type TokenOptions struct {
 	// Lifetime of a token; 0 stands for DefaultLifetime.
 	Lifetime time.Duration
 	// Outdated reports whether a refusal may be older than what a client has written before; nil where that cannot be.
-	Outdated func(ctx context.Context) bool
+	Outdated func(ctx context.Context) (bool, error)
 	Log      logr.Logger
 }
 
@@ -146,8 +147,11 @@ func (s *TokenServer) issue(r *http.Request) (string, error) {
 	}
 	scopes := scopesOf(query["scope"])
 	claims, err := s.claims(ctx, caller, scopes)
-	if err == nil && len(claims.Access) < len(scopes) && s.o.Outdated != nil && s.o.Outdated(ctx) {
-		claims, err = s.claims(ctx, caller, scopes)
+	if err == nil && len(claims.Access) < len(scopes) && s.o.Outdated != nil {
+		var again bool
+		if again, err = s.o.Outdated(ctx); again {
+			claims, err = s.claims(ctx, caller, scopes)
+		}
 	}
 	if err != nil {
 		return "", err
@@ -182,8 +186,11 @@ func (s *TokenServer) caller(r *http.Request) (auth.Caller, error) {
 		return auth.Caller{}, badCredentials
 	}
 	caller, err := s.o.Authenticator.Token(r.Context(), password)
-	if errors.Is(err, auth.ErrInvalidToken) && s.o.Outdated != nil && s.o.Outdated(r.Context()) {
-		caller, err = s.o.Authenticator.Token(r.Context(), password)
+	if errors.Is(err, auth.ErrInvalidToken) && s.o.Outdated != nil {
+		again, behind := s.o.Outdated(r.Context())
+		if err = cmp.Or(behind, err); again {
+			caller, err = s.o.Authenticator.Token(r.Context(), password)
+		}
 	}
 	switch {
 	case errors.Is(err, auth.ErrInvalidToken):

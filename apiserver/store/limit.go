@@ -9,10 +9,11 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/quota"
+	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
 // AnswerLimit returns the answer to an error that every endpoint answers in the same way: there was no time for the request, a limit is
-// reached, or a repository is not where it was. It returns nil for any other error.
+// reached, a repository is not where it was, or this server is behind others. It returns nil for any other error.
 func AnswerLimit(err error) *endpoint.Error {
 	if answer := busy(err); answer != nil {
 		return answer
@@ -22,8 +23,14 @@ func AnswerLimit(err error) *endpoint.Error {
 			return endpoint.Unavailable(git.Unavailable)
 		}
 	}
+	if errors.Is(err, watermark.ErrBehind) {
+		return endpoint.Unavailable(behind)
+	}
 	return tooMany(err)
 }
+
+// behind is the answer of a server that must not say that something does not exist, because it may not have heard of it yet.
+const behind = "This server has not received the latest changes yet. Please try again later."
 
 // tooMany returns the answer to an error that says that there is as much as there may be: 403, with the sentence that names the limit. It
 // returns nil for other errors.

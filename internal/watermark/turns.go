@@ -7,27 +7,27 @@ import (
 )
 
 // turns runs something for many who ask at once: one run at a time, and each run for all who asked before it began.
-type turns struct {
-	run func() bool
+type turns[R any] struct {
+	run func() R
 	// pause is the least time from the beginning of a run to that of the next.
 	pause time.Duration
 
 	mu      sync.Mutex
-	next    *turn
+	next    *turn[R]
 	running bool
 }
 
 // turn is one run.
-type turn struct {
+type turn[R any] struct {
 	done   chan struct{}
-	result bool
+	result R
 }
 
-// take returns the result of a run that begins after it was called; false when ctx ends before.
-func (t *turns) take(ctx context.Context) bool {
+// take returns the result of a run that begins after it was called; the zero value when ctx ends before.
+func (t *turns[R]) take(ctx context.Context) (none R) {
 	t.mu.Lock()
 	if t.next == nil {
-		t.next = &turn{done: make(chan struct{})}
+		t.next = &turn[R]{done: make(chan struct{})}
 	}
 	mine := t.next
 	if !t.running {
@@ -39,12 +39,12 @@ func (t *turns) take(ctx context.Context) bool {
 	case <-mine.done:
 		return mine.result
 	case <-ctx.Done():
-		return false
+		return none
 	}
 }
 
 // work runs until nobody asks any more.
-func (t *turns) work() {
+func (t *turns[R]) work() {
 	for {
 		t.mu.Lock()
 		now := t.next

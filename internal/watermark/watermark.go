@@ -9,6 +9,7 @@ package watermark
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"reflect"
 	"strconv"
 	"sync"
@@ -28,6 +29,21 @@ const (
 	// look is how often the cache is looked at meanwhile, and pause the least time between two looks at the store.
 	look  = time.Millisecond
 	pause = 5 * time.Millisecond
+)
+
+// ErrBehind says that the cache of this server does not have what other servers have written, so that nothing can be said to be missing.
+var ErrBehind = errors.New("this server has not received the latest changes of other servers yet")
+
+// freshness is how current what was looked up just now is.
+type freshness int
+
+const (
+	// current: nobody else has written anything lately, or nobody knows.
+	current freshness = iota
+	// caughtUp: others have written something, which the cache has by now.
+	caughtUp
+	// behind: others have written something that the cache does not have.
+	behind
 )
 
 // Store is where servers note what they have written; a Written is.
@@ -51,13 +67,14 @@ type Watermark struct {
 	log    logr.Logger
 	server string
 
-	noting, checking turns
+	noting   turns[bool]
+	checking turns[freshness]
 
 	mu sync.Mutex
 	// pending is what was written and is not noted yet.
 	pending map[string]int64
-	// unreached are the revisions that the cache has not come to in time, and that nobody waits for again. Only the
-	// one goroutine of checking uses it.
+	// unreached are the revisions that the cache has not come to in time, and that nobody waits for again as long as the cache is behind
+	// them. Only the one goroutine of checking uses it.
 	unreached map[string]int64
 }
 
@@ -110,20 +127,39 @@ func (w *Watermark) note() bool {
 }
 
 // Outdated reports whether what was looked up just now may be older than what another server has written, and returns when the cache
-// is as new as that. All who ask at once cause one question to the store.
-func (w *Watermark) Outdated(ctx context.Context) bool { return w != nil && w.checking.take(ctx) }
+// is as new as that. The error is ErrBehind if the cache does not become so in time. All who ask at once cause one question to the store.
+func (w *Watermark) Outdated(ctx context.Context) (bool, error) {
+	if w == nil {
+		return false, nil
+	}
+	switch w.checking.take(ctx) {
+	case caughtUp:
+		return true, nil
+	case behind:
+		return false, ErrBehind
+	default:
+		return false, nil
+	}
+}
 
 // check is Outdated for all who ask at once.
-func (w *Watermark) check() bool {
+func (w *Watermark) check() freshness {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	revisions, err := w.store.WrittenByOthers(ctx, w.server, lately)
 	if err != nil {
 		w.log.V(1).Info("the writes of other servers are not known", "reason", err.Error())
-		return false
+		return current
 	}
 	w.await(revisions)
-	return len(revisions) > 0
+	switch {
+	case len(revisions) == 0:
+		return current
+	case w.lacks(revisions, nil):
+		return behind
+	default:
+		return caughtUp
+	}
 }
 
 // await waits until the cache has come to revisions.
@@ -132,7 +168,7 @@ func (w *Watermark) await(revisions map[string]int64) {
 	defer deadline.Stop()
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
-	for w.behind(revisions) {
+	for w.lacks(revisions, w.unreached) {
 		select {
 		case <-ticker.C:
 		case <-deadline.C:
@@ -146,9 +182,10 @@ func (w *Watermark) await(revisions map[string]int64) {
 	}
 }
 
-func (w *Watermark) behind(revisions map[string]int64) bool {
+// lacks reports whether the cache has not come to one of the revisions, but for those that are left out.
+func (w *Watermark) lacks(revisions, leaveOut map[string]int64) bool {
 	for kind, revision := range revisions {
-		if reached, ok := w.cache.Reached(kind); ok && reached < revision && revision != w.unreached[kind] {
+		if reached, ok := w.cache.Reached(kind); ok && reached < revision && revision != leaveOut[kind] {
 			return true
 		}
 	}
