@@ -392,6 +392,7 @@ type ProjectMove struct {
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].reason
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="spec.id cannot change once set"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.storage) || has(oldSelf.spec.storage) || !has(oldSelf.status) || !has(oldSelf.status.storage) || self.spec.storage == oldSelf.status.storage",message="storage is chosen when the project is created: a StorageMove moves a project",fieldPath=".spec.storage"
 type Project struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

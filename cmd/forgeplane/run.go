@@ -201,7 +201,8 @@ func startLogging(o *options) {
 	if o.verbose {
 		level = zapcore.InfoLevel
 	}
-	log := zap.New(zap.UseDevMode(o.development), zap.Level(level))
+	// Most errors come from the world and not from the code, where a stack trace helps.
+	log := zap.New(zap.UseDevMode(o.development), zap.Level(level), zap.StacktraceLevel(zapcore.DPanicLevel))
 	ctrl.SetLogger(log)
 	// client-go and the generic API server log through klog.
 	klog.SetLogger(log)

@@ -104,6 +104,9 @@ var _ = Describe("The storage of a project", func() {
 		f.Change(web, func() { web.Spec.Storage = "" })
 		f.ExpectReady(web)
 		Expect(web.Status.Storage).To(Equal("other"))
+		f.ExpectChangeRefused(web, func() { web.Spec.Storage = "shard" }, "storage is chosen when the project is created")
+		f.Change(web, func() { web.Spec.Storage = "other" })
+		f.ExpectReady(web)
 	})
 
 	It("is waited for if it does not exist or is not ready", func() {
