@@ -264,7 +264,7 @@ type failure struct {
 // promise failures of the server itself.
 var (
 	usual         = []int{400, 401, 403, 404, 408, 413, 415, 429, 503}
-	usualOfWrites = []int{409, 422}
+	usualOfWrites = []int{409, 422, 507}
 
 	failures = map[int]failure{
 		400: {description: "Parameters are missing or not valid.", families: []string{parameterError, messageError, validationError}},
@@ -282,6 +282,7 @@ var (
 		422: {description: "The request cannot be carried out.", families: []string{messageError, validationError}},
 		429: {description: "There were too many requests.", families: []string{messageError, validationError}, plain: true, headers: []string{"Retry-After"}},
 		503: {description: "The server cannot serve the request now.", families: []string{messageError}},
+		507: {description: "The storage of the repository has no space left.", families: []string{messageError}},
 	}
 )
 

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
@@ -13,10 +14,13 @@ import (
 )
 
 // AnswerLimit returns the answer to an error that every endpoint answers in the same way: there was no time for the request, a limit is
-// reached, a repository is not where it was, or this server is behind others. It returns nil for any other error.
+// reached, a repository is not where it was or has no space left, or this server is behind others. It returns nil for any other error.
 func AnswerLimit(err error) *endpoint.Error {
 	if answer := busy(err); answer != nil {
 		return answer
+	}
+	if git.NoSpace(err) {
+		return endpoint.Message(http.StatusInsufficientStorage, "The storage of the repository has no space left. Please tell an administrator.")
 	}
 	for _, gone := range []error{git.ErrNotFound, git.ErrNotRepository, git.ErrStorageMissing} {
 		if errors.Is(err, gone) {

@@ -1,6 +1,12 @@
 package git
 
-import "github.com/forgeplane/forgeplane/internal/git/internal/process"
+import (
+	"errors"
+	"strings"
+	"syscall"
+
+	"github.com/forgeplane/forgeplane/internal/git/internal/process"
+)
 
 // These describe failures of the processes that this package runs.
 type (
@@ -17,6 +23,17 @@ var (
 	// ErrOutputTooLarge is returned if the output of git exceeds the limit of the caller.
 	ErrOutputTooLarge = process.ErrOutputTooLarge
 )
+
+// NoSpace reports whether an operation has failed because the storage of the repository has no space left, or no space for Forgeplane's user.
+// Git says so only in words, which are English with the settings of package process.
+func NoSpace(err error) bool {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return true
+	}
+	var failed *Error
+	return errors.As(err, &failed) &&
+		(strings.Contains(failed.Stderr, "No space left on device") || strings.Contains(failed.Stderr, "Disk quota exceeded"))
+}
 
 // FormatBytes formats a number of bytes for people, as in "1 GiB". The result is exact.
 func FormatBytes(n int64) string { return process.FormatBytes(n) }
