@@ -101,16 +101,14 @@ PATIENT = GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=1m
 # Suites that mostly wait begin first, so that the others use the processors meanwhile.
 FIRST := ./test/e2e ./test/conformance ./test/replicas ./test/crash ./test/tenancy ./internal/git/...
 
-# Memory is cheaper than time here, so garbage is collected a quarter as often, also in the control planes. The linters include go vet.
-# The longest suite takes 15 minutes on a slow machine, hence the time-out. Tests that fail run once more. Tests that pass then are reported as FLAKY, in bin/flaky too, and belong into test/flaky.md.
+# Memory is cheaper than time here, so garbage is collected a quarter as often, also in the control planes. The linters include go vet. The
+# longest suite takes 15 minutes on a slow machine, hence the time-out.
 .PHONY: suites
 suites: ## Run what make test runs, with the programs that were built before.
 	@$(SKIPPED)
-	@all=$$($(GO) list ./...) && first=$$($(GO) list $(FIRST)) && packages=$$(echo "$$all" | grep -v '/test/toy$$') && \
-	$(ASSETS) $(PATIENT) GOGC=400 sh hack/memory.sh $(TOOL) gotestsum --format=standard-quiet --hide-summary=skipped --jsonfile=bin/tests.json \
-		--rerun-fails=1 --rerun-fails-max-failures=10 --packages="$$(echo $$first $$packages | tr ' ' '\n' | awk '!seen[$$0]++' | tr '\n' ' ')" \
-		-- -p 4 -vet=off -timeout 25m; \
-	code=$$?; $(GO) run ./hack/flaky bin/tests.json >bin/flaky || code=1; cat bin/flaky; exit $$code
+	@all=$$($(GO) list ./...) && first=$$($(GO) list $(FIRST)) && \
+	packages=$$(echo $$first $$all | tr ' ' '\n' | grep -v '/test/toy$$' | awk '!seen[$$0]++' | tr '\n' ' ') && \
+	$(ASSETS) $(PATIENT) GOGC=400 sh hack/memory.sh sh hack/suites.sh "$$packages" -p 4 -vet=off -timeout 25m
 
 .PHONY: toy
 toy: build controlplane ## Add a kind and endpoints to a copy of the source code as CONTRIBUTING.md says, and run their tests.

@@ -1,15 +1,19 @@
 // Command flaky reads what "go test -json" has reported of tests that could run again after a failure. It prints each test that failed
-// and then passed, with the beginning of its failure. It fails if a test did not end, or if a package failed without a failed test: then
-// tests are missing that did not run at all.
+// and then passed, with the beginning of its failure.
+//
+// If the process of a package ends early, some of its tests have not run at all, and running the failed ones again does not show that. Such
+// packages run again as a whole, with the given command.
 package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 )
@@ -18,17 +22,23 @@ import (
 const shown = 40
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: flaky <file with the output of go test -json>")
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: flaky <file with the output of go test -json> <command that tests a package> [argument ...]")
 		os.Exit(2)
 	}
-	if err := run(os.Stdout, os.Args[1]); err != nil {
+	again := func(name string) error {
+		command := exec.CommandContext(context.Background(), os.Args[2], append(os.Args[3:], name)...)
+		command.Stdout, command.Stderr = os.Stderr, os.Stderr
+		return command.Run()
+	}
+	if err := run(os.Stdout, os.Args[1], again); err != nil {
 		fmt.Fprintln(os.Stderr, "flaky:", err)
 		os.Exit(1)
 	}
 }
 
-func run(w io.Writer, path string) error {
+// run prints the flaky tests of a file. again tests a package.
+func run(w io.Writer, path string, again func(name string) error) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("reading the events of the tests: %w", err)
@@ -39,8 +49,8 @@ func run(w io.Writer, path string) error {
 		return fmt.Errorf("reading the events of the tests in %s: %w", path, err)
 	}
 	for _, t := range all {
-		if !t.failed && !t.passed {
-			err = errors.Join(err, fmt.Errorf("%s.%s did not end", t.Package, t.Test))
+		if !t.failed && !t.passed && !slices.Contains(broken, t.Package) {
+			broken = append(broken, t.Package)
 		}
 		if !t.failed || !t.passed || t.hasFailedPart(all) {
 			continue
@@ -51,9 +61,15 @@ func run(w io.Writer, path string) error {
 		}
 	}
 	for _, name := range broken {
-		if !slices.ContainsFunc(all, func(t *test) bool { return t.failed && t.Package == name }) {
-			err = errors.Join(err, fmt.Errorf("%s failed, but none of its tests did", name))
+		if slices.ContainsFunc(all, func(t *test) bool { return t.Package == name && t.failed }) &&
+			!slices.ContainsFunc(all, func(t *test) bool { return t.Package == name && !t.failed && !t.passed }) {
+			continue
 		}
+		if failure := again(name); failure != nil {
+			err = errors.Join(err, fmt.Errorf("the tests of %s ended early, and failed when they ran again: %w", name, failure))
+			continue
+		}
+		fmt.Fprintf(w, "FLAKY %s: its tests ended early, and passed when they ran again\n", name)
 	}
 	return err
 }
@@ -83,7 +99,7 @@ func read(r io.Reader) (all []*test, broken []string, err error) {
 			return nil, nil, err
 		}
 		if e.Test == "" {
-			if e.Action == "fail" {
+			if e.Action == "fail" && !slices.Contains(broken, e.Package) {
 				broken = append(broken, e.Package)
 			}
 			continue

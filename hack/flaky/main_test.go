@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -31,7 +32,7 @@ func TestRun_printsTestsThatFailedAndThenPassed(t *testing.T) {
 {"Action":"fail","Package":"p","Test":"TestBroken"}
 `), 0o600)).To(Succeed())
 	var out strings.Builder
-	g.Expect(run(&out, events)).To(Succeed())
+	g.Expect(run(&out, events, func(name string) error { return errors.New(name) })).To(Succeed())
 	g.Expect(out.String()).To(Equal(`FLAKY p.TestA/one: failed once, and passed when it ran again
     a_test.go:1: the reason
 FLAKY p.TestSuite: failed once, and passed when it ran again
@@ -39,14 +40,26 @@ FLAKY p.TestSuite: failed once, and passed when it ran again
 `))
 }
 
-func TestRun_failsIfTestsDidNotRun(t *testing.T) {
-	for events, want := range map[string]string{
-		"no JSON": "reading the events",
-		`{"Action":"fail","Package":"p"} {"Action":"pass","Package":"p"}`:                                "p failed, but none of its tests did",
-		`{"Action":"run","Package":"p","Test":"TestA"} {"Action":"output","Package":"p","Test":"TestA"}`: "p.TestA did not end",
+func TestRun_testsPackagesThatEndedEarlyAgain(t *testing.T) {
+	for _, events := range []string{
+		`{"Action":"fail","Package":"p"} {"Action":"pass","Package":"p"}`,
+		`{"Action":"run","Package":"p","Test":"TestA"} {"Action":"fail","Package":"p"} {"Action":"pass","Package":"p"}`,
+		`{"Action":"run","Package":"p","Test":"TestA"} {"Action":"fail","Package":"p","Test":"TestB"} {"Action":"pass","Package":"p","Test":"TestB"}`,
 	} {
+		g := NewWithT(t)
 		path := filepath.Join(t.TempDir(), "events")
-		NewWithT(t).Expect(os.WriteFile(path, []byte(events), 0o600)).To(Succeed())
-		NewWithT(t).Expect(run(io.Discard, path)).To(MatchError(ContainSubstring(want)))
+		g.Expect(os.WriteFile(path, []byte(events), 0o600)).To(Succeed())
+		var out strings.Builder
+		g.Expect(run(&out, path, func(string) error { return nil })).To(Succeed())
+		g.Expect(out.String()).To(ContainSubstring("FLAKY p: its tests ended early"))
+		out.Reset()
+		g.Expect(run(&out, path, func(string) error { return errors.New("exit status 1") })).To(MatchError(ContainSubstring("the tests of p ended early")))
+		g.Expect(out.String()).NotTo(ContainSubstring("FLAKY p: "))
 	}
+}
+
+func TestRun_failsWithoutJSON(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "events")
+	NewWithT(t).Expect(os.WriteFile(path, []byte("no JSON"), 0o600)).To(Succeed())
+	NewWithT(t).Expect(run(io.Discard, path, nil)).To(MatchError(ContainSubstring(path)))
 }

@@ -2,6 +2,7 @@ package familytest
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -15,17 +16,23 @@ type Uses struct {
 	Asked []types.UID
 	// Broken, unless nil, is the error of the database.
 	Broken error
-	last   map[database.Subject]time.Time
+
+	mu   sync.Mutex
+	last map[database.Subject]time.Time
 }
 
 // Note implements auth.Uses.
 func (u *Uses) Note(token database.Subject, at time.Time) {
 	token.ID = 0
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.last[token] = at
 }
 
 // LastUsed implements tokenuse.Reader.
 func (u *Uses) LastUsed(_ context.Context, kind string, uids ...types.UID) (map[types.UID]time.Time, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.Asked = uids
 	if u.Broken != nil {
 		return nil, u.Broken
