@@ -16,7 +16,7 @@ type caller struct {
 	group, name string
 	// sign adds the caller's credentials to a request. The subject is what the request is about: "project", "group" or "instance".
 	sign func(r *http.Request, subject string) *http.Request
-	// user is the id of the user whom the caller acts as, for requests that users may only make about themselves; 0 for no user.
+	// user is the id of the user that the caller acts as, for requests that users may only make about themselves; 0 for no user.
 	user func(subject string) int64
 }
 

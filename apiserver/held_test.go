@@ -96,7 +96,7 @@ func ask(t *testing.T, address, head string, body []byte) (status int) {
 // hoarding is a way to make the server hold memory for one client.
 type hoarding struct {
 	name string
-	// request returns the head of the nth request. The client sends number requests, of which open are never answered.
+	// request returns the head of the nth request. The client sends number requests, and open of them are never answered.
 	request      func(n int) string
 	number, open int
 	// refused is the status of refused requests. sends is true if the requests have bodies. most is the growth of the heap that the test allows.

@@ -89,7 +89,8 @@ type RemoteMirrorSpec struct {
 	OnlyProtectedBranches bool `json:"onlyProtectedBranches,omitempty"`
 
 	// branchRegex is a regular expression in RE2 syntax for the names of branches, without refs/heads/. It leaves out branches whose name it
-	// does not match anywhere; branches of the target with their names are neither pushed nor removed. Tags are always pushed. It cannot be combined with onlyProtectedBranches.
+	// does not match anywhere; branches of the target with their names are neither pushed nor removed. Tags are always pushed. It cannot be
+	// combined with onlyProtectedBranches.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="!self.contains('refs/heads/')",message="branchRegex is matched against names without refs/heads/: write ^release/, not ^refs/heads/release/"

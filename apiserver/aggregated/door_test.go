@@ -289,7 +289,7 @@ var _ = Describe("The aggregated API server", Ordered, func() {
 			Not(ContainSubstring("GET")), Not(ContainSubstring("secret"))))
 	})
 
-	It("serves health checks and metrics to callers whom RBAC allows", func() {
+	It("serves health checks and metrics to callers that RBAC allows", func() {
 		direct := func(config *rest.Config, path string) (int, string) {
 			GinkgoHelper()
 			config = rest.CopyConfig(config)

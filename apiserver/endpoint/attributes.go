@@ -17,7 +17,7 @@ func (a *Attributes) Refuse(name, what string) {
 	a.wrong[name] = append(a.wrong[name], what)
 }
 
-// Err returns a 400 with all refused attributes, or nil if there are none.
+// Err returns a 400 with all refused attributes, or nil if no attribute is refused.
 func (a *Attributes) Err() error {
 	if a.wrong == nil {
 		return nil

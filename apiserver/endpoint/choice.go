@@ -70,7 +70,7 @@ func anything(sent parameters) bool {
 	return false
 }
 
-// unknown returns the refusal of parameters that the plan does not have, or nil if there are none.
+// unknown returns the refusal of parameters that the plan does not have, or nil if it has all of them.
 func (p *plan) unknown(sent parameters) error {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(sent)) {

@@ -11,7 +11,7 @@ import (
 
 // The parameters of every endpoint that identify the caller. The Guard reads them from the query, and gets those of the body in Sent.
 const (
-	// sudo names the user whom an administrator acts as.
+	// sudo names the user that an administrator acts as.
 	sudo = "sudo"
 	// privateToken and accessToken are tokens.
 	privateToken = "private_token"
@@ -43,7 +43,7 @@ func identity(body parameters) (map[string]string, error) {
 	return all, nil
 }
 
-// identify finds out whether the body identifies the caller, of which the Guard did not know when it admitted the request.
+// identify reports whether the body identifies the caller. The Guard did not know the body when it admitted the request.
 func (a *answer) identify(r *http.Request) (found bool, err error) {
 	if a.known.Identity != nil || !hasBody(r) {
 		return false, nil
@@ -53,8 +53,8 @@ func (a *answer) identify(r *http.Request) (found bool, err error) {
 }
 
 // reconsider reports whether the Guard must be asked again about a request that it refused, because the body identifies the caller. Such a
-// body is read although nobody has been admitted, so it must be short, as in carried. If it cannot be read, the refusal stands: a caller
-// whom nobody knows learns nothing more.
+// body is read although nobody has been admitted, so it must be short, as in carried. If it cannot be read, the refusal stands: an
+// unknown caller learns nothing more.
 func (h *Handler) reconsider(w http.ResponseWriter, r *http.Request, e *Endpoint, a *answer, refusal error) bool {
 	var refused *Error
 	if !errors.As(refusal, &refused) || !slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound}, refused.Status) {

@@ -117,7 +117,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text.Bytes())
 }
 
-// project returns the project at the path of a request, or catalog.ErrNotFound if there is none that the caller can see.
+// project returns the project at the path of a request, or catalog.ErrNotFound if the caller can see no project there.
 func (h *Handler) project(r *http.Request) (entity.ProjectSummary, error) {
 	ctx, caller, err := h.Guard.Identify(r)
 	if err != nil {

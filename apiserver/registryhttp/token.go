@@ -87,7 +87,7 @@ var (
 	forbidden = &refusal{status: http.StatusForbidden, code: "DENIED", message: "access forbidden"}
 )
 
-// ServeHTTP answers with a token, or says why there is none.
+// ServeHTTP answers with a token, or says why it does not issue one.
 func (s *TokenServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		// Clients that prefer POST try GET then.

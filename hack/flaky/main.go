@@ -44,14 +44,11 @@ func run(w io.Writer, path string, again func(name string) error) error {
 		return fmt.Errorf("reading the events of the tests: %w", err)
 	}
 	defer file.Close()
-	all, broken, err := read(bufio.NewReader(file))
+	all, early, err := read(bufio.NewReader(file))
 	if err != nil {
 		return fmt.Errorf("reading the events of the tests in %s: %w", path, err)
 	}
 	for _, t := range all {
-		if !t.failed && !t.passed && !slices.Contains(broken, t.Package) {
-			broken = append(broken, t.Package)
-		}
 		if !t.failed || !t.passed || t.hasFailedPart(all) {
 			continue
 		}
@@ -60,11 +57,7 @@ func run(w io.Writer, path string, again func(name string) error) error {
 			fmt.Fprintf(w, "    %s", line)
 		}
 	}
-	for _, name := range broken {
-		if slices.ContainsFunc(all, func(t *test) bool { return t.Package == name && t.failed }) &&
-			!slices.ContainsFunc(all, func(t *test) bool { return t.Package == name && !t.failed && !t.passed }) {
-			continue
-		}
+	for _, name := range early {
 		if failure := again(name); failure != nil {
 			err = errors.Join(err, fmt.Errorf("the tests of %s ended early, and failed when they ran again: %w", name, failure))
 			continue
@@ -81,12 +74,12 @@ type name struct{ Package, Test string }
 type test struct {
 	name
 	// output are the lines up to the first failure.
-	output         []string
-	failed, passed bool
+	output                  []string
+	running, failed, passed bool
 }
 
-// read returns the tests in the order in which they began, and the packages that failed.
-func read(r io.Reader) (all []*test, broken []string, err error) {
+// read returns the tests in the order in which they began, and the packages whose processes ended early.
+func read(r io.Reader) (all []*test, early []string, err error) {
 	found := map[name]*test{}
 	for decoder := json.NewDecoder(r); ; {
 		var e struct {
@@ -94,13 +87,13 @@ func read(r io.Reader) (all []*test, broken []string, err error) {
 			Action, Output string
 		}
 		if err := decoder.Decode(&e); errors.Is(err, io.EOF) {
-			return all, broken, nil
+			return all, early, nil
 		} else if err != nil {
 			return nil, nil, err
 		}
 		if e.Test == "" {
-			if e.Action == "fail" && !slices.Contains(broken, e.Package) {
-				broken = append(broken, e.Package)
+			if e.Action == "fail" && endedEarly(all, e.Package) && !slices.Contains(early, e.Package) {
+				early = append(early, e.Package)
 			}
 			continue
 		}
@@ -109,15 +102,38 @@ func read(r io.Reader) (all []*test, broken []string, err error) {
 			t = &test{name: e.name}
 			found[e.name], all = t, append(all, t)
 		}
-		switch {
-		case e.Action == "output" && !t.failed:
-			t.output = append(t.output, e.Output)
-		case e.Action == "fail":
-			t.failed, t.passed = true, false
-		case e.Action == "pass", e.Action == "skip":
-			t.passed = true
-		}
+		t.heed(e.Action, e.Output)
 	}
+}
+
+func (t *test) heed(action, output string) {
+	switch action {
+	case "run":
+		t.running = true
+	case "output":
+		if !t.failed {
+			t.output = append(t.output, output)
+		}
+	case "fail":
+		t.running, t.failed, t.passed = false, true, false
+	case "pass", "skip":
+		t.running, t.passed = false, true
+	}
+}
+
+// endedEarly reports whether the process of a failed package ended before its tests did: a test was running, or no test has failed.
+func endedEarly(all []*test, name string) bool {
+	failed := false
+	for _, t := range all {
+		if t.Package != name {
+			continue
+		}
+		if t.running {
+			return true
+		}
+		failed = failed || t.failed
+	}
+	return !failed
 }
 
 func (t *test) hasFailedPart(all []*test) bool {

@@ -32,7 +32,7 @@ func TestRun_printsTestsThatFailedAndThenPassed(t *testing.T) {
 {"Action":"fail","Package":"p","Test":"TestBroken"}
 `), 0o600)).To(Succeed())
 	var out strings.Builder
-	g.Expect(run(&out, events, func(name string) error { return errors.New(name) })).To(Succeed())
+	g.Expect(run(&out, events, errors.New)).To(Succeed())
 	g.Expect(out.String()).To(Equal(`FLAKY p.TestA/one: failed once, and passed when it ran again
     a_test.go:1: the reason
 FLAKY p.TestSuite: failed once, and passed when it ran again
@@ -44,7 +44,8 @@ func TestRun_testsPackagesThatEndedEarlyAgain(t *testing.T) {
 	for _, events := range []string{
 		`{"Action":"fail","Package":"p"} {"Action":"pass","Package":"p"}`,
 		`{"Action":"run","Package":"p","Test":"TestA"} {"Action":"fail","Package":"p"} {"Action":"pass","Package":"p"}`,
-		`{"Action":"run","Package":"p","Test":"TestA"} {"Action":"fail","Package":"p","Test":"TestB"} {"Action":"pass","Package":"p","Test":"TestB"}`,
+		`{"Action":"run","Package":"p","Test":"TestA"} {"Action":"fail","Package":"p","Test":"TestB"} {"Action":"fail","Package":"p"}` +
+			`{"Action":"pass","Package":"p","Test":"TestA"} {"Action":"pass","Package":"p","Test":"TestB"} {"Action":"pass","Package":"p"}`,
 	} {
 		g := NewWithT(t)
 		path := filepath.Join(t.TempDir(), "events")

@@ -23,7 +23,7 @@ type listRequest struct {
 	Visibility     string                  `param:"visibility" values:"private,internal,public" doc:"Only groups of this visibility."`
 	Owned          bool                    `param:"owned" doc:"Only groups that the caller owns."`
 	MinAccessLevel endpoint.Optional[int]  `param:"min_access_level" values:"10,20,30,40,50" doc:"Only groups in which the caller has at least this role."`
-	AllAvailable   endpoint.Optional[bool] `param:"all_available" doc:"Whether to include groups of which the signed-in caller is not a member; by default only for administrators and auditors."`
+	AllAvailable   endpoint.Optional[bool] `param:"all_available" doc:"Whether to include groups that the signed-in caller is not a member of; by default only for administrators and auditors."`
 	SkipGroups     []int64                 `param:"skip_groups" comma:"" doc:"Ids of groups that are left out."`
 	TopLevelOnly   bool                    `param:"top_level_only" doc:"Only root groups."`
 	OrderBy        string                  `param:"order_by" values:"name,path,id" default:"name" doc:"Field that orders the list."`

@@ -125,7 +125,7 @@ func chosen(all []entry, ancestors bool, search string) []entry {
 	return some
 }
 
-// find returns the label of a project or group that has an id or, if there is none, a title.
+// find returns the label of a project or group with an id, or else with a title.
 func (f *Family) find(ctx context.Context, in catalog.Scope, key string) (entry, error) {
 	all, err := f.view(ctx, in)
 	if err != nil {
@@ -146,7 +146,7 @@ func (f *Family) findToChange(ctx context.Context, in catalog.Scope, key string)
 	return pick(all, key)
 }
 
-// pick returns the label that has an id or, if there is none, a title.
+// pick returns the label with an id, or else with a title.
 func pick(all []entry, key string) (entry, error) {
 	id, err := strconv.ParseInt(key, 10, 64)
 	i := -1
