@@ -31,11 +31,13 @@ discard() {
 	rm -rf "$1" || rm -rf "$1" || true
 }
 
-# A run locks its directory, so what has no lock was left by a run that was killed.
+[ -d "$memory" ] || exec "$@"
+# A run locks its directory, so what has no lock was left by a run that was killed. One run at a time looks at them and creates its own.
+exec 8<"$memory"
+flock 8
 for left in "$prefix".*; do
 	if [ -O "$left" ] && flock --nonblock "$left" true; then discard "$left"; fi
 done
-[ -d "$memory" ] || exec "$@"
 directory=
 if roomy; then
 	directory=$(mktemp -d "$prefix.XXXXXX")
@@ -43,6 +45,7 @@ if roomy; then
 	flock 9
 	if runs "$directory"; then export TMPDIR="$directory"; fi
 fi
+exec 8<&-
 group=
 # stop ends the processes of the command that are left. The kernel ends the processes that they have started.
 stop() {

@@ -26,6 +26,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
+	"github.com/forgeplane/forgeplane/test/seed"
 )
 
 // advance lets time pass, until everything that is stored is older than the grace period.
@@ -180,7 +181,8 @@ func TestCollect_losesNothingOfConcurrentPushes(t *testing.T) {
 		for client := range 3 {
 			pushes.Go(func() {
 				tag := fmt.Sprintf("acme/app/c%d:tag", client)
-				i, err := mutate.AppendLayers(empty.Image, layers[rand.IntN(6)], layers[rand.IntN(6)])
+				chance := rand.New(rand.NewPCG(seed.Value(), uint64(3*round+client)))
+				i, err := mutate.AppendLayers(empty.Image, layers[chance.IntN(6)], layers[chance.IntN(6)])
 				if err == nil {
 					err = remote.Write(w.ref(t, tag), i, as("mary"))
 				}

@@ -17,6 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
+	"github.com/forgeplane/forgeplane/test/seed"
 )
 
 // deletions runs the deletions of repositories until the test ends.
@@ -71,6 +72,7 @@ func TestPush_andDeletionLeaveNoHalfRepository(t *testing.T) {
 	done, deleted, ended := map[bool]int{}, 0, make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
+		random := rand.New(rand.NewPCG(seed.Value(), 0))
 		for ctx.Err() == nil {
 			page, err := w.records.After(ctx, 0, 100)
 			for _, r := range page {
@@ -83,7 +85,7 @@ func TestPush_andDeletionLeaveNoHalfRepository(t *testing.T) {
 				t.Error(err)
 			}
 			// Some pushes end before the next deletion, however slow the machine is.
-			for range 1 + rand.IntN(8) {
+			for range 1 + random.IntN(8) {
 				select {
 				case <-ctx.Done():
 				case <-ended:

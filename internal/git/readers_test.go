@@ -19,6 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/git/snapshot"
+	"github.com/forgeplane/forgeplane/test/seed"
 )
 
 func TestObjects_areReadByNameAndPath(t *testing.T) {
@@ -103,10 +104,11 @@ func TestReaders_areShared(t *testing.T) {
 	o := gittest.Observe(t, git.Options{})
 	r := o.Of(t, c)
 	var all sync.WaitGroup
-	for range 32 {
+	for reader := range uint64(32) {
 		all.Go(func() {
+			random := rand.New(rand.NewPCG(seed.Value(), reader))
 			for range 50 {
-				n := rand.IntN(20)
+				n := random.IntN(20)
 				_, content, err := r.Read(t.Context(), fmt.Sprintf("HEAD:%d", n), 1<<20)
 				if want := strings.Repeat(fmt.Sprint(n), 1000*n); err != nil || string(content) != want {
 					t.Errorf("file %d: %v, %d bytes", n, err, len(content))

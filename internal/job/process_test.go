@@ -81,12 +81,13 @@ func note(ctx context.Context, a job.Attempt, _ func(string)) error {
 	}
 	fmt.Fprintln(f, string(a.Payload))
 	fmt.Fprintln(os.Stdout, "ran")
+	random := rand.New(rand.NewPCG(seed.Value(), uint64(a.Number)))
 	select {
-	case <-time.After(time.Duration(rand.Int64N(int64(20 * time.Millisecond)))):
+	case <-time.After(time.Duration(random.Int64N(int64(20 * time.Millisecond)))):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if rand.IntN(5) == 0 {
+	if random.IntN(5) == 0 {
 		return errors.New("failure")
 	}
 	return nil
