@@ -37,7 +37,7 @@ run: build controlplane ## Run Forgeplane on this machine, with its own control 
 	@exec bin/run
 
 .PHONY: test
-test: build controlplane helm ## Run all tests except the long ones, with a control plane.
+test: build controlplane helm ## Run all tests, those that are random or long in part, with a control plane.
 	@begun=$$(date +%s); \
 	if $(MAKE) --no-print-directory suites; \
 	then echo "PASSED: all tests$(BUT), in $$(($$(date +%s) - begun)) s"; \
@@ -107,25 +107,16 @@ FIRST := ./test/e2e ./test/conformance ./test/replicas ./test/crash ./test/tenan
 suites: ## Run what make test runs, with the programs that were built before.
 	@$(SKIPPED)
 	@all=$$($(GO) list ./...) && first=$$($(GO) list $(FIRST)) && \
-	packages=$$(echo $$first $$all | tr ' ' '\n' | grep -v '/test/toy$$' | awk '!seen[$$0]++' | tr '\n' ' ') && \
+	packages=$$(echo $$first $$all | tr ' ' '\n' | awk '!seen[$$0]++' | tr '\n' ' ') && \
 	$(ASSETS) $(PATIENT) GOGC=400 sh hack/memory.sh sh hack/suites.sh "$$packages" -p 4 -vet=off -timeout 25m
-
-.PHONY: toy
-toy: build controlplane ## Add a kind and endpoints to a copy of the source code as CONTRIBUTING.md says, and run their tests.
-	@$(ASSETS) $(PATIENT) sh hack/memory.sh $(GO) test -count=1 -vet=off -timeout 20m ./test/toy
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME.
 	@sh hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: soak
-soak: export FORGEPLANE_TEST_SEED ?= $(shell date +%s)
-soak: toy ## Run the long tests: 200 crashes of each kind, many questions that Git answers too, and each fuzz target for a minute. It takes hours.
-	@$(ASSETS) FORGEPLANE_CRASHES=200 $(GO) test -count=1 -vet=off -timeout 150m ./test/crash -args -ginkgo.timeout=150m
-	@$(ASSETS) FORGEPLANE_TEST_ROUNDS=50 $(GO) test -count=1 -vet=off -timeout 60m ./controllers/storagemove -ginkgo.focus='all projects of a shard'
-	@FORGEPLANE_TEST_ROUNDS=2 $(GO) test -count=1 -vet=off -timeout 60m -run Model ./internal/storagemove
-	@FORGEPLANE_TEST_ROUNDS=10 $(GO) test -count=1 -vet=off -timeout 60m -run agreeWithGit ./apiserver/v4/repositories
-	@sh hack/fuzz.sh 1m
+soak: build controlplane ## Run the tests that are random or long in full; PART names some of the parts, which are in hack/soak.sh.
+	@$(ASSETS) $(PATIENT) GOGC=400 sh hack/soak.sh $(PART)
 
 # The packages that decide who can do what, and who holds what.
 DECIDING := ./internal/claim ./internal/codeowners ./internal/ids ./internal/jobtoken ./internal/protection ./apiserver/auth

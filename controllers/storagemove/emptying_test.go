@@ -1,11 +1,8 @@
 package storagemove_test
 
 import (
-	"cmp"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -16,18 +13,11 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/controllers/storagemove"
 	"github.com/forgeplane/forgeplane/test/forge"
+	"github.com/forgeplane/forgeplane/test/soak"
 )
 
-// emptied is the number of projects that are moved off one shard, which FORGEPLANE_TEST_ROUNDS multiplies.
-var emptied = 10 * rounds()
-
-func rounds() int {
-	n, err := strconv.Atoi(cmp.Or(os.Getenv("FORGEPLANE_TEST_ROUNDS"), "1"))
-	if err != nil || n < 1 {
-		panic("FORGEPLANE_TEST_ROUNDS must be a number above 0")
-	}
-	return n
-}
+// emptied is the number of projects that are moved off one shard.
+var emptied = soak.Times(3, 500)
 
 var _ = Describe("A storage move after the switch", func() {
 	It("keeps the former copy until all servers know the new one", func() {

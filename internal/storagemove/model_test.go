@@ -1,10 +1,8 @@
 package storagemove_test
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"testing"
 
@@ -13,6 +11,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/storagemove"
+	"github.com/forgeplane/forgeplane/test/soak"
 )
 
 // The model explores every interleaving of pushes, of processes that carry out a move and a move back, of crashes, of writes to the API server
@@ -223,20 +222,12 @@ func (w world) settle() (world, error) {
 	return w, nil
 }
 
-// size returns how many of an event the model explores: more if FORGEPLANE_TEST_ROUNDS is above 1.
-func size(few, many int8) int8 {
-	if cmp.Or(os.Getenv("FORGEPLANE_TEST_ROUNDS"), "1") == "1" {
-		return few
-	}
-	return many
-}
-
 func TestModel_losesNoPush(t *testing.T) {
 	ends := map[string]int{}
 	for name, begin := range map[string]world{
-		"crashes":      {pushesLeft: 1, starts: 4, crashes: size(2, 3)},
-		"lost answers": {pushesLeft: 1, starts: size(3, 4), crashes: 1, losses: 1},
-		"pushes":       {pushesLeft: size(2, 4), starts: 3, crashes: 1},
+		"crashes":      {pushesLeft: 1, starts: 4, crashes: soak.Times[int8](2, 3)},
+		"lost answers": {pushesLeft: 1, starts: soak.Times[int8](3, 4), crashes: 1, losses: 1},
+		"pushes":       {pushesLeft: soak.Times[int8](2, 4), starts: 3, crashes: 1},
 	} {
 		t.Run(name, func(t *testing.T) { explore(t, begin, ends) })
 	}

@@ -79,7 +79,7 @@ var _ = ReportAfterSuite("every endpoint has succeeded at each door", func(r Rep
 	if !r.SuiteSucceeded || r.PreRunStats.SpecsThatWillRun < r.PreRunStats.TotalSpecs {
 		return
 	}
-	for _, d := range []*door{own, kubernetes, identities} {
+	for _, d := range each() {
 		missing := slices.DeleteFunc(d.coverage.missing(), func(pattern string) bool {
 			_, excepted := exceptions[d][pattern]
 			return excepted

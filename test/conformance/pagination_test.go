@@ -220,7 +220,7 @@ func expectPages(c *gitlab.Client, of list) {
 
 var _ = Describe("45 objects with 20 on a page:", Ordered, ContinueOnFailure, func() {
 	BeforeAll(declareCrowd)
-	describe(expectPagination, own, kubernetes, identities)
+	describe(expectPagination, each()...)
 })
 
 func expectPagination(d *door) {

@@ -112,7 +112,6 @@ var _ = Describe("Forgeplane, killed in the middle of forks", Ordered, func() {
 	var importURL, token string
 	var whole time.Duration // the duration of a round without interruptions
 	hit := map[string]int{}
-	rounds := rounds()
 
 	BeforeAll(func() {
 		seed := uint64(GinkgoRandomSeed()) //nolint:gosec // any number can be a seed

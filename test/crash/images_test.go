@@ -280,7 +280,7 @@ var _ = Describe("Forgeplane, killed in the middle of the removal of images", Or
 	var whole time.Duration // the duration of a round without interruptions
 	var hulks []*hulk
 	hit := map[string]int{}
-	rounds := (rounds() + 1) / 2 // they take longer than those of other specs
+	rounds := (rounds + 1) / 2 // they take longer than those of other specs
 
 	BeforeAll(func() {
 		seed := uint64(GinkgoRandomSeed()) //nolint:gosec // any number can be a seed

@@ -89,7 +89,6 @@ var _ = Describe("Forgeplane, killed in the middle of storage moves", Ordered, f
 	var whole time.Duration // the duration of a move without interruptions
 	hit := map[v1alpha1.StorageMoveState]int{}
 	accepted, refused := 0, 0
-	rounds := rounds()
 
 	begin := func(round int) *v1alpha1.StorageMove {
 		GinkgoHelper()

@@ -6,16 +6,18 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/test/soak"
 )
 
+// rounds is the number of rounds: Forgeplane is killed alone and together with what it has started, in turn.
+var rounds = soak.Times(2, 40)
+
 const (
-	// fewRounds is the number of rounds by default.
-	fewRounds = 5
 	// files and fileSize make the imported repository so large that an import is likely to be interrupted.
 	files    = 200
 	fileSize = 20 << 10
@@ -31,7 +33,6 @@ var _ = Describe("Forgeplane, killed in the middle of its work", Ordered, func()
 	var chest *kept
 	var whole time.Duration // the duration of a round without interruptions
 	hit := map[string]int{}
-	rounds := rounds()
 
 	begin := func(round int) {
 		GinkgoHelper()
@@ -96,19 +97,6 @@ var _ = Describe("Forgeplane, killed in the middle of its work", Ordered, func()
 
 	AfterAll(func() { reportHits(hit) })
 })
-
-// rounds returns the number of rounds, which FORGEPLANE_CRASHES can set.
-func rounds() int {
-	text, set := os.LookupEnv("FORGEPLANE_CRASHES")
-	if !set {
-		return fewRounds
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		panic(fmt.Sprintf("FORGEPLANE_CRASHES is %q: it must be the number of crashes", text))
-	}
-	return n
-}
 
 // reportHits puts into the report which kinds of work were interrupted, and how often.
 func reportHits[K ~string](hit map[K]int) {

@@ -17,10 +17,11 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/rest"
+	"github.com/forgeplane/forgeplane/test/soak"
 )
 
 // rounds is how often both servers get the same request at the same time.
-const rounds = 30
+var rounds = soak.Times(3, 90)
 
 // rules are the protected branches of the project.
 const rules = "/projects/yard%2Fapp/protected_branches"

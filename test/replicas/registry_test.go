@@ -19,6 +19,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/test/rest"
+	"github.com/forgeplane/forgeplane/test/soak"
 )
 
 // newImage returns an image with random layers.
@@ -96,7 +97,7 @@ var _ = Describe("A container registry in processes of its own", Ordered, func()
 	})
 
 	It("cleans up a repository once an hour, whichever server is asked", func() {
-		const rounds = 10
+		rounds := soak.Times(2, 10)
 		made := rest.Must[project](one.by("root"), http.StatusCreated, "POST /projects", `{"path":"images-to-clean"}`)
 		for n := range rounds {
 			at := fmt.Sprintf("%s/app%d", made.Path, n)

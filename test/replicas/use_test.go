@@ -12,11 +12,12 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/test/rest"
+	"github.com/forgeplane/forgeplane/test/soak"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
 // uses is how often something is created and used at once.
-const uses = 20
+var uses = soak.Times(4, 60)
 
 // fileIn returns the request that creates a file in a project, and fileBody is its body.
 func fileIn(project int64) string {

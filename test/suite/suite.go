@@ -9,7 +9,11 @@ import (
 	"github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/test/seed"
+	"github.com/forgeplane/forgeplane/test/soak"
 )
+
+// Soak labels specs that only "make soak" runs.
+var Soak = ginkgo.Label("soak")
 
 // Run runs the specs of a package. The seed of the tests decides their order and what GinkgoRandomSeed returns.
 func Run(t *testing.T, name string) {
@@ -17,6 +21,9 @@ func Run(t *testing.T, name string) {
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	configuration, reporter := ginkgo.GinkgoConfiguration()
 	configuration.RandomSeed = int64(seed.Value()) //nolint:gosec // the seed is below 2^63
+	if configuration.LabelFilter == "" && !soak.Running() {
+		configuration.LabelFilter = "!soak"
+	}
 	ginkgo.RunSpecs(t, name, configuration, reporter)
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -19,10 +17,12 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/forge"
+	"github.com/forgeplane/forgeplane/test/seed"
+	"github.com/forgeplane/forgeplane/test/soak"
 )
 
 // steps is the number of acts of tenants in one spec.
-const steps = 30
+var steps = soak.Times(8, 30)
 
 // randomTenant can write everything in one namespace, and nothing elsewhere.
 type randomTenant struct {
@@ -47,18 +47,9 @@ type randomTenants struct {
 	log    []string
 }
 
-// number returns the value of an environment variable, or a default.
-func number(variable string, otherwise uint64) uint64 {
-	if n, err := strconv.ParseUint(os.Getenv(variable), 10, 64); err == nil {
-		return n
-	}
-	return otherwise
-}
-
-// FORGEPLANE_TEST_SEED is the first seed, and FORGEPLANE_TEST_SEEDS is the number of seeds.
 var _ = Describe("Random tenants on a running installation", func() {
-	first := number("FORGEPLANE_TEST_SEED", 1)
-	for seed := first; seed < first+number("FORGEPLANE_TEST_SEEDS", 1); seed++ {
+	first := seed.Value()
+	for seed := first; seed < first+soak.Times[uint64](1, 40); seed++ {
 		It(fmt.Sprintf("remove no claim from its holder, and all readers see the same holder, with seed %d", seed), func(ctx SpecContext) {
 			w := newRandomTenants(ctx, seed)
 			for range steps {

@@ -11,15 +11,18 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	generator "github.com/forgeplane/forgeplane/test/history"
+	"github.com/forgeplane/forgeplane/test/seed"
+	"github.com/forgeplane/forgeplane/test/soak"
 )
 
-// TestListBranches_agreesWithGit lists the branches of a large history with 500 branches, and of one with odd names, and compares them with the output of git.
+// TestListBranches_agreesWithGit lists the branches of a large history with many branches, and of one with odd names, and compares them with the output of git.
 func TestListBranches_agreesWithGit(t *testing.T) {
 	large := gittest.New(t, "sha1")
-	large.Import(t, generator.Stream(generator.Options{Commits: 5000, Topics: 500}))
+	size := soak.Times(500, 5000)
+	large.Import(t, generator.Stream(generator.Options{Commits: size, Topics: size / 10}))
 	for name, c := range map[string]*gittest.Client{"many branches": large, "odd names": history(t, "sha1")} {
 		t.Run(name, func(t *testing.T) {
-			random := rand.New(rand.NewPCG(13, 14))
+			random := rand.New(rand.NewPCG(seed.Value(), 14))
 			commits := strings.Fields(c.Git(t, "rev-list", "--all"))
 			for i := range 20 {
 				c.Git(t, "branch", fmt.Sprintf("drawn/%d", i), commits[random.IntN(len(commits))])

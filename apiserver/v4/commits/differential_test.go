@@ -15,6 +15,8 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	generator "github.com/forgeplane/forgeplane/test/history"
+	"github.com/forgeplane/forgeplane/test/seed"
+	"github.com/forgeplane/forgeplane/test/soak"
 )
 
 // TestCommits_agreeWithGit asks for random commits and paths of a large history with branches, merges and renames, and of one with odd
@@ -23,7 +25,7 @@ func TestCommits_agreeWithGit(t *testing.T) {
 	for name, c := range map[string]*gittest.Client{"many commits": generated(t), "odd names": odd(t)} {
 		t.Run(name, func(t *testing.T) {
 			commits := strings.Fields(c.Git(t, "rev-list", "--all"))
-			random := rand.New(rand.NewPCG(9, 10))
+			random := rand.New(rand.NewPCG(seed.Value(), 10))
 			for i := range 9 {
 				c.Git(t, "branch", fmt.Sprint("b", i), commits[random.IntN(len(commits))])
 				c.Git(t, "tag", fmt.Sprint("t", i), commits[random.IntN(len(commits))])
@@ -32,10 +34,10 @@ func TestCommits_agreeWithGit(t *testing.T) {
 				shop: newShop(t, c), t: t, random: random, commits: commits,
 				paths: names(c.Git(t, "log", "--max-count=300", "--format=", "--name-only", "--no-renames", "-z")),
 			}
-			for range 60 {
+			for range soak.Times(12, 600) {
 				q.list()
 			}
-			for range 30 {
+			for range soak.Times(6, 300) {
 				q.one()
 				q.refs()
 			}
@@ -43,11 +45,12 @@ func TestCommits_agreeWithGit(t *testing.T) {
 	}
 }
 
-// generated returns a client with 5,000 commits and 500 branches.
+// generated returns a client with many commits, and a branch for every ten.
 func generated(t *testing.T) *gittest.Client {
 	t.Helper()
 	c := gittest.New(t, "sha1")
-	c.Import(t, generator.Stream(generator.Options{Commits: 5000, Topics: 500}))
+	size := soak.Times(300, 5000)
+	c.Import(t, generator.Stream(generator.Options{Commits: size, Topics: size / 10}))
 	return c
 }
 

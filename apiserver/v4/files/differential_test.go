@@ -12,27 +12,30 @@ import (
 	. "github.com/forgeplane/forgeplane/apiserver/v4/files"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/test/history"
+	"github.com/forgeplane/forgeplane/test/seed"
+	"github.com/forgeplane/forgeplane/test/soak"
 )
 
 // TestFiles_agreeWithGit asks for random files of random commits of a large history with branches, merges and renames, and of one
 // with odd names, and compares each answer with the output of git.
 func TestFiles_agreeWithGit(t *testing.T) {
 	large := gittest.New(t, "sha1")
-	large.Import(t, history.Stream(history.Options{Commits: 1000, Topics: 100}))
+	size := soak.Times(300, 5000)
+	large.Import(t, history.Stream(history.Options{Commits: size, Topics: size / 10}))
 	for name, c := range map[string]*gittest.Client{"many commits": large, "odd names": oddTree(t, "sha1")} {
 		t.Run(name, func(t *testing.T) {
 			s := newShop(t, c)
-			random := rand.New(rand.NewPCG(11, 12))
+			random := rand.New(rand.NewPCG(seed.Value(), 12))
 			commits := strings.Fields(c.Git(t, "rev-list", "--all"))
 			names := strings.Split(strings.TrimSuffix(c.Git(t, "ls-tree", "-r", "-z", "--name-only", "main"), "\x00"), "\x00")
-			there := 0
-			for range 60 {
+			there, asked := 0, soak.Times(20, 2000)
+			for range asked {
 				commit, path := commits[random.IntN(len(commits))], names[random.IntN(len(names))]
 				if s.agrees(t, commit, path) {
 					there++
 				}
 			}
-			if there < 15 {
+			if there < asked/4 {
 				t.Errorf("only %d files were there", there)
 			}
 		})

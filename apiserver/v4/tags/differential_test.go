@@ -11,15 +11,18 @@ import (
 	. "github.com/forgeplane/forgeplane/apiserver/v4/tags"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	generator "github.com/forgeplane/forgeplane/test/history"
+	"github.com/forgeplane/forgeplane/test/seed"
+	"github.com/forgeplane/forgeplane/test/soak"
 )
 
 // TestListTags_agreesWithGit lists the tags of a large history, and of one with annotated tags, and compares them with the output of git.
 func TestListTags_agreesWithGit(t *testing.T) {
 	large := gittest.New(t, "sha1")
-	large.Import(t, generator.Stream(generator.Options{Commits: 5000, Topics: 500}))
+	size := soak.Times(500, 5000)
+	large.Import(t, generator.Stream(generator.Options{Commits: size, Topics: size / 10}))
 	for name, c := range map[string]*gittest.Client{"many commits": large, "tags of tags": history(t, "sha1")} {
 		t.Run(name, func(t *testing.T) {
-			random := rand.New(rand.NewPCG(15, 16))
+			random := rand.New(rand.NewPCG(seed.Value(), 16))
 			commits := strings.Fields(c.Git(t, "rev-list", "--all"))
 			for i := range 30 {
 				id := commits[random.IntN(len(commits))]

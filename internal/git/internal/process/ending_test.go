@@ -23,6 +23,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/internal/process"
 	"github.com/forgeplane/forgeplane/internal/git/transfer"
+	"github.com/forgeplane/forgeplane/test/soak"
 )
 
 // unfinished is the push of a 64 MiB commit, which a process holds in memory as a whole, and whose last bytes are not sent.
@@ -85,6 +86,7 @@ func unpacked(r *git.Repository) func() []string {
 
 // A push that is ended must clean up: leftover objects would use up the quota of the repository.
 func TestPush_leavesNothingIfMemoryIsShort(t *testing.T) {
+	soak.Only(t)
 	const why = "This was stopped because not enough memory is available: the server allows all Git processes together 100 MiB. " +
 		"Ask for less, or try again later."
 	for capabilities, want := range map[string]string{

@@ -23,6 +23,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/git/snapshot"
 	"github.com/forgeplane/forgeplane/internal/git/transfer"
+	"github.com/forgeplane/forgeplane/test/soak"
 )
 
 // greedy returns a repository in which every archive uses 64 MiB of memory until finish is called, and in which the commit small can be
@@ -95,6 +96,7 @@ func TestMemoryOfAllProcesses_exceeded(t *testing.T) {
 }
 
 func TestMemoryOfAllProcesses_isWaitedFor(t *testing.T) {
+	soak.Only(t)
 	g := NewWithT(t)
 	e, r, small, finish := greedy(t, 100<<20, 100*time.Millisecond) // 75 MiB for heavy processes
 	begun, running := archive(t, r, fair.User(1), small)
@@ -124,6 +126,7 @@ func TestMemoryOfAllProcesses_isWaitedFor(t *testing.T) {
 }
 
 func TestMemoryOfAllProcesses_isSharedWhenOthersWait(t *testing.T) {
+	soak.Only(t)
 	for about, holder := range map[string]fair.Key{"of a user": fair.User(1), "of a namespace": fair.Namespace("acme"), "of Forgeplane itself": {}} {
 		t.Run(about, func(t *testing.T) {
 			g := NewWithT(t)
@@ -155,6 +158,7 @@ func (s *stalled) Write(p []byte) (int, error) {
 }
 
 func TestLookups_getMemoryDespiteSlowClients(t *testing.T) {
+	soak.Only(t)
 	g := NewWithT(t)
 	e := gittest.EngineOf(t, git.Options{Limits: git.Limits{MemoryTotal: 100 << 20}, MemoryWait: 100 * time.Millisecond}) // 25 MiB for light processes
 	c := gittest.New(t, "sha1")
@@ -191,6 +195,7 @@ func TestMemoryOfAllProcesses_isTakenFromIdleReaders(t *testing.T) {
 
 // A lookup is assumed to need little memory, even if it turns out to need much, so waiting for it does not take long.
 func TestMemoryOfAllProcesses_endsLookingUpThatTakesMuch(t *testing.T) {
+	soak.Only(t)
 	for name, lookUp := range map[string]func(context.Context, *git.Repository) error{
 		"the objects of a push": func(ctx context.Context, r *git.Repository) error {
 			pack := filepath.Join(r.Dir(), "objects/tmp_objdir-incoming-a/pack/pack-a.pack")
@@ -222,6 +227,7 @@ func TestMemoryOfAllProcesses_endsLookingUpThatTakesMuch(t *testing.T) {
 }
 
 func TestMemory_isBoundedForAMillionRefs(t *testing.T) {
+	soak.Only(t)
 	g := NewWithT(t)
 	c := gittest.New(t, "sha1")
 	id := c.Commit(t, "a", "a")

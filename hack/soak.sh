@@ -1,0 +1,46 @@
+#!/bin/sh
+# Runs tests that are random or long in full, as in "sh hack/soak.sh crash git". Without arguments, it runs all parts. A part takes at most 30
+# minutes. All parts run even if one fails.
+set -eu
+
+parts="crash fuzz git moves replicas rest tenancy toy vulncheck"
+export FORGEPLANE_SOAK=1
+# The seed is printed, so that a failure can be repeated.
+export FORGEPLANE_TEST_SEED="${FORGEPLANE_TEST_SEED:-$(date +%s)}"
+
+# tests runs packages, with the files of tests in memory.
+tests() { sh hack/memory.sh go test -count=1 -vet=off -p 2 -timeout 60m "$@"; }
+
+soak() {
+	case $1 in
+	crash) tests ./test/crash ;;
+	fuzz) sh hack/fuzz.sh 1m ;;
+	git) tests ./internal/git/... ;;
+	moves) tests ./controllers/storagemove ./internal/storagemove ;;
+	replicas) tests ./test/replicas ;;
+	rest) tests ./apiserver/v4/... ./test/conformance ;;
+	tenancy) tests ./test/tenancy ;;
+	toy) tests ./test/toy ;;
+	vulncheck) make --no-print-directory vulncheck ;;
+	*)
+		echo "$1 is not a part of make soak, which are: $parts" >&2
+		return 2
+		;;
+	esac
+}
+
+echo "soak: FORGEPLANE_TEST_SEED=$FORGEPLANE_TEST_SEED repeats this run"
+failed=
+for part in ${*:-$parts}; do
+	begun=$(date +%s)
+	if soak "$part"; then
+		echo "soak: $part passed in $(($(date +%s) - begun)) s"
+	else
+		echo "soak: $part FAILED after $(($(date +%s) - begun)) s"
+		failed="$failed $part"
+	fi
+done
+[ -z "$failed" ] || {
+	echo "soak: FAILED:$failed"
+	exit 1
+}
