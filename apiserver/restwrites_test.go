@@ -21,17 +21,45 @@ var beyond = map[string]bool{
 }
 
 func TestRESTWrites_ofRootGroupHoldInEveryFamily(t *testing.T) {
-	allowing, refusing := newWorld(t, v1alpha1.VisibilityPrivate), newWorld(t, v1alpha1.VisibilityPrivate)
+	refusing := newWorld(t, v1alpha1.VisibilityPrivate)
 	above, err := refusing.store.world.Catalog().GroupByPath(t.Context(), "above")
 	if err != nil {
 		t.Fatal(err)
 	}
 	fixed := above.DeepCopy()
 	fixed.Spec.RESTWrites = v1alpha1.RESTWritesRefuse
-	refusing.store.world.Put(client.Object(fixed))
+	refused := refusals(t, refusing, fixed, "the group above", func(s sample) bool { return s.subject() != "instance" })
+	if len(refused) != 2 {
+		t.Errorf("requests about %v were refused, want some about projects and some about groups", refused)
+	}
+}
+
+func TestRESTWrites_ofProjectHoldInEveryFamilyOfItsGroups(t *testing.T) {
+	refusing := newWorld(t, v1alpha1.VisibilityPrivate)
+	app, err := refusing.store.world.Catalog().ProjectByPath(t.Context(), "above/team/app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fixed := app.DeepCopy()
+	fixed.Spec.RESTWrites = v1alpha1.RESTWritesRefuse
+	refused := refusals(t, refusing, fixed, "above/team/app", func(s sample) bool {
+		// PUT /groups/{id} changes the description of the group: see TestGroup_isHeldToRESTWritesBelow.
+		return strings.HasPrefix(s.endpoint.Path(), "/groups/{id}") && s.endpoint.String() != "PUT /groups/{id}"
+	})
+	if !refused["group"] {
+		t.Error("no request about a group was refused")
+	}
+}
+
+// refusals expects that requests that write something are refused, because of fixed, in the world that gets it. It returns the subjects of
+// these requests.
+func refusals(t *testing.T, refusing *world, fixed client.Object, by string, about func(sample) bool) map[string]bool {
+	t.Helper()
+	allowing := newWorld(t, v1alpha1.VisibilityPrivate)
+	refusing.store.world.Put(fixed)
 	refused := map[string]bool{}
 	for _, s := range samples(allowing.handler) {
-		if s.subject() == "instance" || !changes(s.endpoint) || beyond[s.endpoint.String()] {
+		if !about(s) || !changes(s.endpoint) || beyond[s.endpoint.String()] {
 			continue
 		}
 		send := func(w *world) *httptest.ResponseRecorder {
@@ -47,17 +75,16 @@ func TestRESTWrites_ofRootGroupHoldInEveryFamily(t *testing.T) {
 			continue
 		}
 		answer := send(refusing)
-		if answer.Code != http.StatusForbidden || !strings.Contains(answer.Body.String(), "the group above does not accept changes over REST") {
-			t.Errorf("%s: %d without restWrites, and %d %s with Refuse in the root group", s, allowed.Code, answer.Code, answer.Body)
+		body := answer.Body.String()
+		if answer.Code != http.StatusForbidden || !strings.Contains(body, by) || !strings.Contains(body, "does not accept changes over REST") {
+			t.Errorf("%s: %d without restWrites, and %d %s with Refuse", s, allowed.Code, answer.Code, body)
 		}
 		if refusing.store.writes > 0 {
 			t.Errorf("%s: something was written all the same", s)
 			refusing.reset()
-			refusing.store.world.Put(client.Object(fixed))
+			refusing.store.world.Put(fixed)
 		}
 		refused[s.subject()] = true
 	}
-	if len(refused) != 2 {
-		t.Errorf("requests about %v were refused, want some about projects and some about groups", refused)
-	}
+	return refused
 }

@@ -44,15 +44,24 @@ func (p policy) allow(ctx context.Context, obj client.Object) error {
 // the object if a request about a project changes a label of its group, or moves the project.
 func (p policy) allowThrough(ctx context.Context, obj client.Object, further ...catalog.Scope) error {
 	in, err := p.place(ctx, obj)
-	if err != nil {
-		return err
+	if err == nil {
+		err = p.allowIn(ctx, obj, append([]catalog.Scope{in}, further...)...)
 	}
-	return p.allowIn(ctx, obj, append([]catalog.Scope{in}, further...)...)
+	// A setting of a group always counts below the group. For the group itself, allowChange decides, because not all of its spec does.
+	if _, setting := obj.(v1alpha1.Targeted); err == nil && setting {
+		err = p.allowBelow(ctx, obj, in)
+	}
+	return err
 }
 
 // allowIn is allow for an object whose place is known.
 func (p policy) allowIn(ctx context.Context, obj client.Object, places ...catalog.Scope) error {
 	accepted, by := p.strictest(places...)
+	return p.decide(ctx, obj, accepted, by)
+}
+
+// decide returns a refusedError if the restWrites that somebody declares does not let REST callers change or remove an object.
+func (p policy) decide(ctx context.Context, obj client.Object, accepted v1alpha1.RESTWrites, by string) error {
 	switch accepted {
 	case v1alpha1.RESTWritesAllow:
 		return nil
@@ -70,10 +79,13 @@ func (p policy) allowIn(ctx context.Context, obj client.Object, places ...catalo
 // allowNew returns a refusedError if REST callers must not create an object.
 func (p policy) allowNew(ctx context.Context, obj client.Object) error {
 	in, err := p.place(ctx, obj)
-	if err != nil {
-		return err
+	if err == nil {
+		err = p.accept(in)
 	}
-	return p.accept(in)
+	if err == nil {
+		err = p.acceptBelow(ctx, in)
+	}
+	return err
 }
 
 // accept is allowNew for an object whose place is known.

@@ -1,7 +1,8 @@
-// Package store writes declared objects for callers of the REST API, and finds them. Each write checks
-// spec.restWrites of the project and its groups, writes once, waits until the cache shows the result, and explains to the client why
-// something was not written. An update or removal first finds the subject's own object, and a removal also checks the condition of the request. Families write only through this package, so that none can forget a step. Writes that no caller
-// requested, but that follow from a request, use the methods with Unasked in their names.
+// Package store writes declared objects for callers of the REST API, and finds them. Each write checks spec.restWrites of the project and its
+// groups, and of what is below a group whose change reaches it, writes once, waits until the cache shows the result, and explains to the client
+// why something was not written. An update or removal first finds the subject's own object, and a removal also checks the condition of the
+// request. Families write only through this package, so that none can forget a step. Writes that no caller requested, but that follow from a
+// request, use the methods with Unasked in their names.
 package store
 
 import (
@@ -153,9 +154,12 @@ func (s *Store[K, T]) movable(ctx context.Context, of auth.Subject, key K, to ca
 	return found, err
 }
 
-// CheckMove returns the error with which restWrites would refuse Move. Use it for requests that create the new place first.
+// CheckMove returns the error with which restWrites would refuse Move. Use it for requests that write something else first.
 func (s *Store[K, T]) CheckMove(ctx context.Context, of auth.Subject, key K, to catalog.Scope) error {
-	_, err := s.movable(ctx, of, key, to)
+	found, err := s.movable(ctx, of, key, to)
+	if err == nil {
+		err = answer(s.policy.allowBelow(ctx, found, of.Scope), s.missing)
+	}
 	return err
 }
 
@@ -211,7 +215,10 @@ func (s *Store[K, T]) changed(ctx context.Context, found T, change func(T) error
 	obj, was := found.DeepCopyObject().(T), found
 	err := s.writer.Update(ctx, obj, func() error {
 		was = obj.DeepCopyObject().(T)
-		return change(obj)
+		if err := change(obj); err != nil {
+			return err
+		}
+		return s.policy.allowChange(ctx, was, obj)
 	})
 	if err == nil {
 		err = s.policy.settle(ctx, was, obj)

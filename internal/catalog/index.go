@@ -34,6 +34,8 @@ const (
 	IndexMember = "member"
 	// IndexCreator holds the REST ids, in decimal, of the users who created groups and projects over REST.
 	IndexCreator = "creator"
+	// IndexRESTWrites holds the spec.restWrites of the groups and projects that declare one.
+	IndexRESTWrites = "rest-writes"
 	// IndexInvited holds the keys of the groups that groups and projects are shared with.
 	IndexInvited = "invited"
 	// IndexForkOf holds the key of the project that the forkOf of a project names, and IndexOrigin the UID of the project of which it is a fork.
@@ -81,7 +83,7 @@ type Index struct {
 // lookups of a single kind are in the package of that kind.
 func Indexes() []Index {
 	all := slices.Concat(
-		userIndexes(), placeIndexes(), membershipIndexes(), creatorIndexes(), shareIndexes(), forkIndexes(),
+		userIndexes(), placeIndexes(), membershipIndexes(), creatorIndexes(), restWritesIndexes(), shareIndexes(), forkIndexes(),
 	)
 	for _, kind := range v1alpha1.Kinds() {
 		all = append(all, kindIndexes(kind)...)

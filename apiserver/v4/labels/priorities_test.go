@@ -1,10 +1,12 @@
 package labels_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -18,16 +20,30 @@ func giving(p *v1alpha1.Project, title string, priority int32) *v1alpha1.Project
 }
 
 // priorities returns four projects that give the label legal a priority, as web does with the priority 7. Three of them are below acme,
-// and the last of these refuses changes over REST. The fourth is in another root group.
+// and the last of these refuses changes of what is declared, as it is itself. The fourth is in another root group.
 func priorities() []client.Object {
 	fixed := giving(familytest.Project("acme", "fixed", 24, "acme", v1alpha1.VisibilityPublic), "legal", 3)
-	fixed.Spec.RESTWrites = v1alpha1.RESTWritesRefuse
+	fixed.Spec.RESTWrites = v1alpha1.RESTWritesRefuseDeclared
 	return []client.Object{
 		giving(familytest.Project("acme", "top", 22, "acme", v1alpha1.VisibilityPublic), "legal", 1),
 		giving(giving(familytest.Project("acme", "side", 23, "sub", v1alpha1.VisibilityPublic), "legal", 2), "lawful", 8),
 		fixed, familytest.Group("bolt", "bolt", 12, "", v1alpha1.VisibilityPublic),
 		giving(familytest.Project("bolt", "app", 25, "bolt", v1alpha1.VisibilityPublic), "legal", 4),
 	}
+}
+
+// applied shows projects as if a GitOps controller had applied them.
+type applied struct{ client.Reader }
+
+func (a applied) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	err := a.Reader.Get(ctx, key, o, opts...)
+	if _, ok := o.(*v1alpha1.Project); ok {
+		o.SetManagedFields([]metav1.ManagedFieldsEntry{{
+			Manager: "gitops", Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:path":{}}}`),
+		}})
+	}
+	return err
 }
 
 // given returns the priorities that the projects declare, each as "project title priority".

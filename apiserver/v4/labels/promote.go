@@ -94,11 +94,11 @@ func (f *Family) allowed(ctx context.Context, merged []label.OfProject) error {
 // merge has a label of the group take the place of those of its projects. As the promoted one goes last, the same request
 // completes what an earlier one has left half done.
 func (f *Family) merge(ctx context.Context, e entry, above catalog.Scope, merged []label.OfProject) (*v1alpha1.Label, error) {
-	if err := f.keepPriorities(ctx, merged); err != nil {
-		return nil, err
-	}
 	into, err := f.inGroup(ctx, e, above)
 	if err != nil {
+		return nil, err
+	}
+	if err := f.keepPriorities(ctx, merged); err != nil {
 		return nil, err
 	}
 	for _, l := range merged {

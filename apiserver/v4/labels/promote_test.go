@@ -114,15 +114,20 @@ func TestPromoteLabel_mergesIntoAnExistingGroupLabel(t *testing.T) {
 }
 
 func TestPromoteLabel_changesNothingWhenPartIsRefused(t *testing.T) {
-	g := NewWithT(t)
-	f := newForge(t, siblings()...)
-	p := &v1alpha1.Project{}
-	g.Expect(f.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: "secret"}, p)).To(Succeed())
-	p.Spec.RESTWrites = v1alpha1.RESTWritesRefuse
-	g.Expect(f.Client.Update(t.Context(), p)).To(Succeed())
-	before := f.there(t)
-	g.Expect(f.As("mary", "PUT /projects/20/labels/bug/promote", "").Code).To(Equal(403))
-	g.Expect(f.there(t)).To(Equal(before))
+	for of, name := range map[string]string{"a project with such a label": "secret", "a project without one": "quiet"} {
+		t.Run(of, func(t *testing.T) {
+			g := NewWithT(t)
+			f := newForge(t, append(siblings(), familytest.Project("acme", "quiet", 23, "sub", v1alpha1.VisibilityPublic))...)
+			p := &v1alpha1.Project{}
+			g.Expect(f.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: name}, p)).To(Succeed())
+			p.Spec.RESTWrites = v1alpha1.RESTWritesRefuse
+			g.Expect(f.Client.Update(t.Context(), p)).To(Succeed())
+			labels, priorities := f.there(t), f.given(t)
+			g.Expect(f.As("mary", "PUT /projects/20/labels/bug/promote", "").Code).To(Equal(403))
+			g.Expect(f.there(t)).To(Equal(labels))
+			g.Expect(f.given(t)).To(Equal(priorities))
+		})
+	}
 }
 
 func TestPromoteLabel_failsInPersonalProjects(t *testing.T) {

@@ -75,13 +75,13 @@ func (f *Family) removeBelow(ctx context.Context, s auth.Subject, u *v1alpha1.Us
 	if err != nil || len(given) == 0 {
 		return err
 	}
+	if err := f.memberships.Check(ctx, s, u); err != nil {
+		return err
+	}
 	for _, below := range given {
 		if err := f.memberships.CheckUnasked(ctx, below.Membership); err != nil {
 			return err
 		}
-	}
-	if err := f.memberships.Check(ctx, s, u); err != nil {
-		return err
 	}
 	for _, below := range given {
 		if err := f.memberships.DeleteUnasked(ctx, below.Membership); err != nil {

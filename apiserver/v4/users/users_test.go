@@ -284,6 +284,15 @@ func TestUsername_staysIfPersonalGroupIsProtected(t *testing.T) {
 	g.Expect(f.As("root", "PUT /users/2", `{"username":"ann","name":"Anna"}`).Code).To(Equal(200), "the username stays the same")
 	own.Spec.RESTWrites = v1alpha1.RESTWritesAllow
 	g.Expect(f.Client.Update(t.Context(), own)).To(Succeed())
+	notes := &v1alpha1.Project{}
+	g.Expect(f.Client.Get(t.Context(), client.ObjectKey{Namespace: "home", Name: "notes"}, notes)).To(Succeed())
+	notes.Spec.RESTWrites = v1alpha1.RESTWritesRefuse
+	g.Expect(f.Client.Update(t.Context(), notes)).To(Succeed())
+	g.Expect(f.As("root", "PUT /users/2", `{"username":"anna"}`).String()).To(
+		Equal(`403 {"message":"403 Forbidden - the project ann/notes does not accept changes over REST: they are declared elsewhere"}`))
+	g.Expect(stored(t, f, 2).Spec.Username).To(Equal("ann"))
+	notes.Spec.RESTWrites = ""
+	g.Expect(f.Client.Update(t.Context(), notes)).To(Succeed())
 	g.Expect(f.As("root", "PUT /users/2", `{"username":"anna"}`).Code).To(Equal(200))
 	g.Expect(f.Client.Get(t.Context(), key, own)).To(Succeed())
 	g.Expect(own.Spec.Path).To(Equal("anna"))

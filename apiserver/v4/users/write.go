@@ -119,7 +119,8 @@ func (f *Family) movable(ctx context.Context, u *v1alpha1.User, username endpoin
 	if err != nil {
 		return catalog.IgnoreNotFound(err)
 	}
-	return f.groups.CheckUnasked(ctx, g)
+	of := auth.Subject{Scope: catalog.Scope{Groups: []*v1alpha1.Group{g}}}
+	return f.groups.CheckMove(ctx, of, store.Only{}, catalog.Scope{})
 }
 
 // move sets the path of the group of a user's personal projects, if it exists, to their username.
