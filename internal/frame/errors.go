@@ -90,6 +90,15 @@ func IsWaiting(err error) bool { return is(err, waiting, progressing) }
 // progresses reports whether err was created by Progressing.
 func progresses(err error) bool { return is(err, progressing) }
 
+// retried reports whether a reconcile that ended with err is repeated without an event: with a growing delay, or after the delay of err.
+func retried(err error) bool {
+	var o *outcome
+	if !errors.As(err, &o) {
+		return err != nil
+	}
+	return o.kind == failed || o.after > 0
+}
+
 // is reports whether err is an outcome of one of the kinds.
 func is(err error, kinds ...kind) bool {
 	var o *outcome
@@ -111,9 +120,15 @@ const maxMessage = 1000
 
 var userinfo = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s]*@`)
 
-// Sanitise makes a text safe for a condition or event: it removes credentials from URLs and limits the length.
+// temporary matches the random part of the names of temporary files: those of Forgeplane, of git, of the blob store and of the registry.
+var temporary = regexp.MustCompile(
+	`(\.(?:new|probe|tmp)-|forgeplane-archive-|known-hosts-|tmp_objdir-(?:[a-z]+-)*|tmp_(?:obj|pack|idx|rev|mtimes|midx|bitmap)_)[0-9A-Za-z]+` +
+		`|(\.)[0-9a-f-]{6,}\.tmp`)
+
+// Sanitise makes a text safe for a condition or event: it removes credentials from URLs, replaces what differs in the name of a temporary file
+// at each attempt, so that attempts that fail in the same way have the same text, and limits the length.
 func Sanitise(text string) string {
-	return cut(userinfo.ReplaceAllString(text, "$1"))
+	return cut(temporary.ReplaceAllString(userinfo.ReplaceAllString(text, "$1"), "${1}${2}*"))
 }
 
 // cut shortens a text to maxMessage bytes and an ellipsis.

@@ -30,11 +30,12 @@ import (
 type Watch struct{ builder *builder.Builder }
 
 // Watch returns a watch on the kind of the frame, and on what follows from the interfaces of the kind: on objects that release an id or a
-// claim that others wait for, and on the targets of Targeted objects.
+// claim that others wait for, and on the targets of Targeted objects. The frame's own write of a status does not trigger a reconcile if one
+// is due anyway.
 func (f *Frame[T]) Watch(mgr manager.Manager, o controller.Options) *Watch {
 	kind := f.kind()
 	list := kind.NewList()
-	b := ctrlBuilder(mgr, strings.ToLower(kindOf(kind)), o).For(kind)
+	b := ctrlBuilder(mgr, strings.ToLower(kindOf(kind)), o).For(kind, builder.WithPredicates(f.news()))
 	w := &Watch{b.Watches(kind, first, builder.WithPredicates(unseen))}
 	if f.IDs != nil {
 		w.OnReleased(kind, f.Catalog.Peers(list, catalog.IndexID, catalog.SpecID))
@@ -49,6 +50,16 @@ func (f *Frame[T]) Watch(mgr manager.Manager, o controller.Options) *Watch {
 		}
 	}
 	return w
+}
+
+// news drops the events of the frame's own writes of the status of objects that are retried after a delay. Otherwise, each attempt with another
+// message would cause the next one at once, and the delay would have no effect. It lets through every other write of a status: those of others,
+// and those after which nothing is due, because a step may continue once it sees its result stored. The optimistic lock makes a write known by
+// the version that it replaces, which is known before the event.
+func (f *Frame[T]) news() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return !f.replaced.CompareAndDelete(e.ObjectOld.GetUID(), e.ObjectOld.GetResourceVersion())
+	}}
 }
 
 func (f *Frame[T]) onTarget(w *Watch, target client.Object, affected handler.MapFunc) {

@@ -2,12 +2,16 @@ package frame
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -48,6 +52,59 @@ func TestUnseen_ignoresObjectsAfterStart(t *testing.T) {
 	group := &v1alpha1.Group{ObjectMeta: metav1.ObjectMeta{Name: "new", Generation: 1}}
 	g.Expect(unseen.Create(event.CreateEvent{Object: group})).To(BeFalse())
 }
+
+func TestNews_dropsOwnWritesOfObjectsThatAreRetried(t *testing.T) {
+	now := &metav1.Time{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	full := errors.New("the disk is full")
+	for title, tt := range map[string]struct {
+		result  error
+		deleted *metav1.Time
+		refused error
+		news    bool
+	}{
+		"any error":               {result: full},
+		"failed":                  {result: Failed("Full", "why")},
+		"failed to be deleted":    {result: full, deleted: now},
+		"waiting for a time":      {result: WaitingFor(time.Minute, "Absent", "who")},
+		"progressing for a time":  {result: Progressing(time.Minute, "Importing", "half")},
+		"waiting":                 {result: Waiting("Absent", "who"), news: true},
+		"progressing":             {result: Progressing(0, "Importing", "half"), news: true},
+		"stalled":                 {result: Stalled("Taken", "by bob"), news: true},
+		"well":                    {news: true},
+		"well, to look again":     {result: Again(time.Hour), news: true},
+		"a write that is refused": {result: full, refused: errors.New("no"), news: true},
+	} {
+		t.Run(title, func(t *testing.T) {
+			g := NewWithT(t)
+			scheme := runtime.NewScheme()
+			g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
+			ada := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "ada", UID: "1", Finalizers: []string{"forgeplane.dev/test"}, DeletionTimestamp: tt.deleted}}
+			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(ada).WithStatusSubresource(ada).WithInterceptorFuncs(interceptor.Funcs{
+				SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+					if tt.refused != nil {
+						return tt.refused
+					}
+					return c.SubResource(sub).Patch(ctx, o, p, opts...)
+				},
+			}).Build()
+			step := func(context.Context, *v1alpha1.User) error { return tt.result }
+			f := New(Base{Client: c, Events: silent{}}, WithFinalizer("forgeplane.dev/test", step))
+			g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(ada), ada)).To(Succeed())
+			is := ada.DeepCopy()
+			_, _ = f.Run(t.Context(), is, step)
+			g.Expect(f.news().Update(event.UpdateEvent{ObjectOld: ada, ObjectNew: is})).To(Equal(tt.news))
+
+			later := is.DeepCopy()
+			later.ResourceVersion += "1"
+			g.Expect(f.news().Update(event.UpdateEvent{ObjectOld: is, ObjectNew: later})).To(BeTrue(), "a later write of somebody else")
+		})
+	}
+}
+
+// silent records no events.
+type silent struct{}
+
+func (silent) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
 
 func TestChanged_reactsToOnePartOfObject(t *testing.T) {
 	g := NewWithT(t)
