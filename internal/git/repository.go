@@ -206,7 +206,7 @@ func (r *Repository) stage(staging string, fill func(staged *Repository) error) 
 	if err := os.MkdirAll(staging, 0o700); err != nil {
 		return fmt.Errorf("staging %s: %w", r.dir, err)
 	}
-	own, err := os.MkdirTemp(staging, "")
+	own, err := os.MkdirTemp(staging, ".new-*")
 	if err != nil {
 		return fmt.Errorf("staging %s: %w", r.dir, err)
 	}
@@ -317,7 +317,7 @@ func (r *Repository) setAside(dir string) error {
 	if err := os.MkdirAll(r.trash(), 0o700); err != nil {
 		return fmt.Errorf("removing %s: %w", dir, err)
 	}
-	into, err := os.MkdirTemp(r.trash(), "*")
+	into, err := os.MkdirTemp(r.trash(), ".new-*")
 	if err != nil {
 		return fmt.Errorf("removing %s: %w", dir, err)
 	}
