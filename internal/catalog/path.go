@@ -130,6 +130,12 @@ func (c *Catalog) Admits(ctx context.Context, allowed *v1alpha1.AllowedNamespace
 	return want.AsSelector().Matches(labels.Set(ns.Labels)), nil
 }
 
+// Terminating reports whether a namespace is being deleted, so that nothing can be created in it.
+func (c *Catalog) Terminating(ctx context.Context, namespace string) bool {
+	var ns corev1.Namespace
+	return c.get(ctx, client.ObjectKey{Name: namespace}, &ns) == nil && !ns.DeletionTimestamp.IsZero()
+}
+
 // Ancestors returns g and the groups above it, the nearest first.
 func (c *Catalog) Ancestors(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Group, error) {
 	chain := []*v1alpha1.Group{g}

@@ -215,7 +215,7 @@ func (f *Frame[T]) finish(ctx context.Context, before, obj T, after time.Duratio
 	if patchErr := f.patchStatus(ctx, before, obj, retried(err)); patchErr != nil {
 		return unwritten(patchErr)
 	}
-	f.tell(before, obj, err)
+	f.tell(ctx, before, obj, err)
 	return result(after, err)
 }
 
@@ -301,7 +301,7 @@ func (f *Frame[T]) delete(ctx context.Context, obj T) (reconcile.Result, error) 
 	if patchErr := f.patchStatus(ctx, before, obj, retried(err)); patchErr != nil {
 		return unwritten(patchErr)
 	}
-	f.tell(before, obj, err)
+	f.tell(ctx, before, obj, err)
 	return result(0, err)
 }
 

@@ -28,6 +28,8 @@ type shop struct {
 	frame  *frame.Frame[*v1alpha1.Badge]
 	client client.Client
 	badge  *v1alpha1.Badge
+	world  *catalogtest.World
+	events *events
 	writes int
 }
 
@@ -43,7 +45,7 @@ func newShop(t *testing.T, change ...func(*v1alpha1.Badge)) *shop {
 		&v1alpha1.Project{ObjectMeta: of("other", "5"), Spec: v1alpha1.ProjectSpec{Path: "other", GroupRef: v1alpha1.Reference{Name: "acme"}}},
 	)
 	scheme := runtime.NewScheme()
-	s := &shop{WithT: NewWithT(t), badge: &v1alpha1.Badge{
+	s := &shop{WithT: NewWithT(t), world: world, events: &events{}, badge: &v1alpha1.Badge{
 		ObjectMeta: of("b", "4"), Spec: v1alpha1.BadgeSpec{ProjectRef: &v1alpha1.Reference{Name: "web"}},
 	}}
 	s.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
@@ -57,7 +59,7 @@ func newShop(t *testing.T, change ...func(*v1alpha1.Badge)) *shop {
 				return c.Patch(ctx, o, p, options...)
 			},
 		}).Build()
-	s.frame = frame.New[*v1alpha1.Badge](frame.Base{Client: s.client, Events: &events{}, Catalog: world.Catalog()})
+	s.frame = frame.New[*v1alpha1.Badge](frame.Base{Client: s.client, Events: s.events, Catalog: world.Catalog()})
 	return s
 }
 

@@ -15,6 +15,8 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/fieldmanager"
 )
 
 // conclude sets the conditions from the result of the steps.
@@ -108,15 +110,33 @@ func takes[T v1alpha1.Object](before, obj T) bool {
 }
 
 // tell records an event when the reason of Ready changes: a warning if there is a problem. A new object that becomes ready does not get one:
-// it is not worth a write. err is the result of the steps.
-func (f *Frame[T]) tell(before, obj T, err error) {
+// it is not worth a write. Neither does an object that goes with another one. err is the result of the steps.
+func (f *Frame[T]) tell(ctx context.Context, before, obj T, err error) {
 	was := meta.FindStatusCondition(before.GetCommonStatus().Conditions, v1alpha1.ConditionReady)
 	is := meta.FindStatusCondition(obj.GetCommonStatus().Conditions, v1alpha1.ConditionReady)
 	switch {
-	case was != nil && was.Reason == is.Reason:
+	case was != nil && was.Reason == is.Reason, f.goes(ctx, obj):
 	case is.Status == metav1.ConditionFalse && !progresses(err):
 		f.Events.Eventf(obj, nil, corev1.EventTypeWarning, is.Reason, "Reconcile", "%s", is.Message)
 	case is.Status == metav1.ConditionFalse || was != nil:
 		f.Events.Eventf(obj, nil, corev1.EventTypeNormal, is.Reason, "Reconcile", "%s", cmp.Or(is.Message, "in force"))
 	}
+}
+
+// goes reports whether an object is deleted together with its namespace, which accepts no events any more, or with the project or group that
+// owns it. An object that is being deleted itself only has events about what blocks that, so it does not count.
+func (f *Frame[T]) goes(ctx context.Context, obj T) bool {
+	if obj.GetNamespace() != "" && f.Catalog.Terminating(ctx, obj.GetNamespace()) {
+		return true
+	}
+	targeted, ok := client.Object(obj).(v1alpha1.Targeted)
+	if !ok || !fieldmanager.Owned(targeted) || !obj.GetDeletionTimestamp().IsZero() {
+		return false
+	}
+	owner, err := f.Catalog.Target(ctx, targeted)
+	if err != nil {
+		return errors.Is(err, catalog.ErrNotFound)
+	}
+	owns := func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() }
+	return !owner.GetDeletionTimestamp().IsZero() || !slices.ContainsFunc(obj.GetOwnerReferences(), owns)
 }
