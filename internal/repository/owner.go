@@ -183,7 +183,7 @@ func (r *Repositories) Left(ctx context.Context, p *v1alpha1.Project) (left []*O
 		}
 		some, err := leftOn(s, p)
 		if err != nil {
-			log.FromContext(ctx).Error(err, "Looking for content that an earlier project left behind", "storage", s.Name)
+			log.FromContext(ctx).Error(err, "Failed to read a record of what an earlier project left behind", "storage", s.Name)
 		}
 		left = append(left, some...)
 	}
@@ -193,6 +193,9 @@ func (r *Repositories) Left(ctx context.Context, p *v1alpha1.Project) (left []*O
 func leftOn(s *v1alpha1.RepositoryStorage, p *v1alpha1.Project) (left []*Owner, err error) {
 	directory, prefix := filepath.Split(ownerPrefix(p.Namespace, p.Name))
 	names, err := list(filepath.Join(s.Spec.Path, owners, directory))
+	if err != nil {
+		return nil, nil //nolint:nilerr // the condition of the shard says so
+	}
 	for _, name := range names {
 		if !strings.HasPrefix(name, prefix) {
 			continue

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/repository"
@@ -100,11 +102,15 @@ func TestLeft_ignoresUnreadableShards(t *testing.T) {
 	g.Expect(s.repos.Own(t.Context(), s.project, func(context.Context) (repository.Place, error) {
 		return repository.Place{Namespace: "namespace", Cluster: "cluster"}, nil
 	})).To(Succeed())
+	var logged []string
+	ctx := log.IntoContext(t.Context(), funcr.New(func(_, line string) { logged = append(logged, line) }, funcr.Options{}))
 	next := s.project.DeepCopy()
 	next.UID, next.Spec.ID = "next", 0
-	g.Expect(s.repos.Left(t.Context(), next)).To(HaveLen(1))
+	g.Expect(s.repos.Left(ctx, next)).To(HaveLen(1))
+	g.Expect(logged).To(BeEmpty(), "it is not about the project: the condition of the shard says what is wrong with it")
 
 	garbled := filepath.Join(strings.TrimSuffix(s.git.Dir(), repository.Path(s.project)), ".projects", repository.OwnerName(s.project))
 	g.Expect(os.WriteFile(garbled, nil, 0o600)).To(Succeed())
-	g.Expect(s.repos.Left(t.Context(), next)).To(BeEmpty())
+	g.Expect(s.repos.Left(ctx, next)).To(BeEmpty())
+	g.Expect(logged).To(ConsistOf(ContainSubstring("Failed to read a record of what an earlier project left behind")))
 }
