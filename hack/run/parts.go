@@ -19,7 +19,7 @@ func (d *development) parts(ctx context.Context) ([]forgeplane.Options, error) {
 	s := &d.settings
 	all := forgeplane.Options{
 		Programs: filepath.Join(s.checkout, "bin"), Data: s.data, Logs: s.logs(),
-		HTTPPort: s.httpPort, TLSPort: s.tlsPort, HealthPort: s.healthPort, Flags: s.flags,
+		HTTPPort: s.httpPort, TLSPort: s.tlsPort, HealthPort: s.healthPort, MetricsPort: s.metricsPort, Flags: s.flags,
 		ControlPlane: d.controlPlane,
 	}
 	if !s.split {
@@ -37,8 +37,10 @@ func (d *development) parts(ctx context.Context) ([]forgeplane.Options, error) {
 		}
 		unknown = slices.DeleteFunc(unknown, func(flag string) bool { return slices.Contains(o.Flags, flag) })
 		if part == forgeplane.Manager {
-			if o.HealthPort, err = controlplane.FreePort(ctx); err != nil {
-				return nil, err
+			for _, port := range []*int{&o.HealthPort, &o.MetricsPort} {
+				if *port, err = controlplane.FreePort(ctx); err != nil {
+					return nil, err
+				}
 			}
 		}
 		for _, directory := range []string{o.Data, o.Logs} {

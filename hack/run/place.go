@@ -24,7 +24,7 @@ func lock(data string) (unlock func(), err error) {
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		err = fmt.Errorf("%s is in use by another run%s; stop that one, or choose another directory and other ports:"+
-			" make run DEV_DIR=<directory> HTTP_PORT=<port> KUBE_PORT=<port> TLS_PORT=<port> HEALTH_PORT=<port>", data, holder(file))
+			" make run DEV_DIR=<directory> HTTP_PORT=<port> KUBE_PORT=<port> TLS_PORT=<port> HEALTH_PORT=<port> METRICS_PORT=<port>", data, holder(file))
 	}
 	if err == nil {
 		err = errors.Join(file.Truncate(0), writeAtStart(file, fmt.Sprintln(os.Getpid())))

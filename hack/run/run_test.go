@@ -23,7 +23,7 @@ func TestSettings_preferFlagsToVariablesToDefaults(t *testing.T) {
 	t.Setenv("RUN_SPLIT", "true")
 	s, err := parseSettings([]string{"--kube-port=9003", "--data=/data"}, io.Discard)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect([]int{s.httpPort, s.kubePort, s.tlsPort, s.healthPort}).To(Equal([]int{9001, 9003, 18443, 18081}))
+	g.Expect([]int{s.httpPort, s.kubePort, s.tlsPort, s.healthPort, s.metricsPort}).To(Equal([]int{9001, 9003, 18443, 18081, 18082}))
 	g.Expect(s.data).To(Equal("/data"))
 	g.Expect(s.flags).To(Equal([]string{"--a=b", "--c"}))
 	g.Expect(s.url()).To(Equal("http://127.0.0.1:9001"))
@@ -45,7 +45,7 @@ func TestParts_getOnlyFlagsThatTheyKnow(t *testing.T) {
 	g.Expect(os.Mkdir(filepath.Join(checkout, "bin"), 0o700)).To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(checkout, "bin", "forgeplane"), []byte(helpful), 0o700)).To(Succeed())
 	d := development{settings: settings{
-		checkout: checkout, data: t.TempDir(), split: true, healthPort: 1, flags: []string{"--manager-only=1s", "--both", "--apiserver-only=2s"},
+		checkout: checkout, data: t.TempDir(), split: true, healthPort: 1, metricsPort: 2, flags: []string{"--manager-only=1s", "--both", "--apiserver-only=2s"},
 	}}
 	parts, err := d.parts(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
@@ -59,6 +59,8 @@ func TestParts_getOnlyFlagsThatTheyKnow(t *testing.T) {
 	}))
 	g.Expect(parts[0].Data).NotTo(Equal(parts[1].Data))
 	g.Expect(parts[0].HealthPort).NotTo(Equal(parts[1].HealthPort))
+	g.Expect(parts[0].MetricsPort).To(Equal(2))
+	g.Expect(parts[1].MetricsPort).NotTo(BeElementOf(0, 2))
 	g.Expect(parts[0].Activity).To(Equal(parts[1].Activity))
 	d.settings.flags = []string{"--only"}
 	_, err = d.parts(t.Context())

@@ -20,6 +20,7 @@ type settings struct {
 	kubePort     int
 	tlsPort      int
 	healthPort   int
+	metricsPort  int
 	flags        []string // further ones of Forgeplane
 	split        bool     // whether each part of Forgeplane is a process with an account of its own
 	readyTimeout time.Duration
@@ -40,6 +41,7 @@ func (s *settings) ports() []port {
 		{&s.kubePort, "kube-port", "KUBE_PORT", 16443, "kube-apiserver"},
 		{&s.tlsPort, "tls-port", "TLS_PORT", 18443, "kube-apiserver to reach the REST API"},
 		{&s.healthPort, "health-port", "HEALTH_PORT", 18081, "Forgeplane's health checks"},
+		{&s.metricsPort, "metrics-port", "METRICS_PORT", 18082, "Forgeplane's metrics"},
 	}
 }
 

@@ -102,7 +102,7 @@ func (c *clone) makeRun(ctx context.Context, patience time.Duration) (seconds fl
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("make run was not ready within %s", patience))
 	defer cancel()
 	args := []string{"run"}
-	for _, variable := range []string{"HTTP_PORT", "KUBE_PORT", "TLS_PORT", "HEALTH_PORT"} {
+	for _, variable := range []string{"HTTP_PORT", "KUBE_PORT", "TLS_PORT", "HEALTH_PORT", "METRICS_PORT"} {
 		port, err := controlplane.FreePort(ctx)
 		if err != nil {
 			return 0, err

@@ -81,7 +81,7 @@ var _ = Describe("make run", func() {
 	It("names each port that is taken, and the variable that changes the port", func() {
 		elsewhere := GinkgoT().TempDir()
 		screen := checkout.Terminal().With(ports.Variables()...).With("DEV_DIR=" + elsewhere).Fail(checkout.Program("run"))
-		for variable, port := range map[string]int{"HTTP_PORT": ports.HTTP, "KUBE_PORT": ports.Kube, "TLS_PORT": ports.TLS, "HEALTH_PORT": ports.Health} {
+		for variable, port := range map[string]int{"HTTP_PORT": ports.HTTP, "KUBE_PORT": ports.Kube, "TLS_PORT": ports.TLS, "HEALTH_PORT": ports.Health, "METRICS_PORT": ports.Metrics} {
 			Expect(screen).To(ContainSubstring(fmt.Sprintf("port %d, for ", port)))
 			Expect(screen).To(ContainSubstring("make run " + variable + "=<port>"))
 		}

@@ -71,6 +71,8 @@ type Options struct {
 	Logs string
 	// HTTPPort, TLSPort and HealthPort are the ports on 127.0.0.1 for clients, for kube-apiserver, and for health checks.
 	HTTPPort, TLSPort, HealthPort int
+	// MetricsPort is the port on 127.0.0.1 for metrics. If it is 0, none are served.
+	MetricsPort int
 	// ServicePort is the port at which kube-apiserver finds the servers, such as the port of a balancer. If it is 0, it is TLSPort.
 	ServicePort int
 	// Flags are further flags of the program. They override the flags that this package sets.
@@ -91,12 +93,16 @@ func (o Options) Program() (process.Program, error) {
 		return process.Program{}, err
 	}
 	activity := cmp.Or(o.Activity, filepath.Join(o.Data, "activity.db"))
+	metrics := "0"
+	if o.MetricsPort != 0 {
+		metrics = loopback(o.MetricsPort)
+	}
 	args := []string{
 		string(part),
 		"--development",
 		"--kubeconfig=" + kubeconfig,
 		"--health-address=" + loopback(o.HealthPort),
-		"--metrics-address=0",
+		"--metrics-address=" + metrics,
 		"--audit-log=" + filepath.Join(o.Logs, AuditLog),
 		"--activity-database=" + activity,
 		"--registry-storage=" + cmp.Or(o.Registry, filepath.Join(filepath.Dir(activity), "registry")),

@@ -24,13 +24,13 @@ const (
 )
 
 // Ports are the variables of make run for its ports.
-type Ports struct{ HTTP, Kube, TLS, Health int }
+type Ports struct{ HTTP, Kube, TLS, Health, Metrics int }
 
 // FreePorts returns free ports.
 func FreePorts() Ports {
 	GinkgoHelper()
 	var p Ports
-	for _, port := range []*int{&p.HTTP, &p.Kube, &p.TLS, &p.Health} {
+	for _, port := range []*int{&p.HTTP, &p.Kube, &p.TLS, &p.Health, &p.Metrics} {
 		var err error
 		*port, err = controlplane.FreePort(context.Background())
 		Expect(err).NotTo(HaveOccurred())
@@ -43,6 +43,7 @@ func (p Ports) Variables() []string {
 	return []string{
 		fmt.Sprintf("HTTP_PORT=%d", p.HTTP), fmt.Sprintf("KUBE_PORT=%d", p.Kube),
 		fmt.Sprintf("TLS_PORT=%d", p.TLS), fmt.Sprintf("HEALTH_PORT=%d", p.Health),
+		fmt.Sprintf("METRICS_PORT=%d", p.Metrics),
 	}
 }
 
