@@ -45,6 +45,10 @@ func New(title, document string) (http.Handler, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET "+Path, newAsset("page.html", text.Bytes()))
+	mux.HandleFunc("GET "+Path+"/{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "../docs") // http.Redirect would drop the prefix of a proxy
+		w.WriteHeader(http.StatusMovedPermanently)
+	})
 	for name, from := range map[string]fs.FS{
 		"page.js": own, "favicon-32x32.png": static.FS, "swagger-ui.css.gz": static.FS, "swagger-ui-bundle.js.gz": static.FS,
 	} {

@@ -60,6 +60,7 @@ func TestPage_isServedWithItsFiles(t *testing.T) {
 		contentType, holds     string
 	}{
 		{"GET", "/-/docs", "", 200, "text/html; charset=utf-8", `data-document="../api/v4/openapi.json"`},
+		{"GET", "/-/docs/", "", 200, "text/html; charset=utf-8", `data-document="../api/v4/openapi.json"`},
 		{"GET", "/-/docs/page.js", "", 200, "text/javascript; charset=utf-8", "SwaggerUIBundle"},
 		{"GET", "/-/docs/swagger-ui.css", "", 200, "text/css; charset=utf-8", ".swagger-ui"},
 		{"GET", "/-/docs/swagger-ui-bundle.js", "", 200, "text/javascript; charset=utf-8", "SwaggerUIBundle"},

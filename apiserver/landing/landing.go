@@ -1,4 +1,4 @@
-// Package landing is what a browser finds at the address of the installation, and at the web_url of a project.
+// Package landing is what a browser finds at the address of the installation, and at each web_url.
 package landing
 
 import (
@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -54,21 +55,15 @@ func New(o Options) *Handler {
 	return &Handler{Options: o, external: strings.TrimSuffix(o.External.String(), "/")}
 }
 
-// places are the paths that a project can have, below at least one group.
-var places = regexp.MustCompile(`^(/[a-zA-Z0-9_]([a-zA-Z0-9_.-]*[a-zA-Z0-9_])?){2,}/?$`)
+// roots are the paths of the home page.
+var roots = []string{"/", "/api", "/api/", "/api/v4"}
 
-// Serves reports whether a request is for a page: for the root, or for a path that a project can have. The paths of Git over HTTP and those
-// that the listener reserves are not.
+// places are the paths of web_url: of projects, groups and users, and of what a project contains.
+var places = regexp.MustCompile(`^/([a-zA-Z0-9_](?:[a-zA-Z0-9_.-]*[a-zA-Z0-9_])?(?:/[a-zA-Z0-9_](?:[a-zA-Z0-9_.-]*[a-zA-Z0-9_])?)*)(/-/(?:commit|compare|tree)/.+)?/?$`)
+
+// Serves reports whether a request is for a page. Requests of Git over HTTP are not.
 func Serves(r *http.Request) bool {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return false
-	}
-	path := r.URL.EscapedPath()
-	if path == "/" {
-		return true
-	}
-	root, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	return places.MatchString(path) && !namespace.Reserved(root) && !forGit(path)
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && !forGit(r.URL.EscapedPath())
 }
 
 // forGit reports whether git asks for a path, with or without the suffix .git, which people forget.
@@ -83,23 +78,25 @@ func forGit(path string) bool {
 
 // shown is what the template shows.
 type shown struct {
-	Title, Description, Clone, Reference, Home string
+	Title, Description, Clone, API, Reference, Home string
 }
 
 // ServeHTTP serves a request for which Serves is true.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	content := shown{Title: "Forgeplane", Description: "Git repositories, with a REST API.", Reference: h.external + docs.Path}
+	content := shown{Title: "Forgeplane", Description: "Git repositories, with a REST API.", API: h.external + "/api/v4", Reference: h.external + docs.Path}
 	status := http.StatusOK
-	if r.URL.Path != "/" {
-		p, err := h.project(r)
+	if !slices.Contains(roots, r.URL.EscapedPath()) {
+		found, err := h.find(r)
 		switch status = h.status(w, r, err); {
 		case err == nil:
-			content.Title, content.Description, content.Clone, content.Home = p.NameWithNamespace, p.Description, p.HTTPURLToRepo, h.external+"/"
+			content = found
+			content.Reference = h.external + docs.Path
 		case status == http.StatusNotFound:
-			content = shown{Title: "Not found", Description: "There is nothing at this address, or you cannot see it.", Home: h.external + "/"}
+			content = shown{Title: "Not found", Description: "There is nothing at this address, or you cannot see it."}
 		default:
-			content = shown{Title: http.StatusText(status), Home: h.external + "/"}
+			content = shown{Title: http.StatusText(status)}
 		}
+		content.Home = h.external + "/"
 	}
 	var text bytes.Buffer
 	if err := page.Execute(&text, content); err != nil {
@@ -117,32 +114,93 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text.Bytes())
 }
 
-// project returns the project at the path of a request, or catalog.ErrNotFound if the caller can see no project there.
-func (h *Handler) project(r *http.Request) (entity.ProjectSummary, error) {
+// find returns what is at the path of a request, or catalog.ErrNotFound if the caller can see nothing there.
+func (h *Handler) find(r *http.Request) (shown, error) {
 	ctx, caller, err := h.Guard.Identify(r)
 	if err != nil {
-		return entity.ProjectSummary{}, err
+		return shown{}, err
 	}
-	path := strings.Trim(r.URL.Path, "/")
-	s, err := h.visible(ctx, caller, path)
+	at := places.FindStringSubmatch(r.URL.EscapedPath())
+	if at == nil {
+		return shown{}, catalog.ErrNotFound
+	}
+	path, within := at[1], at[2] != ""
+	content, err := h.visible(ctx, caller, path, within)
 	if errors.Is(err, catalog.ErrNotFound) {
 		again, behind := h.Outdated(ctx)
 		if err = cmp.Or(behind, err); again {
-			s, err = h.visible(ctx, caller, path)
+			content, err = h.visible(ctx, caller, path, within)
 		}
 	}
-	if err != nil {
-		return entity.ProjectSummary{}, err
-	}
-	return entity.SummarizeProject(s, h.external), nil
+	return content, err
 }
 
-func (h *Handler) visible(ctx context.Context, caller auth.Caller, path string) (catalog.Scope, error) {
+// visible returns what the caller can see at a path: a project, or also a group or user unless within. It looks up as much for something
+// hidden as for something missing.
+func (h *Handler) visible(ctx context.Context, caller auth.Caller, path string, within bool) (shown, error) {
+	content, err := h.project(ctx, caller, path)
+	if within || !errors.Is(err, catalog.ErrNotFound) {
+		return content, err
+	}
+	groups := []string{path}
+	if below, cut := strings.CutPrefix(path, "groups/"); cut {
+		groups = append(groups, below)
+	}
+	for _, group := range groups {
+		if content, err = h.group(ctx, caller, group); !errors.Is(err, catalog.ErrNotFound) {
+			return content, err
+		}
+	}
+	return h.user(ctx, caller, path)
+}
+
+func (h *Handler) project(ctx context.Context, caller auth.Caller, path string) (shown, error) {
 	s, err := h.Guard.Project(ctx, path)
 	if err == nil {
 		_, err = h.Guard.Visible(ctx, caller, s)
 	}
-	return s, err
+	// The guard takes a number as an id.
+	if err == nil && !strings.EqualFold(s.Path(), path) {
+		err = catalog.ErrNotFound
+	}
+	if err != nil {
+		return shown{}, err
+	}
+	p := entity.SummarizeProject(s, h.external)
+	return shown{Title: p.NameWithNamespace, Description: p.Description, Clone: p.HTTPURLToRepo}, nil
+}
+
+func (h *Handler) group(ctx context.Context, caller auth.Caller, path string) (shown, error) {
+	s, err := h.Guard.Group(ctx, path)
+	if err == nil {
+		_, err = h.Guard.Visible(ctx, caller, s)
+	}
+	// A personal namespace has the path of its user, whom only some callers can see.
+	if err == nil && (!strings.EqualFold(s.Path(), path) || namespace.Personal(s.Groups[0])) {
+		err = catalog.ErrNotFound
+	}
+	if err != nil {
+		return shown{}, err
+	}
+	return shown{Title: entity.FullName(s.Groups), Description: s.Groups[0].Spec.Description}, nil
+}
+
+// user returns a user or bot. As over REST, callers who have not signed in see none.
+func (h *Handler) user(ctx context.Context, caller auth.Caller, username string) (shown, error) {
+	if caller.Anonymous() {
+		return shown{}, catalog.ErrNotFound
+	}
+	u, err := h.Guard.User(ctx, username)
+	if errors.Is(err, catalog.ErrNotFound) {
+		u, err = h.Guard.BotNamed(ctx, caller, username)
+	}
+	if err == nil && !strings.EqualFold(u.Spec.Username, username) {
+		err = catalog.ErrNotFound
+	}
+	if err != nil {
+		return shown{}, err
+	}
+	return shown{Title: catalog.DisplayName(u), Description: u.Spec.Username}, nil
 }
 
 // status returns the status of an answer, and sets the headers that an error of the REST API has.
@@ -162,7 +220,7 @@ func (h *Handler) status(w http.ResponseWriter, r *http.Request, err error) int 
 		return refused.Status
 	}
 	if r.Context().Err() == nil {
-		h.Log.Error(err, "Finding the project of a page", "path", r.URL.Path)
+		h.Log.Error(err, "Finding what a page shows", "path", r.URL.Path)
 	}
 	return http.StatusInternalServerError
 }

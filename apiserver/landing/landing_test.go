@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -20,9 +21,16 @@ func browse(t *testing.T) func(username, path string) *httptest.ResponseRecorder
 	t.Helper()
 	web := familytest.Project("acme", "web", 20, "acme", v1alpha1.VisibilityPublic)
 	web.Spec.Name, web.Spec.Description = "Web & more", `<script>alert("hi")</script>`
+	team := familytest.Group("acme", "team", 11, "acme", v1alpha1.VisibilityPublic)
+	team.Spec.Name, team.Spec.Description = "A & B", "<b>Bakers</b>"
+	personal := familytest.Group("forgeplane-system", "gus", 13, "", v1alpha1.VisibilityPublic)
+	personal.Labels = map[string]string{v1alpha1.LabelPersonal: "4"}
+	gus := familytest.User("gus", 4)
+	gus.Spec.Name = "Gus & Co"
 	f := familytest.New(t,
-		familytest.User("root", 1, familytest.Admin), familytest.User("gus", 4), familytest.User("otto", 5),
-		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic), web,
+		familytest.User("root", 1, familytest.Admin), gus, familytest.User("otto", 5),
+		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic), team, web,
+		familytest.Group("hidden", "hidden", 12, "", v1alpha1.VisibilityPrivate), personal,
 		familytest.Project("acme", "inner", 21, "acme", v1alpha1.VisibilityInternal),
 		familytest.Project("acme", "secret", 22, "acme", v1alpha1.VisibilityPrivate),
 		familytest.InProject("acme", "secret", "gus", v1alpha1.RoleGuest),
@@ -49,17 +57,16 @@ func browse(t *testing.T) func(username, path string) *httptest.ResponseRecorder
 	}
 }
 
-func TestServes_leavesOtherPathsAlone(t *testing.T) {
+func TestServes_leavesGitAlone(t *testing.T) {
 	for request, want := range map[string]bool{
-		"GET /": true, "HEAD /": true, "GET /?private_token=x": true, "GET /acme/web": true, "GET /acme/web/": true,
-		"GET /acme/team/web.site": true, "GET /acme/api": true,
+		"GET /": true, "HEAD /": true, "GET /api": true, "GET /api/v4": true, "GET /acme": true, "GET /groups/acme/team": true,
+		"GET /acme/web": true, "GET /acme/web/": true, "HEAD /acme/web/-/commit/abc": true, "GET /acme/web/-/tree/main": true,
+		"GET //": true, "GET /acme/../web": true, "GET /acme%2Fweb": true, "GET /-/nowhere": true,
 
-		"POST /": false, "POST /acme/web": false, "GET /acme": false, "GET //": false, "GET /acme//web": false, "GET /acme/../web": false,
-		"GET /acme%2Fweb": false, "GET /acme/web%20": false, "GET /acme/-/web": false,
+		"POST /": false, "POST /acme/web": false, "OPTIONS /acme/web": false,
 		"GET /acme/web.git": false, "GET /acme/web.git/": false, "GET /acme/web.git/HEAD": false,
 		"GET /acme/web.git/info/refs?service=git-upload-pack": false, "GET /acme/web/info/refs?service=git-upload-pack": false,
-		"GET /acme/web/git-upload-pack": false, "GET /acme/web/git-receive-pack": false,
-		"GET /api/v4": false, "GET /API/v4": false, "GET /jwt/auth": false, "GET /v2/acme/web": false, "GET /-/docs": false, "GET /-/health": false,
+		"GET /acme/web/git-upload-pack": false, "GET /acme/web/git-receive-pack": false, "GET /info/refs?service=git-upload-pack": false,
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		if got := landing.Serves(httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody)); got != want {
@@ -69,9 +76,28 @@ func TestServes_leavesOtherPathsAlone(t *testing.T) {
 }
 
 func TestRoot_linksReference(t *testing.T) {
-	got := browse(t)("", "/")
-	if got.Code != http.StatusOK || !strings.Contains(got.Body.String(), `<a href="https://forge.example/-/docs">API reference</a>`) {
-		t.Errorf("got %d %s", got.Code, got.Body)
+	get := browse(t)
+	for _, path := range []string{"/", "/api", "/api/", "/api/v4"} {
+		got := get("", path)
+		for _, want := range []string{`<a href="https://forge.example/-/docs">API reference</a>`, "<code>https://forge.example/api/v4</code>"} {
+			if got.Code != http.StatusOK || !strings.Contains(got.Body.String(), want) {
+				t.Errorf("%s: got %d %s", path, got.Code, got.Body)
+			}
+		}
+	}
+}
+
+func TestWebURL_leadsToPage(t *testing.T) {
+	get := browse(t)
+	const project, group, user = "<h1>acme / Web &amp; more</h1>", "<h1>acme / A &amp; B</h1>\n<p>&lt;b&gt;Bakers&lt;/b&gt;</p>", "<h1>Gus &amp; Co</h1>\n<p>gus</p>"
+	for _, tt := range []struct{ username, path, holds string }{
+		{"", "/acme", "<h1>acme</h1>"}, {"", "/groups/acme", "<h1>acme</h1>"}, {"", "/groups/acme/team", group}, {"", "/acme/team", group},
+		{"", "/acme/web/-/commit/0123456789abcdef0123456789abcdef01234567", project}, {"", "/acme/web/-/tree/topic/a%23b", project},
+		{"", "/acme/web/-/compare/main...topic", project}, {"otto", "/gus", user}, {"otto", "/Gus/", user},
+	} {
+		if got := get(tt.username, tt.path); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), tt.holds) {
+			t.Errorf("%s as %q: got %d %s", tt.path, tt.username, got.Code, got.Body)
+		}
 	}
 }
 
@@ -112,8 +138,20 @@ func TestProject_isForThoseWhoSeeIt(t *testing.T) {
 			t.Errorf("%s as %q: got %d", tt.path, tt.username, got.Code)
 		}
 	}
-	hidden, missing := get("otto", "/acme/secret"), get("otto", "/acme/none")
-	if hidden.Body.String() != missing.Body.String() || len(hidden.Header()) != len(missing.Header()) {
-		t.Errorf("a hidden project differs from a missing one: %v %s, %v %s", hidden.Header(), hidden.Body, missing.Header(), missing.Body)
+}
+
+func TestHidden_looksLikeMissing(t *testing.T) {
+	get := browse(t)
+	missing := get("", "/acme/none")
+	for _, tt := range []struct{ username, path string }{
+		{"otto", "/acme/secret"}, {"otto", "/acme/none"}, {"", "/acme/secret"}, {"", "/acme/secret/-/commit/0123456789abcdef"}, {"", "/acme/none/-/commit/0123456789abcdef"},
+		{"", "/hidden"}, {"", "/groups/hidden"}, {"otto", "/groups/hidden"}, {"", "/none"}, {"", "/groups/none"}, {"", "/groups"},
+		{"", "/gus"}, {"", "/otto"}, {"otto", "/nobody"}, {"otto", "/4"}, {"", "/10"}, {"", "/groups/10"},
+		{"", "/acme/web/-/issues"}, {"", "/acme/-/commit/0123456789abcdef"}, {"", "/-/nowhere"}, {"", "/api/v5"}, {"", "/acme/../acme/web"}, {"", "//acme/web"},
+	} {
+		got := get(tt.username, tt.path)
+		if got.Code != http.StatusNotFound || got.Body.String() != missing.Body.String() || !reflect.DeepEqual(got.Header(), missing.Header()) {
+			t.Errorf("%s as %q: got %d %v %s", tt.path, tt.username, got.Code, got.Header(), got.Body)
+		}
 	}
 }

@@ -59,8 +59,9 @@ var _ = throughEachDoor("The instance", func(d *door) {
 })
 
 var _ = Describe("A browser", func() {
-	It("finds a page at the address of the installation and of the projects that it can see, and Git below them", func() {
-		shown, hidden := own.newTeam(gitlab.PublicVisibility).project, own.newTeam(gitlab.PrivateVisibility).project
+	It("finds a page at the address of the installation and of the groups and projects that it can see, and Git below them", func() {
+		public, private := own.newTeam(gitlab.PublicVisibility), own.newTeam(gitlab.PrivateVisibility)
+		shown := public.project
 		page := func(url string) (int, string, string) {
 			r, err := http.Get(url)
 			Expect(err).NotTo(HaveOccurred())
@@ -78,9 +79,13 @@ var _ = Describe("A browser", func() {
 		Expect(text).To(And(ContainSubstring(shown.Name), ContainSubstring(shown.HTTPURLToRepo)))
 		status, kind, missing := page(shown.WebURL + "-none")
 		Expect([]any{status, kind}).To(Equal([]any{http.StatusNotFound, html}))
-		status, _, text = page(hidden.WebURL)
-		Expect(status).To(Equal(http.StatusNotFound))
-		Expect(text).To(Equal(missing))
+		for _, hidden := range []string{private.project.WebURL, private.group.WebURL} {
+			status, _, text = page(hidden)
+			Expect([]any{status, text}).To(Equal([]any{http.StatusNotFound, missing}), hidden)
+		}
+		status, _, text = page(public.group.WebURL)
+		Expect(status).To(Equal(http.StatusOK))
+		Expect(text).To(ContainSubstring(public.group.Name))
 		status, kind, _ = page(shown.HTTPURLToRepo + "/info/refs?service=git-upload-pack")
 		Expect([]any{status, kind}).To(Equal([]any{http.StatusOK, "application/x-git-upload-pack-advertisement"}))
 	})
