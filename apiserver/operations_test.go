@@ -18,6 +18,8 @@ type operation struct {
 	path, query, form []string
 	// properties are the ways to the properties of a JSON body. An element of a list is "[]".
 	properties [][]string
+	// example is the example of a JSON body.
+	example json.RawMessage
 }
 
 // described is the part of an operation in the document that these tests use.
@@ -26,7 +28,10 @@ type described struct {
 		Name, In string
 	}
 	RequestBody struct {
-		Content map[string]struct{ Schema shape }
+		Content map[string]struct {
+			Schema  shape
+			Example json.RawMessage
+		}
 	}
 }
 
@@ -65,6 +70,7 @@ func operations(t *testing.T, h *endpoint.Handler) []operation {
 		content := said.RequestBody.Content
 		op.form = slices.Sorted(maps.Keys(content["application/x-www-form-urlencoded"].Schema.Properties))
 		op.properties = content["application/json"].Schema.leaves(nil)
+		op.example = content["application/json"].Example
 		all = append(all, op)
 	}
 	return all

@@ -128,7 +128,7 @@ func newHandler(o restOptions, tables []endpoint.Table) *endpoint.Handler {
 		Guard: o.guard, Log: o.log, Observe: o.observe, Outdated: told(o.outdated), Routed: routed,
 		Refused: store.AnswerLimit, Memory: o.memory, Exceeded: git.LimitReached,
 		Spool: o.uploads, Disk: o.disk, Stopping: o.stopping,
-		Info:    endpoint.Info{Title: "Forgeplane", Version: o.version},
+		Info:    endpoint.Info{Title: "Forgeplane", Version: o.version, Server: "../v4", Try: "/projects?per_page=2"},
 		BaseURL: o.external.JoinPath(restPrefix), Reference: o.external.JoinPath(docs.Path).String(),
 	}, tables...)
 }

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -37,8 +39,11 @@ func serveDocs(t *testing.T) *httptest.Server {
 		Guard: open{}, Log: logr.Discard(), BaseURL: &url.URL{Path: "/api/v4"},
 		Info: endpoint.Info{Title: "A forge", Version: "1.2.3", Server: "../v4"},
 	}, endpoint.Table{
-		endpoint.Get("/orchards/{id}/tree", func(context.Context, endpoint.None, *getTree) (*getTree, error) { return &getTree{}, nil }).Doc("Shows the tallest tree."),
-	}.Named("Orchards"))
+		endpoint.Get("/orchards/{id}/tree", func(_ context.Context, _ endpoint.None, r *getTree) (*getTree, error) { return r, nil }).Doc("Shows the tallest tree."),
+	}.Named("Orchards"),
+		endpoint.Table{endpoint.Get("/sheds", func(context.Context, endpoint.None, *endpoint.None) (endpoint.None, error) {
+			return endpoint.None{}, nil
+		})}.Named("Sheds"))
 	page, err := docs.New("Reference", "../api/v4/openapi.json")
 	if err != nil {
 		t.Fatal(err)
@@ -92,12 +97,29 @@ func TestPage_isServedWithItsFiles(t *testing.T) {
 	}
 }
 
-func TestPage_showsOperationsInBrowser(t *testing.T) {
+// tags are what is around the text of a page.
+var tags = regexp.MustCompile(`<[^>]*>`)
+
+func TestPage_triesOperationsInBrowser(t *testing.T) {
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skip("SKIPPED: chromium is not installed, so the reference is not rendered")
 	}
 	server := serveDocs(t)
+	handler := server.Config.Handler
+	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case docs.Path:
+			page := httptest.NewRecorder()
+			handler.ServeHTTP(page, r)
+			w.Header().Set("Content-Security-Policy", page.Header().Get("Content-Security-Policy"))
+			_, _ = io.WriteString(w, strings.Replace(page.Body.String(), "</head>", `<script src="/try.js" defer></script></head>`, 1))
+		case "/try.js":
+			http.ServeFile(w, r, "testdata/try.js")
+		default:
+			handler.ServeHTTP(w, r)
+		}
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -110,8 +132,11 @@ func TestPage_showsOperationsInBrowser(t *testing.T) {
 	if err := command.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		t.Fatalf("running chromium: %v\n%s", err, said.String())
 	}
-	for _, want := range []string{"A forge", "Orchards", "Shows the tallest tree.", `data-path="/orchards/{id}/tree"`} {
-		if !strings.Contains(page.String(), want) {
+	shown := tags.ReplaceAllString(page.String(), "")
+	for _, want := range []string{
+		"A forge", "Orchards", "Shows the tallest tree.", "x-scopes", server.URL + "/api/v4/orchards/apples/tree", `"ID": "apples"`,
+	} {
+		if !strings.Contains(shown, want) {
 			t.Errorf("the page has no %q", want)
 		}
 	}

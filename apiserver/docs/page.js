@@ -7,6 +7,8 @@ SwaggerUIBundle({
 	url: new URL(place.dataset.document, document.baseURI).href,
 	deepLinking: true,
 	filter: true,
+	showExtensions: true,
+	plugins: [() => ({fn: {opsFilter: (tagged, phrase) => tagged.filter((_, tag) => tag.toLowerCase().includes(phrase.toLowerCase()))}})],
 	// Without this, a public validator would be asked.
 	validatorUrl: null,
 });

@@ -19,6 +19,7 @@
 //	range:""          400 without Content-Range: the body is a piece of a larger whole
 //	default:"x"       the value when it is not sent; it appears in Link headers too
 //	doc:"..."         a sentence for the OpenAPI document
+//	example:"x"       the value in the example of a JSON body, which has this parameter even if it is not required
 //
 // A field of type Optional distinguishes an absent parameter from null, and a field of type Either is a value or a word. A struct is sent
 // as not[label]=x, or as an object in JSON. A map[string]string is sent in the same way, as variables[KEY]=x; the client chooses its keys.

@@ -28,7 +28,7 @@ type request struct {
 	endpoint.Paging
 	ID       string                       `param:"id"`
 	Name     string                       `param:"name" required:"" blank:"refuse"`
-	Color    string                       `param:"color" required:""`
+	Color    string                       `param:"color" required:"" example:"red"`
 	State    string                       `param:"state" values:"opened,closed" default:"opened"`
 	Priority endpoint.Optional[int]       `param:"priority" minimum:"0"`
 	Since    endpoint.Optional[time.Time] `param:"since"`
@@ -57,7 +57,7 @@ func newHandler(table endpoint.Table) *endpoint.Handler {
 	return endpoint.NewHandler(endpoint.Options{
 		Guard: open{}, Log: logr.Discard(),
 		BaseURL: &url.URL{Scheme: "https", Host: "forge.example", Path: "/api/v4"},
-		Info:    endpoint.Info{Title: "A forge", Version: "1.2.3", Server: "../v4"},
+		Info:    endpoint.Info{Title: "A forge", Version: "1.2.3", Server: "../v4", Try: "/labels?per_page=2"},
 	}, table)
 }
 

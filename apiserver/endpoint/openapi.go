@@ -18,22 +18,30 @@ type Info struct {
 	Version string
 	// Server is the base of the endpoints' paths: a URL, or a reference relative to the document, such as ../v4.
 	Server string
+	// Try is the path and query of a request for clients to try first, such as /projects?per_page=2.
+	Try string
 }
 
-// conventions describes what all endpoints have in common.
-const conventions = "Parameters are taken from the query, from a form (URL-encoded or multipart) or from a JSON object, " +
-	"on every method. In a query or form, a nested parameter is written `position[base_sha]`, a list `labels[]`, " +
-	"and an empty value stands for null where null is allowed. Words in place of a value, such as `None`, are taken in any letter case. " +
-	"Every answer has `X-Request-Id`, by which the log names the request; a client may send its own. " +
-	"`x-rate-limit` is of one caller about one project or group, and `x-rate-limit-by-address` and `x-rate-limit-by-credential` are of one of those. " +
-	"Where requests are limited, `RateLimit-Limit` and its companions say how many are left in this minute. " +
-	"A parameter of the path with `x-wildcard` may have slashes as they are. " +
-	"An endpoint with `x-long-poll` can take up to that long to answer. " +
-	"An endpoint with `x-feature` exists while that feature is on. " +
-	"`x-scopes` lists the scopes of which a token needs one, and `x-ability` what its user has to be able to do. " +
-	"`x-asks` lists what else the user has to be able to do, depending on what is sent. " +
-	"`x-rule` is about the record that is asked for: with `or` it suffices without the ability, and with `and` it must hold as well; " +
-	"`own` says that the record is the caller's."
+// introduction says, in Markdown, what every client needs first. Its verbs are a request to try, and the base of the endpoints' paths.
+const introduction = "**Sign in** with an access token in the header `PRIVATE-TOKEN` or `Authorization: Bearer`. " +
+	"Requests without a token see only what is public.\n\n" +
+	"    curl --header \"PRIVATE-TOKEN: $TOKEN\" '%[1]s'\n\n" +
+	"**Paths** are below `%[2]s`. In a parameter of a path, encode the slash as `%%2F`.\n\n" +
+	"**Lists** have pages of 20 rows: send `page`, and `per_page` for up to 100 rows. The header `Link` has the addresses of the other pages, " +
+	"and `X-Total` has the number of rows, up to 10,000. A list with `pagination=keyset` has only the address of the next page, " +
+	"and the last page has none.\n\n" +
+	"**Errors** have a status and a JSON object. `message` is the reason, as a text or by attribute. " +
+	"`error` lists the parameters that are missing or not valid, or names what is wrong with the token. `error_description` explains it. " +
+	"`X-Request-Id` identifies the request in the log; a client can send its own.\n\n" +
+	"**Parameters** come in the query, in a form (URL-encoded or multipart) or in a JSON object, on every method. " +
+	"A query or form has nested parameters as `position[base_sha]` and lists as `labels[]`, and an empty value means null where null is allowed. " +
+	"The case of words in place of a value, such as `None`, does not matter.\n\n" +
+	"**Limits:** where requests are limited, `RateLimit-Limit` and its companions have the number of requests that are left in this minute.\n\n" +
+	"**Extensions:** a token needs one of `x-scopes`, and its user `x-ability` and, depending on the parameters, `x-asks`. " +
+	"`x-rule` is about the record: with `or` it suffices without the ability, with `and` it must hold as well, and `own` means a record of the caller. " +
+	"`x-rate-limit` counts per caller and project or group, `x-rate-limit-by-address` and `x-rate-limit-by-credential` per one of those. " +
+	"A parameter with `x-wildcard` can contain slashes. `x-long-poll` is how long the answer can take. " +
+	"`x-credentials` lists the kinds of tokens that an operation takes. An operation with `x-feature` exists only while that feature is on."
 
 // object is an object of the document.
 type object = map[string]any
@@ -63,7 +71,7 @@ func (h *Handler) buildOpenAPI() []byte {
 	}
 	document := object{
 		"openapi": "3.1.0",
-		"info":    object{"title": info.Title, "version": info.Version, "description": conventions},
+		"info":    object{"title": info.Title, "version": info.Version, "description": h.introduction()},
 		"tags":    tags, "paths": paths, "security": security,
 		"components": object{
 			"schemas": all.components, "responses": failureResponses(), "headers": headers, "securitySchemes": securitySchemes,
@@ -77,6 +85,11 @@ func (h *Handler) buildOpenAPI() []byte {
 		panic(fmt.Sprintf("endpoint: encoding the OpenAPI document: %v", err)) // all its values can be encoded
 	}
 	return text
+}
+
+func (h *Handler) introduction() string {
+	base := strings.TrimSuffix(h.options.BaseURL.String(), "/")
+	return fmt.Sprintf(introduction, base+h.options.Info.Try, base)
 }
 
 var (

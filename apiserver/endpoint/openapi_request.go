@@ -55,7 +55,8 @@ func (p *plan) body() object {
 	}
 	content, needed := object{}, len(form.required)
 	if len(form.properties) > 0 {
-		content["application/json"], content["application/x-www-form-urlencoded"] = object{"schema": p.schema()}, formOfType(form, encoding)
+		content["application/json"] = object{"schema": p.schema(), "example": p.example()}
+		content["application/x-www-form-urlencoded"] = formOfType(form, encoding)
 	}
 	if p.addFiles(form) {
 		if len(form.required) > needed {

@@ -89,29 +89,30 @@ func TestOpenAPI_describesTheTable(t *testing.T) {
 		list + "responses 404":                                 `{"$ref":"#/components/responses/NotFound"}`,
 		list + "responses 409":                                 `null`,
 
-		create + "x-ability":                        `"write_labels"`,
-		create + "x-asks":                           `["own_labels"]`,
-		list + "x-asks":                             `null`,
-		create + "x-scopes":                         `["api"]`,
-		create + "security":                         `null`,
-		body + "required":                           `["name","color"]`,
-		body + "properties id":                      `null`,
-		body + "properties name":                    `{"type":"string","minLength":1}`,
-		body + "properties state":                   `{"type":"string","enum":["opened","closed"],"default":"opened"}`,
-		body + "properties priority":                `{"type":["integer","null"],"format":"int64","minimum":0}`,
-		body + "properties since":                   `{"type":["string","null"],"format":"date-time"}`,
-		body + "properties labels":                  `{"type":["array","string"],"items":{"type":"string"}}`,
-		body + "properties ids":                     `{"type":"array","items":{"type":"integer","format":"int64"}}`,
-		body + "properties grants items properties": `{"user_id":{"type":["integer","null"],"format":"int64"},"_destroy":{"type":"boolean"}}`,
-		body + "properties position":                `{"type":"object","required":["base_sha"],"properties":{"base_sha":{"type":"string"},"line":{"type":"integer","format":"int64"}}}`,
-		form + "required":                           `["name","color"]`,
-		form + "properties labels[]":                `{"type":"array","items":{"type":"string"}}`,
-		form + "properties position[base_sha]":      `{"type":"string"}`,
-		form + "properties grants[][_destroy]":      `{"type":"array","items":{"type":"boolean"}}`,
-		create + "responses 201 headers":            `null`,
-		create + "responses 409":                    `{"$ref":"#/components/responses/Conflict"}`,
-		"components responses Conflict content":     `{"application/json":{"schema":{"anyOf":[{"$ref":"#/components/schemas/MessageError"},{"$ref":"#/components/schemas/ValidationError"}]}}}`,
-		create + "responses 201 content":            `{"application/json":{"schema":{"$ref":"#/components/schemas/Label"}}}`,
+		create + "x-ability":                                    `"write_labels"`,
+		create + "x-asks":                                       `["own_labels"]`,
+		list + "x-asks":                                         `null`,
+		create + "x-scopes":                                     `["api"]`,
+		create + "security":                                     `null`,
+		body + "required":                                       `["name","color"]`,
+		body + "properties id":                                  `null`,
+		body + "properties name":                                `{"type":"string","minLength":1}`,
+		body + "properties state":                               `{"type":"string","enum":["opened","closed"],"default":"opened"}`,
+		body + "properties priority":                            `{"type":["integer","null"],"format":"int64","minimum":0}`,
+		body + "properties since":                               `{"type":["string","null"],"format":"date-time"}`,
+		body + "properties labels":                              `{"type":["array","string"],"items":{"type":"string"}}`,
+		body + "properties ids":                                 `{"type":"array","items":{"type":"integer","format":"int64"}}`,
+		body + "properties grants items properties":             `{"user_id":{"type":["integer","null"],"format":"int64"},"_destroy":{"type":"boolean"}}`,
+		body + "properties position":                            `{"type":"object","required":["base_sha"],"properties":{"base_sha":{"type":"string"},"line":{"type":"integer","format":"int64"}}}`,
+		create + "requestBody content application/json example": `{"name":"name","color":"red"}`,
+		form + "required":                                       `["name","color"]`,
+		form + "properties labels[]":                            `{"type":"array","items":{"type":"string"}}`,
+		form + "properties position[base_sha]":                  `{"type":"string"}`,
+		form + "properties grants[][_destroy]":                  `{"type":"array","items":{"type":"boolean"}}`,
+		create + "responses 201 headers":                        `null`,
+		create + "responses 409":                                `{"$ref":"#/components/responses/Conflict"}`,
+		"components responses Conflict content":                 `{"application/json":{"schema":{"anyOf":[{"$ref":"#/components/schemas/MessageError"},{"$ref":"#/components/schemas/ValidationError"}]}}}`,
+		create + "responses 201 content":                        `{"application/json":{"schema":{"$ref":"#/components/schemas/Label"}}}`,
 
 		create + "x-rate-limit":                        `{"requests":5,"seconds":60}`,
 		create + "responses 429":                       `{"$ref":"#/components/responses/TooManyRequests"}`,
@@ -155,6 +156,20 @@ func TestOpenAPI_describesTheTable(t *testing.T) {
 		if !reflect.DeepEqual(got, want) {
 			shown, _ := json.Marshal(got)
 			t.Errorf("%s:\ngot  %s\nwant %s", place, shown, text)
+		}
+	}
+}
+
+func TestOpenAPI_beginsWithRequestToTry(t *testing.T) {
+	var document struct{ Info struct{ Description string } }
+	if err := json.Unmarshal(newHandler(family(complete)).OpenAPI(), &document); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`curl --header "PRIVATE-TOKEN: $TOKEN" 'https://forge.example/api/v4/labels?per_page=2'`, "below `https://forge.example/api/v4`",
+	} {
+		if got := document.Info.Description; !strings.Contains(got, want) {
+			t.Errorf("the introduction has no %s: %s", want, got)
 		}
 	}
 }

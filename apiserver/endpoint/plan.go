@@ -68,6 +68,7 @@ type field struct {
 	maximum  *float64
 	initial  string
 	doc      string
+	example  string
 	nested   *plan // the plan of a struct, or of the elements of a list of structs
 	// words are the words of an Either, and should is the message if neither a word nor a value was sent.
 	words  []string
@@ -96,7 +97,7 @@ func compileStruct(t reflect.Type) *plan {
 		if !ok {
 			continue
 		}
-		f := field{name: name, index: sf.Index, typ: sf.Type, initial: sf.Tag.Get("default"), doc: sf.Tag.Get("doc")}
+		f := field{name: name, index: sf.Index, typ: sf.Type, initial: sf.Tag.Get("default"), doc: sf.Tag.Get("doc"), example: sf.Tag.Get("example")}
 		if f.optional = isOptional(sf.Type); f.optional {
 			f.typ = sf.Type.Field(optionalValue).Type
 		}

@@ -360,7 +360,7 @@ func TestOpenAPI_describesFiles(t *testing.T) {
 		body + "content multipart/form-data schema properties file":  `{"type":"string","contentMediaType":"application/octet-stream","description":"The archive."}`,
 		body + "content multipart/form-data schema properties path":  `{"type":"string"}`,
 		body + "content multipart/form-data encoding params":         `{"style":"deepObject","explode":true}`,
-		"paths /appearance put requestBody content application/json": `{"schema":{"type":"object","properties":{"title":{"type":"string"}}}}`,
+		"paths /appearance put requestBody content application/json": `{"example":{},"schema":{"type":"object","properties":{"title":{"type":"string"}}}}`,
 		"paths /appearance put requestBody content multipart/form-data schema": `{"type":"object","properties":{"title":{"type":"string"},
 			"logo":{"type":["string","null"],"contentMediaType":"application/octet-stream"}}}`,
 	} {

@@ -40,8 +40,8 @@ type header struct {
 	schema   *jsonschema.Schema
 }
 
-// Load reads a document. It fails if the document does not match the OpenAPI schema, if one of the document's own schemas is not valid, or
-// if two operations cannot be told apart.
+// Load reads a document. It fails if the document does not match the OpenAPI schema, if one of the document's own schemas is not valid, if
+// the example of a request does not match its schema, or if two operations cannot be told apart.
 func Load(text []byte) (*Contract, error) {
 	l, err := newLoader(text)
 	if err != nil {
@@ -64,6 +64,9 @@ func Load(text []byte) (*Contract, error) {
 			}
 			pattern := strings.ToUpper(method) + " " + path
 			c.routes.Add(strings.ToUpper(method), withWildcard(path, op), pattern)
+			if err := l.examples("paths", path, method, "requestBody", "content"); err != nil {
+				return nil, fmt.Errorf("%s: %w", pattern, err)
+			}
 			if c.operations[pattern], err = l.operation("paths", path, method, "responses"); err != nil {
 				return nil, fmt.Errorf("%s: %w", pattern, err)
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -22,10 +23,15 @@ type listThings struct {
 	ID string `param:"id"`
 }
 
+type createThing struct {
+	Size int64 `param:"size" required:"" example:"42"`
+}
+
 var table = endpoint.Table{
 	endpoint.Get("/groups/{id}/things", func(context.Context, endpoint.None, *listThings) (endpoint.List[thing], error) {
 		return endpoint.List[thing]{}, nil
 	}),
+	endpoint.Post("/things", func(context.Context, endpoint.None, *createThing) (thing, error) { return thing{}, nil }).Anybody(),
 	endpoint.Delete("/things/{id}", func(context.Context, endpoint.None, *listThings) (endpoint.None, error) { return endpoint.None{}, nil }),
 }
 
@@ -39,7 +45,8 @@ func (closed) Admit(*http.Request, *endpoint.Endpoint, endpoint.Sent) (context.C
 func (closed) Check(*endpoint.Endpoint) error { return nil }
 
 func document() string {
-	return string(endpoint.NewHandler(endpoint.Options{Guard: closed{}, Info: endpoint.Info{Title: "t", Version: "1"}}, table).OpenAPI())
+	info := endpoint.Info{Title: "t", Version: "1"}
+	return string(endpoint.NewHandler(endpoint.Options{Guard: closed{}, BaseURL: &url.URL{}, Info: info}, table).OpenAPI())
 }
 
 func TestCheck_comparesAnswersWithDocument(t *testing.T) {
@@ -101,6 +108,7 @@ func TestLoad_refusesInvalidDocuments(t *testing.T) {
 		"a parameter in no place":  {`"in":"path"`, `"in":"nowhere"`, "not OpenAPI 3.1"},
 		"a schema of unknown type": {`"type":"integer"`, `"type":"whole"`, "not valid against metaschema"},
 		"a missing schema":         {`#/components/schemas/Thing"`, `#/components/schemas/Nothing"`, "Nothing"},
+		"a wrong example":          {`"size":42`, `"size":"large"`, "the example of application/json is not valid"},
 		"one path by two names":    {`"/things/{id}":`, `"/groups/{group}/things":`, "are one path"},
 		"one operation twice":      {`"deleteThingsById"`, `"getGroupsByIdThings"`, "operationId"},
 	}

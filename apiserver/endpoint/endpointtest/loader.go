@@ -77,6 +77,25 @@ func (l *loader) allSchemas(part any, at ...string) error {
 	return nil
 }
 
+// examples checks the examples of the contents at a place against their schemas.
+func (l *loader) examples(at ...string) error {
+	_, contents := l.find(at)
+	for kind := range contents {
+		example, has := child(contents, kind)["example"]
+		if !has {
+			continue
+		}
+		schema, err := l.schema(within(at, kind, "schema")...)
+		if err != nil {
+			return err
+		}
+		if err := schema.Validate(example); err != nil {
+			return fmt.Errorf("the example of %s is not valid: %w", kind, err)
+		}
+	}
+	return nil
+}
+
 func (l *loader) operation(at ...string) (operation, error) {
 	op := operation{}
 	_, responses := l.find(at)

@@ -23,8 +23,8 @@ import (
 const maxName = 255
 
 type createRequest struct {
-	Name      string                       `param:"name" required:"" doc:"Purpose of the token."`
-	Scopes    []string                     `param:"scopes" required:"" comma:"" values:"api,read_api,read_user,read_repository,write_repository,read_registry,write_registry,sudo" doc:"Purposes for which the token can be used."`
+	Name      string                       `param:"name" required:"" example:"deploy" doc:"Purpose of the token."`
+	Scopes    []string                     `param:"scopes" required:"" comma:"" values:"api,read_api,read_user,read_repository,write_repository,read_registry,write_registry,sudo" example:"read_api" doc:"Purposes for which the token can be used."`
 	ExpiresAt endpoint.Optional[time.Time] `param:"expires_at" doc:"Day from which the token is no longer accepted; a year from now when omitted."`
 }
 

@@ -172,8 +172,8 @@ func (f *Family) render(ctx context.Context, s auth.Subject, r *renderRequest) (
 }
 
 type createRequest struct {
-	LinkURL  string `param:"link_url" required:"" doc:"Where the badge leads."`
-	ImageURL string `param:"image_url" required:"" doc:"Where the image is."`
+	LinkURL  string `param:"link_url" required:"" example:"https://ci.example/%{project_path}" doc:"Where the badge leads."`
+	ImageURL string `param:"image_url" required:"" example:"https://ci.example/%{project_path}.svg" doc:"Where the image is."`
 	Name     string `param:"name" doc:"Display name of the badge."`
 }
 
@@ -197,7 +197,7 @@ func (f *Family) create(ctx context.Context, s auth.Subject, r *createRequest) (
 type updateRequest struct {
 	BadgeID  int64                     `param:"badge_id" doc:"Id of the badge."`
 	LinkURL  endpoint.Optional[string] `param:"link_url" doc:"Where the badge leads."`
-	ImageURL endpoint.Optional[string] `param:"image_url" doc:"Where the image is."`
+	ImageURL endpoint.Optional[string] `param:"image_url" example:"https://ci.example/%{project_path}.svg" doc:"Where the image is."`
 	Name     endpoint.Optional[string] `param:"name" doc:"Display name of the badge; null removes it."`
 }
 

@@ -23,9 +23,9 @@ import (
 const maxText = 255
 
 type createRequest struct {
-	Name        string                       `param:"name" required:"" doc:"Display name of the token and of its bot."`
+	Name        string                       `param:"name" required:"" example:"deploy" doc:"Display name of the token and of its bot."`
 	Description string                       `param:"description" doc:"Purpose of the token."`
-	Scopes      []string                     `param:"scopes" required:"" comma:"" values:"api,read_api,read_user,read_repository,write_repository,read_registry,write_registry" doc:"Purposes for which the token can be used."`
+	Scopes      []string                     `param:"scopes" required:"" comma:"" values:"api,read_api,read_user,read_repository,write_repository,read_registry,write_registry" example:"read_api" doc:"Purposes for which the token can be used."`
 	AccessLevel endpoint.Optional[int]       `param:"access_level" values:"10,20,30,40,50" doc:"Role of the bot, at most that of the caller; 40 when omitted."`
 	ExpiresAt   endpoint.Optional[time.Time] `param:"expires_at" doc:"Day from which the token is no longer accepted; a year from now when omitted."`
 }

@@ -127,8 +127,8 @@ func (f *Family) get(ctx context.Context, s auth.Project, r *branchRequest) (Bra
 }
 
 type createRequest struct {
-	Branch string `param:"branch" required:"" blank:"refuse" doc:"Name of the new branch."`
-	Ref    string `param:"ref" required:"" blank:"refuse" doc:"The branch, tag or commit that it begins at."`
+	Branch string `param:"branch" required:"" blank:"refuse" example:"add-bread" doc:"Name of the new branch."`
+	Ref    string `param:"ref" required:"" blank:"refuse" example:"main" doc:"The branch, tag or commit that it begins at."`
 }
 
 func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (none Branch, err error) {

@@ -15,8 +15,8 @@ import (
 )
 
 type createRequest struct {
-	Branch        string   `param:"branch" required:"" blank:"refuse" doc:"The branch that gets the commit."`
-	CommitMessage string   `param:"commit_message" required:"" blank:"refuse" doc:"The message."`
+	Branch        string   `param:"branch" required:"" blank:"refuse" example:"main" doc:"The branch that gets the commit."`
+	CommitMessage string   `param:"commit_message" required:"" blank:"refuse" example:"Add a page" doc:"The message."`
 	StartBranch   string   `param:"start_branch" doc:"The branch that the commit begins at, if it is for a new one; branch if it is not given."`
 	StartSHA      string   `param:"start_sha" doc:"Id of the commit that it begins at, in place of start_branch."`
 	StartProject  string   `param:"start_project" doc:"Id or full path of the project that start_branch or start_sha is in: this one, or another one of the same network of forks."`
@@ -30,9 +30,9 @@ type createRequest struct {
 // action is what a commit does to a file.
 type action struct {
 	Action          string                    `param:"action" required:"" values:"create,update,delete,move,chmod" doc:"Kind of change."`
-	FilePath        string                    `param:"file_path" required:"" doc:"Path of the file from the root of the repository."`
+	FilePath        string                    `param:"file_path" required:"" example:"docs/page.md" doc:"Path of the file from the root of the repository."`
 	PreviousPath    endpoint.Optional[string] `param:"previous_path" doc:"Path of the file that is moved."`
-	Content         endpoint.Optional[string] `param:"content" doc:"The content; a file that is moved keeps its own if it is not given."`
+	Content         endpoint.Optional[string] `param:"content" example:"# Page" doc:"The content; a file that is moved keeps its own if it is not given."`
 	Encoding        string                    `param:"encoding" values:"text,base64" default:"text" doc:"Encoding of the content."`
 	LastCommitID    string                    `param:"last_commit_id" doc:"Id of the commit that is expected to have changed the file last."`
 	ExecuteFilemode endpoint.Optional[bool]   `param:"execute_filemode" doc:"Whether the file can be executed."`

@@ -96,8 +96,8 @@ func (f *Family) get(ctx context.Context, s auth.Project, r *keyRequest) (Key, e
 }
 
 type createRequest struct {
-	Title     string                    `param:"title" required:"" doc:"Purpose of the key."`
-	Key       string                    `param:"key" required:"" doc:"Public key in the form of an authorized_keys line."`
+	Title     string                    `param:"title" required:"" example:"deploy" doc:"Purpose of the key."`
+	Key       string                    `param:"key" required:"" example:"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJzCtTiOmwHB1yR6SQl8gfB6Kzu3H0mCz8SaRlZ2sxsv" doc:"Public key in the form of an authorized_keys line."`
 	CanPush   bool                      `param:"can_push" doc:"Whether the key may push."`
 	ExpiresAt endpoint.Optional[string] `param:"expires_at" doc:"Refused: deploy keys do not expire."`
 }
@@ -166,7 +166,7 @@ func (f *Family) add(ctx context.Context, s auth.Project, title, publicKey strin
 
 type updateRequest struct {
 	KeyID   int64                     `param:"key_id" doc:"Id of the deploy key."`
-	Title   endpoint.Optional[string] `param:"title" atLeastOne:"change" doc:"Purpose of the key."`
+	Title   endpoint.Optional[string] `param:"title" atLeastOne:"change" example:"nightly deploy" doc:"Purpose of the key."`
 	CanPush endpoint.Optional[bool]   `param:"can_push" atLeastOne:"change" doc:"Whether the key may push."`
 }
 

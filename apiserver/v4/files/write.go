@@ -22,16 +22,16 @@ type Written struct {
 // change is what all requests say that change a file.
 type change struct {
 	FilePath      string `param:"file_path" doc:"Path of the file from the root of the repository."`
-	Branch        string `param:"branch" required:"" blank:"refuse" doc:"The branch that gets the commit."`
+	Branch        string `param:"branch" required:"" blank:"refuse" example:"main" doc:"The branch that gets the commit."`
 	StartBranch   string `param:"start_branch" doc:"The branch that the commit begins at, if it is for a new one."`
-	CommitMessage string `param:"commit_message" required:"" blank:"refuse" doc:"The message of the commit."`
+	CommitMessage string `param:"commit_message" required:"" blank:"refuse" example:"Write a page" doc:"The message of the commit."`
 	AuthorEmail   string `param:"author_email" doc:"The author's address; the caller's if it is not given."`
 	AuthorName    string `param:"author_name" doc:"The author's name; the caller's if it is not given."`
 }
 
 // content is the requested content of a file.
 type content struct {
-	Content         string                  `param:"content" required:"" doc:"The content."`
+	Content         string                  `param:"content" required:"" example:"# Page" doc:"The content."`
 	Encoding        string                  `param:"encoding" values:"text,base64" default:"text" doc:"Encoding of the content."`
 	ExecuteFilemode endpoint.Optional[bool] `param:"execute_filemode" doc:"Whether the file can be executed."`
 }

@@ -92,8 +92,8 @@ func (f *Family) get(ctx context.Context, s auth.Group, _ *endpoint.None) (Group
 }
 
 type createRequest struct {
-	Name        string                   `param:"name" required:"" blank:"refuse" doc:"Display name of the group."`
-	Path        string                   `param:"path" required:"" blank:"refuse" doc:"Its segment of the full path."`
+	Name        string                   `param:"name" required:"" blank:"refuse" example:"Bakery" doc:"Display name of the group."`
+	Path        string                   `param:"path" required:"" blank:"refuse" example:"bakery" doc:"Its segment of the full path."`
 	Description string                   `param:"description" doc:"Purpose of the group."`
 	Visibility  string                   `param:"visibility" values:"private,internal,public" default:"private" doc:"Users who can see the group."`
 	ParentID    endpoint.Optional[int64] `param:"parent_id" doc:"Id of the group above."`
@@ -219,7 +219,7 @@ func taken() error { return endpoint.Invalid(map[string][]string{"path": {"has a
 type updateRequest struct {
 	Name        endpoint.Optional[string] `param:"name" blank:"refuse" doc:"Display name of the group."`
 	Path        endpoint.Optional[string] `param:"path" blank:"refuse" doc:"Its segment of the full path."`
-	Description endpoint.Optional[string] `param:"description" doc:"Purpose of the group."`
+	Description endpoint.Optional[string] `param:"description" example:"Bread and cakes" doc:"Purpose of the group."`
 	Visibility  endpoint.Optional[string] `param:"visibility" values:"private,internal,public" doc:"Users who can see the group."`
 	Avatar      avatar.Upload             `param:"avatar" doc:"A picture of at most 200 KiB; empty to remove it."`
 }

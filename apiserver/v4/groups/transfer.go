@@ -22,7 +22,7 @@ import (
 )
 
 type transferRequest struct {
-	GroupID endpoint.Optional[int64] `param:"group_id" doc:"Id of the group to which the group moves; omitted to make it a root group."`
+	GroupID endpoint.Optional[int64] `param:"group_id" example:"7" doc:"Id of the group to which the group moves; omitted to make it a root group."`
 }
 
 // transfer moves the request's group, with everything below it, to another group or to the root. The group is shown to no more people than

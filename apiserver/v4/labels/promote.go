@@ -21,7 +21,7 @@ import (
 )
 
 type promoteNamedRequest struct {
-	Name string `param:"name" required:"" doc:"Title of the label."`
+	Name string `param:"name" required:"" example:"bug" doc:"Title of the label."`
 }
 
 func (f *Family) promoteNamed(ctx context.Context, s auth.Project, r *promoteNamedRequest) (GroupLabel, error) {

@@ -18,8 +18,8 @@ import (
 
 // attributes are what every new label has.
 type attributes struct {
-	Name        string `param:"name" required:"" doc:"Title of the label, without commas."`
-	Color       string `param:"color" required:"" doc:"#RGB or #RRGGBB, or the name of a color of CSS."`
+	Name        string `param:"name" required:"" example:"bug" doc:"Title of the label, without commas."`
+	Color       string `param:"color" required:"" example:"#d9534f" doc:"#RGB or #RRGGBB, or the name of a color of CSS."`
 	Description string `param:"description" doc:"Purpose of the label, in Markdown."`
 }
 
@@ -73,7 +73,7 @@ func (f *Family) declare(ctx context.Context, l *v1alpha1.Label, in catalog.Scop
 
 // appearance is what may be changed of a label itself.
 type appearance struct {
-	NewName     endpoint.Optional[string] `param:"new_name" atLeastOne:"change" doc:"Another title."`
+	NewName     endpoint.Optional[string] `param:"new_name" atLeastOne:"change" example:"defect" doc:"Another title."`
 	Color       endpoint.Optional[string] `param:"color" atLeastOne:"change" doc:"#RGB or #RRGGBB, or the name of a color of CSS."`
 	Description endpoint.Optional[string] `param:"description" atLeastOne:"change" doc:"Purpose of the label, in Markdown."`
 }
@@ -106,7 +106,7 @@ type updateRequest struct {
 // named is for one label, in the way of the older forms.
 type named struct {
 	LabelID endpoint.Optional[int64]  `param:"label_id" exactlyOne:"label" doc:"Id of the label."`
-	Name    endpoint.Optional[string] `param:"name" exactlyOne:"label" doc:"Title of the label."`
+	Name    endpoint.Optional[string] `param:"name" exactlyOne:"label" example:"bug" doc:"Title of the label."`
 }
 
 func (n named) key() string {

@@ -34,7 +34,7 @@ type Rendered struct {
 }
 
 type renderRequest struct {
-	Text    string `param:"text" required:"" doc:"A text in Markdown."`
+	Text    string `param:"text" required:"" example:"**Hello**" doc:"A text in Markdown."`
 	GFM     bool   `param:"gfm" doc:"Accepted for compatibility. Tables, task lists and strikethrough are always available; references are not replaced."`
 	Project string `param:"project" doc:"Id or full path of the project that the text is about."`
 }

@@ -19,8 +19,8 @@ import (
 )
 
 type addRequest struct {
-	AccessLevel int                          `param:"access_level" required:"" doc:"10 Guest, 20 Reporter, 30 Developer, 40 Maintainer, 50 Owner."`
-	UserID      endpoint.Optional[[]int64]   `param:"user_id" comma:"" doc:"Id of the user, or a list of ids; either this or username."`
+	AccessLevel int                          `param:"access_level" required:"" example:"30" doc:"10 Guest, 20 Reporter, 30 Developer, 40 Maintainer, 50 Owner."`
+	UserID      endpoint.Optional[[]int64]   `param:"user_id" comma:"" example:"7" doc:"Id of the user, or a list of ids; either this or username."`
 	Username    endpoint.Optional[[]string]  `param:"username" comma:"" doc:"Username of the user, or a list of usernames."`
 	ExpiresAt   endpoint.Optional[time.Time] `param:"expires_at" doc:"Day on which the membership ends."`
 }
@@ -165,7 +165,7 @@ func declared(s catalog.Scope, u *v1alpha1.User) *v1alpha1.Membership {
 
 type updateRequest struct {
 	UserID      int64                        `param:"user_id" doc:"Id of the user."`
-	AccessLevel int                          `param:"access_level" required:"" doc:"10 Guest, 20 Reporter, 30 Developer, 40 Maintainer, 50 Owner."`
+	AccessLevel int                          `param:"access_level" required:"" example:"30" doc:"10 Guest, 20 Reporter, 30 Developer, 40 Maintainer, 50 Owner."`
 	ExpiresAt   endpoint.Optional[time.Time] `param:"expires_at" doc:"Day on which the membership ends; null for never."`
 }
 

@@ -136,7 +136,7 @@ func (v viewer) counting(wanted bool) viewer {
 }
 
 type createRequest struct {
-	Name              string                   `param:"name" doc:"Display name of the project; the path when omitted."`
+	Name              string                   `param:"name" example:"Web site" doc:"Display name of the project; the path when omitted."`
 	Path              string                   `param:"path" doc:"Its segment of the full path; made from the name when omitted."`
 	NamespaceID       endpoint.Optional[int64] `param:"namespace_id" doc:"Id of the group; the caller's own namespace when omitted."`
 	Description       string                   `param:"description" doc:"Purpose of the project."`
@@ -333,7 +333,7 @@ func taken() *endpoint.Error {
 type updateRequest struct {
 	Name              endpoint.Optional[string] `param:"name" blank:"refuse" doc:"Display name of the project."`
 	Path              endpoint.Optional[string] `param:"path" blank:"refuse" doc:"Its segment of the full path."`
-	Description       endpoint.Optional[string] `param:"description" doc:"Purpose of the project."`
+	Description       endpoint.Optional[string] `param:"description" example:"The site of the bakery" doc:"Purpose of the project."`
 	Visibility        endpoint.Optional[string] `param:"visibility" values:"private,internal,public" doc:"Users who can see the project; only owners can change it."`
 	DefaultBranch     endpoint.Optional[string] `param:"default_branch" blank:"refuse" doc:"The branch that HEAD names."`
 	RepositoryAccess  endpoint.Optional[string] `param:"repository_access_level" values:"enabled,private,disabled" doc:"For whom the code is."`

@@ -15,7 +15,7 @@ import (
 )
 
 type transferRequest struct {
-	Namespace string `param:"namespace" required:"" blank:"refuse" doc:"Id or full path of the group or user to which the project moves."`
+	Namespace string `param:"namespace" required:"" blank:"refuse" example:"bakery" doc:"Id or full path of the group or user to which the project moves."`
 }
 
 // transfer moves the request's project to another group. The object stays the same, so everything that is declared for it stays too. A group

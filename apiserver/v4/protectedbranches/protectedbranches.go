@@ -139,8 +139,8 @@ func (f *Family) get(ctx context.Context, s auth.Subject, r *nameRequest) (Branc
 }
 
 type createRequest struct {
-	Name                 string                  `param:"name" required:"" blank:"refuse" doc:"Name of the branch, or a wildcard."`
-	PushAccessLevel      endpoint.Optional[int]  `param:"push_access_level" values:"0,30,40,60" doc:"Access level that can push."`
+	Name                 string                  `param:"name" required:"" blank:"refuse" example:"main" doc:"Name of the branch, or a wildcard."`
+	PushAccessLevel      endpoint.Optional[int]  `param:"push_access_level" values:"0,30,40,60" example:"40" doc:"Access level that can push."`
 	MergeAccessLevel     endpoint.Optional[int]  `param:"merge_access_level" values:"0,30,40,60" doc:"Access level that can merge."`
 	UnprotectAccessLevel endpoint.Optional[int]  `param:"unprotect_access_level" values:"30,40,60" doc:"Access level that can unprotect."`
 	AllowedToPush        []level                 `param:"allowed_to_push" doc:"Others who can push."`
@@ -204,7 +204,7 @@ func exists(name string) error {
 
 type updateRequest struct {
 	Name               string                  `param:"name" doc:"Name of the branch, or the wildcard as it was given."`
-	AllowForcePush     endpoint.Optional[bool] `param:"allow_force_push" blank:"refuse" doc:"Whether those who may push may rewrite history."`
+	AllowForcePush     endpoint.Optional[bool] `param:"allow_force_push" blank:"refuse" example:"false" doc:"Whether those who may push may rewrite history."`
 	CodeOwnerApproval  endpoint.Optional[bool] `param:"code_owner_approval_required" doc:"Whether pushes to owned files are refused."`
 	AllowedToPush      []level                 `param:"allowed_to_push" doc:"Levels to add, change or remove."`
 	AllowedToMerge     []level                 `param:"allowed_to_merge" doc:"Levels to add, change or remove."`

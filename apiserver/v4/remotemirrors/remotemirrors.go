@@ -85,7 +85,7 @@ func (f *Family) get(ctx context.Context, s auth.Project, r *mirrorRequest) (Mir
 }
 
 type createRequest struct {
-	URL                   string                    `param:"url" required:"" doc:"Of the repository to push to, with credentials if it needs some."`
+	URL                   string                    `param:"url" required:"" example:"https://git.example/bakery/web.git" doc:"Of the repository to push to, with credentials if it needs some."`
 	Enabled               endpoint.Optional[bool]   `param:"enabled" doc:"Whether anything is pushed; not when omitted."`
 	KeepDivergentRefs     endpoint.Optional[bool]   `param:"keep_divergent_refs" doc:"Whether to keep refs of the target that the project does not have, or that have diverged."`
 	OnlyProtectedBranches endpoint.Optional[bool]   `param:"only_protected_branches" doc:"Whether to leave out branches that are not protected."`
@@ -156,7 +156,7 @@ func (f *Family) keep(ctx context.Context, w store.Unasked, m *v1alpha1.RemoteMi
 
 type updateRequest struct {
 	MirrorID              int64                     `param:"mirror_id" doc:"Id of the mirror."`
-	Enabled               endpoint.Optional[bool]   `param:"enabled" doc:"Whether anything is pushed."`
+	Enabled               endpoint.Optional[bool]   `param:"enabled" example:"true" doc:"Whether anything is pushed."`
 	KeepDivergentRefs     endpoint.Optional[bool]   `param:"keep_divergent_refs" doc:"Whether to keep refs of the target that the project does not have, or that have diverged."`
 	OnlyProtectedBranches endpoint.Optional[bool]   `param:"only_protected_branches" doc:"Whether to leave out branches that are not protected."`
 	MirrorBranchRegex     endpoint.Optional[string] `param:"mirror_branch_regex" doc:"Pattern of the names of the branches that are pushed, in RE2 syntax."`

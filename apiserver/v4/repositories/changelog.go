@@ -52,7 +52,7 @@ type Notes struct {
 }
 
 type notesRequest struct {
-	Version       string                       `param:"version" required:"" blank:"refuse" doc:"A semantic version, with or without a v."`
+	Version       string                       `param:"version" required:"" blank:"refuse" example:"1.2.0" doc:"A semantic version, with or without a v."`
 	From          string                       `param:"from" doc:"The commit before the first; the tag of the stable version before if it is not given."`
 	To            string                       `param:"to" doc:"The last commit; that of the branch if it is not given."`
 	Date          endpoint.Optional[time.Time] `param:"date" doc:"Of the release; now if it is not given."`

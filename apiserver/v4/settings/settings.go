@@ -80,7 +80,7 @@ func (f *Family) get(ctx context.Context, _ auth.Instance, _ *endpoint.None) (Se
 }
 
 type updateRequest struct {
-	DefaultProjectsLimit      endpoint.Optional[int64]  `param:"default_projects_limit" minimum:"0" maximum:"1000000" doc:"How many projects a new user can create; null for the limit of all users."`
+	DefaultProjectsLimit      endpoint.Optional[int64]  `param:"default_projects_limit" minimum:"0" maximum:"1000000" example:"20" doc:"How many projects a new user can create; null for the limit of all users."`
 	DefaultBranchName         endpoint.Optional[string] `param:"default_branch_name" doc:"Cannot change."`
 	DefaultProjectVisibility  endpoint.Optional[string] `param:"default_project_visibility" doc:"Cannot change."`
 	DefaultGroupVisibility    endpoint.Optional[string] `param:"default_group_visibility" doc:"Cannot change."`

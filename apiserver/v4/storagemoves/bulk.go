@@ -19,7 +19,7 @@ import (
 )
 
 type createAllRequest struct {
-	Source      string                    `param:"source_storage_name" required:"" doc:"Name of the RepositoryStorage to move the projects off."`
+	Source      string                    `param:"source_storage_name" required:"" example:"shard" doc:"Name of the RepositoryStorage to move the projects off."`
 	Destination endpoint.Optional[string] `param:"destination_storage_name" doc:"Name of the RepositoryStorage to move to. Defaults to others than the source, by weight."`
 }
 

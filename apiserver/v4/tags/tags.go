@@ -112,8 +112,8 @@ func (f *Family) get(ctx context.Context, s auth.Project, r *tagRequest) (Tag, e
 }
 
 type createRequest struct {
-	TagName string `param:"tag_name" required:"" doc:"Name of the new tag."`
-	Ref     string `param:"ref" required:"" doc:"The branch, tag or commit that is tagged."`
+	TagName string `param:"tag_name" required:"" example:"v1.2.0" doc:"Name of the new tag."`
+	Ref     string `param:"ref" required:"" example:"main" doc:"The branch, tag or commit that is tagged."`
 	Message string `param:"message" doc:"Makes the tag an annotated one, by the caller."`
 }
 

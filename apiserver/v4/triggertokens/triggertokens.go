@@ -87,7 +87,7 @@ func (f *Family) get(ctx context.Context, s auth.Project, r *tokenRequest) (Toke
 }
 
 type createRequest struct {
-	Description string `param:"description" required:"" doc:"Purpose of the token."`
+	Description string `param:"description" required:"" example:"nightly builds" doc:"Purpose of the token."`
 }
 
 func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (Token, error) {
@@ -131,7 +131,7 @@ func (f *Family) issue(ctx context.Context, w store.Unasked, t *v1alpha1.Trigger
 }
 
 type updateRequest struct {
-	Description endpoint.Optional[string] `param:"description" doc:"Purpose of the token."`
+	Description endpoint.Optional[string] `param:"description" example:"nightly builds" doc:"Purpose of the token."`
 }
 
 func (f *Family) update(ctx context.Context, s auth.ProjectRecord[owned], r *updateRequest) (Token, error) {

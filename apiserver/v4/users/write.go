@@ -19,9 +19,9 @@ import (
 )
 
 type createRequest struct {
-	Email    string `param:"email" required:"" doc:"Address, unique among users."`
-	Name     string `param:"name" required:"" doc:"Display name of the user."`
-	Username string `param:"username" required:"" doc:"Short name, unique among users."`
+	Email    string `param:"email" required:"" example:"dana@example.com" doc:"Address, unique among users."`
+	Name     string `param:"name" required:"" example:"Dana" doc:"Display name of the user."`
+	Username string `param:"username" required:"" example:"dana" doc:"Short name, unique among users."`
 	Admin    bool   `param:"admin" doc:"Whether the user is an administrator of the whole forge."`
 	External bool   `param:"external" doc:"Whether the user sees internal groups and projects only as a member."`
 	Auditor  bool   `param:"auditor" doc:"Whether the user can read every group and project."`
@@ -63,7 +63,7 @@ func (f *Family) create(ctx context.Context, _ auth.Instance, r *createRequest) 
 
 type updateRequest struct {
 	Email    endpoint.Optional[string] `param:"email" doc:"Address, unique among users."`
-	Name     endpoint.Optional[string] `param:"name" doc:"Display name of the user."`
+	Name     endpoint.Optional[string] `param:"name" example:"Dana" doc:"Display name of the user."`
 	Username endpoint.Optional[string] `param:"username" doc:"Short name, unique among users."`
 	Admin    endpoint.Optional[bool]   `param:"admin" doc:"Whether the user is an administrator of the whole forge."`
 	External endpoint.Optional[bool]   `param:"external" doc:"Whether the user sees internal groups and projects only as a member."`
