@@ -3,6 +3,8 @@ package tools
 
 import (
 	"context"
+	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -18,8 +20,37 @@ func Images(tb testing.TB, program string) string {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	defer cancel()
-	root := filepath.Dir(output(ctx, tb, "go", "env", "GOMOD"))
-	return output(ctx, tb, "go", "tool", "-C", root, "-modfile=hack/images/go.mod", "-n", program)
+	return output(ctx, tb, "go", "tool", "-C", root(ctx, tb), "-modfile=hack/images/go.mod", "-n", program)
+}
+
+// Client generates a client of the API that an OpenAPI document describes, and returns what a program of hack/client/testdata prints that
+// uses it.
+func Client(tb testing.TB, document []byte, program string, args ...string) string {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	defer cancel()
+	module, work := filepath.Join(root(ctx, tb), "hack", "client"), tb.TempDir()
+	described, generated, overlay := filepath.Join(work, "openapi.json"), filepath.Join(work, "client.go"), filepath.Join(work, "overlay.json")
+	write(tb, described, document)
+	output(ctx, tb, "go", "tool", "-C", module, "oapi-codegen", "-generate", "client,models", "-package", "client", "-o", generated, described)
+	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(module, "client.go"): generated}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	write(tb, overlay, replaced)
+	return output(ctx, tb, "go", append([]string{"run", "-C", module, "-overlay", overlay, "./testdata/" + program}, args...)...)
+}
+
+func write(tb testing.TB, file string, content []byte) {
+	tb.Helper()
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func root(ctx context.Context, tb testing.TB) string {
+	tb.Helper()
+	return filepath.Dir(output(ctx, tb, "go", "env", "GOMOD"))
 }
 
 func output(ctx context.Context, tb testing.TB, name string, args ...string) string {
