@@ -28,7 +28,8 @@ const (
 	ReasonReferenceNotFound = "ReferenceNotFound"
 	// ReasonReferenceNotReady says that the object that a reference leads to is not ready itself.
 	ReasonReferenceNotReady = "ReferenceNotReady"
-	// ReasonReferenceNotAllowed says that a parent group does not admit groups of this namespace, or that a shard does not admit its projects.
+	// ReasonReferenceNotAllowed says that a public parent group does not admit groups of this namespace, or that a shard does not admit its
+	// projects.
 	ReasonReferenceNotAllowed = "ReferenceNotAllowed"
 	// ReasonReferenceCycle says that a group is its own parent, directly or through other groups.
 	ReasonReferenceCycle = "ReferenceCycle"

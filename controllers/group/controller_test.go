@@ -257,7 +257,7 @@ var _ = Describe("A group whose parent is in another namespace", func() {
 	var acme, web *v1alpha1.Group
 	BeforeEach(func() {
 		other = f.NewNamespace("tier=trusted")
-		acme = forge.Group("acme").In(namespace).Build()
+		acme = forge.Group("acme").In(namespace).Visibility(v1alpha1.VisibilityPublic).Build()
 		web = forge.Group("web").In(other).BelowPath("acme").Build()
 	})
 
@@ -267,6 +267,36 @@ var _ = Describe("A group whose parent is in another namespace", func() {
 		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotAllowed, "parentRef", "allowedNamespaces")
 		f.Change(acme, func() { acme.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromSame} })
 		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotAllowed)
+	})
+
+	DescribeTable("does not learn whether the parent exists unless everybody can see it",
+		func(v v1alpha1.Visibility) {
+			running := f.Run()
+			acme.Spec.Visibility = v
+			f.Create(acme, web)
+			f.ExpectReady(acme)
+			f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotFound,
+				"parentRef: group acme: not found, or it does not allow groups of this namespace in its allowedNamespaces")
+			hidden := web.Status.Conditions
+
+			f.Delete(acme)
+			running.ExpectIdle()
+			f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotFound)
+			Expect(web.Status.Conditions).To(Equal(hidden))
+		},
+		Entry("private", v1alpha1.VisibilityPrivate),
+		Entry("internal", v1alpha1.VisibilityInternal),
+	)
+
+	It("learns that a parent does not admit it once everybody can see the parent", func() {
+		f.Run()
+		acme.Spec.Visibility = v1alpha1.VisibilityPrivate
+		f.Create(acme, web)
+		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotFound)
+		f.Change(acme, func() { acme.Spec.Visibility = v1alpha1.VisibilityPublic })
+		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotAllowed)
+		f.Change(acme, func() { acme.Spec.Visibility = v1alpha1.VisibilityPrivate })
+		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotFound)
 	})
 
 	It("is admitted by All, whether its reference uses the path or the id", func() {
@@ -289,7 +319,7 @@ var _ = Describe("A group whose parent is in another namespace", func() {
 
 	It("is admitted by a selector as long as the labels of its namespace match", func() {
 		f.Run()
-		acme = forge.Group("acme").In(namespace).AdmittingLabelled("tier", "trusted").Build()
+		acme = forge.Group("acme").In(namespace).Visibility(v1alpha1.VisibilityPublic).AdmittingLabelled("tier", "trusted").Build()
 		elsewhere := forge.Group("elsewhere").In(f.NewNamespace("tier=unknown")).BelowPath("acme").Build()
 		below := forge.Group("below").Below(web).Build()
 		f.Create(acme, web, elsewhere, below)

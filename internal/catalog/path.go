@@ -18,7 +18,10 @@ var (
 	// ErrCycle says that a group is its own ancestor, or nested too deeply to tell.
 	ErrCycle = fmt.Errorf(
 		"the parents of the group lead back to it, or it is more than %d levels deep: change the parentRef of one of these groups, or remove it to make a root group", MaxDepth)
-	// ErrParentNotAllowed says that the parent does not admit groups of this namespace.
+	// ErrParentNotFound is the ErrNotFound about a parent by path or id. It also stands for ErrParentNotAllowed if not everybody can see the
+	// parent: another tenant must not learn that it exists.
+	ErrParentNotFound = fmt.Errorf("%w, or it does not allow groups of this namespace in its allowedNamespaces", ErrNotFound)
+	// ErrParentNotAllowed says that the parent, which is public, does not admit groups of this namespace.
 	ErrParentNotAllowed = errors.New("the parent group does not allow groups of this namespace in its allowedNamespaces")
 	// ErrParentReplaced says that the path or id of the parent now belongs to a different group, of another tenant, than when the reference
 	// was declared.
@@ -62,15 +65,20 @@ func (c *Catalog) above(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Gro
 		if parent, ok = holder.(*v1alpha1.Group); err == nil && (!ok || !Means(*ref, parent)) {
 			err = ErrNotFound
 		}
-		if err != nil {
-			return nil, fmt.Errorf("group %s: %w", Show(*ref), err)
-		}
-	} else if parent, err = c.AnyGroup(ctx, g.Namespace, *ref); err != nil {
+	} else {
+		parent, err = c.AnyGroup(ctx, g.Namespace, *ref)
+	}
+	if errors.Is(err, ErrNotFound) {
+		return nil, parentNotFound(*ref)
+	} else if err != nil {
 		return nil, err
 	}
 	admitted, err := c.Admits(ctx, parent.Spec.AllowedNamespaces, parent.Namespace, g.Namespace)
 	if err != nil {
 		return nil, err
+	}
+	if !admitted && parent.Status.Visibility != v1alpha1.VisibilityPublic {
+		return nil, parentNotFound(*ref)
 	}
 	if !admitted {
 		return nil, ErrParentNotAllowed
@@ -79,6 +87,15 @@ func (c *Catalog) above(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Gro
 		return nil, fmt.Errorf("group %s: %w", Show(*ref), ErrParentReplaced)
 	}
 	return append([]*v1alpha1.Group{parent}, further...), nil
+}
+
+// parentNotFound returns the error about a parent that does not exist, or that looks like that. A name leads only to the own namespace, which
+// is always admitted.
+func parentNotFound(ref v1alpha1.Reference) error {
+	if ref.Name != "" {
+		return fmt.Errorf("group %s: %w", Show(ref), ErrNotFound)
+	}
+	return fmt.Errorf("group %s: %w", Show(ref), ErrParentNotFound)
 }
 
 // follows reports whether a group is below the parent that its path or id names now. If the parent belongs to another tenant, the reference

@@ -111,7 +111,8 @@ func TestReference_doesNotFollowPathToAnotherGroup(t *testing.T) {
 }
 
 func TestParent(t *testing.T) {
-	acme := Group("a", "acme", Pinned(1))
+	acme, open := Group("a", "acme", Pinned(1)), Group("a", "open", Pinned(2))
+	open.Status.Visibility = v1alpha1.VisibilityPublic
 	tests := []struct {
 		name string
 		of   *v1alpha1.Group
@@ -123,16 +124,18 @@ func TestParent(t *testing.T) {
 		{"a root group without a rule", Group("c", "root"), nil, "", catalog.ErrRootNotAllowed},
 		{"in the same namespace", Group("a", "sub", Below(ByName("acme"))), nil, "group a/acme", nil},
 		{"a name in another namespace", Group("b", "sub", Below(ByName("acme"))), nil, "", catalog.ErrNotFound},
-		{"of another namespace by path, not admitted", Group("b", "sub", Below(ByPath("acme"))), nil, "", catalog.ErrParentNotAllowed},
-		{"of another namespace by id, not admitted", Group("b", "sub", Below(ByID(1))), nil, "", catalog.ErrParentNotAllowed},
+		{"public, of another namespace by path, not admitted", Group("b", "sub", Below(ByPath("open"))), nil, "", catalog.ErrParentNotAllowed},
+		{"public, of another namespace by id, not admitted", Group("b", "sub", Below(ByID(2))), nil, "", catalog.ErrParentNotAllowed},
+		{"private, of another namespace by path, not admitted", Group("b", "sub", Below(ByPath("acme"))), nil, "", catalog.ErrParentNotFound},
+		{"private, of another namespace by id, not admitted", Group("b", "sub", Below(ByID(1))), nil, "", catalog.ErrParentNotFound},
 		{"a project cannot be a parent", Group("a", "sub", Below(ByPath("acme/web"))), []client.Object{Project("a", "web", ByName("acme"))}, "", catalog.ErrNotFound},
-		{"nothing", Group("a", "sub", Below(ByPath("nowhere"))), nil, "", catalog.ErrNotFound},
-		{"no id", Group("a", "sub", Below(ByID(99))), nil, "", catalog.ErrNotFound},
+		{"nothing", Group("a", "sub", Below(ByPath("nowhere"))), nil, "", catalog.ErrParentNotFound},
+		{"no id", Group("a", "sub", Below(ByID(99))), nil, "", catalog.ErrParentNotFound},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := catalogtest.New(t, acme, test.of)
+			w := catalogtest.New(t, acme, open, test.of)
 			w.Put(test.also...)
 			c := w.Catalog(catalog.RootGroupRule{Namespace: "a", Path: "*"}, catalog.RootGroupRule{Namespace: "b", Path: "*"})
 			parent, err := c.Parent(t.Context(), test.of)

@@ -126,7 +126,7 @@ func TestRole_isNoneOutsideTree(t *testing.T) {
 		"a cycle":                  {Group("a", "acme", Below(ByName("acme"))), catalog.ErrCycle},
 		"no parent":                {Group("a", "acme", Below(ByName("nowhere"))), catalog.ErrNotFound},
 		"no root":                  {Group("a", "acme", At("refused")), catalog.ErrRootNotAllowed},
-		"parent does not admit it": {Group("a", "acme", Below(ByPath("bolt"))), catalog.ErrParentNotAllowed},
+		"parent does not admit it": {Group("a", "acme", Below(ByPath("bolt"))), catalog.ErrParentNotFound},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -32,11 +32,7 @@ var _ = Describe("An editor of one namespace", func() {
 			for how, ref := range refs("acme", "acme", w.acme.Spec.ID) {
 				below := forge.Group("website").Build()
 				below.Spec.ParentRef = &ref
-				reason := v1alpha1.ReasonReferenceNotAllowed
-				if ref.Name != "" {
-					reason = v1alpha1.ReasonReferenceNotFound
-				}
-				attempts = append(attempts, attempt{"below it by " + how, below, reason, "parentRef"})
+				attempts = append(attempts, attempt{"below it by " + how, below, v1alpha1.ReasonReferenceNotFound, "parentRef"})
 			}
 			w.try(attempts...)
 		})
