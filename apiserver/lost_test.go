@@ -10,7 +10,10 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/audit/audittest"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/git"
 )
 
 // A client that took a lost repository for an empty one could delete its copy.
@@ -33,7 +36,8 @@ func TestRepository_isUnavailableOnceLost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			asked := 0
+			asked, lines := 0, audittest.Open(t)
+			audited := lines.Handler(audit.At{Door: audit.REST, Address: func(*http.Request) string { return "203.0.113.9" }}, w.handler)
 			for _, s := range samples(w.handler) {
 				if s.note != "" || !strings.HasPrefix(s.endpoint.Path(), "/projects/{id}/repository/") {
 					continue
@@ -42,10 +46,16 @@ func TestRepository_isUnavailableOnceLost(t *testing.T) {
 				r := httptest.NewRequestWithContext(t.Context(), s.endpoint.Method(), s.target(1), strings.NewReader(s.text(1)))
 				r.Header.Set("Content-Type", "application/json")
 				r.Header.Set("PRIVATE-TOKEN", familytest.Value("admin"))
-				answer := w.serve(r)
+				answer := httptest.NewRecorder()
+				audited.ServeHTTP(answer, r)
 				body := strings.TrimSpace(answer.Body.String())
 				if answer.Code != http.StatusServiceUnavailable || r.Method != http.MethodHead && body != want {
 					t.Errorf("%s answered %d %s", s, answer.Code, body)
+				}
+			}
+			for _, e := range lines.Events() {
+				if e.Result != audit.Failed || e.Reason != git.Unavailable {
+					t.Errorf("%s: the audit says %s, %q", e.Action, e.Result, e.Reason)
 				}
 			}
 			if asked < 20 {

@@ -125,7 +125,7 @@ func newREST(o restOptions) *endpoint.Handler { return newHandler(o, families(o)
 // newHandler returns a handler of the tables.
 func newHandler(o restOptions, tables []endpoint.Table) *endpoint.Handler {
 	return endpoint.NewHandler(endpoint.Options{
-		Guard: o.guard, Log: o.log, Observe: o.observe, Outdated: told(o.outdated), Routed: routed,
+		Guard: o.guard, Log: o.log, Observe: o.observe, Outdated: told(o.outdated), Routed: routed, Failed: failed,
 		Refused: store.AnswerLimit, Memory: o.memory, Exceeded: git.LimitReached,
 		Spool: o.uploads, Disk: o.disk, Stopping: o.stopping,
 		Info:    endpoint.Info{Title: "Forgeplane", Version: o.version, Server: "../v4", Try: "/projects?per_page=2"},
@@ -186,6 +186,9 @@ func routed(r *http.Request, e *endpoint.Endpoint) {
 		record.Action(e.String(), r.URL.EscapedPath())
 	}
 }
+
+// failed notes for the audit why a write failed.
+func failed(r *http.Request, text string) { audit.From(r.Context()).Otherwise(audit.Failed, text) }
 
 // split sends what is below restPrefix, and avatars, to the REST API, the reference of it and the pages of projects to the reader, and all
 // else to Git. The path goes on as it was sent.

@@ -64,6 +64,8 @@ type Options struct {
 	// Exceeded returns a sentence for the client about the server limit that the request exceeds according to an error, or "" if the error
 	// is not about a limit. If Exceeded is nil, no error is.
 	Exceeded func(err error) string
+	// Failed is called with the text of an answer that says why the server cannot serve a request now. It may be nil.
+	Failed func(r *http.Request, text string)
 	// Routed is called with the endpoint that a request is for, before anything is decided about the request. It may be nil.
 	Routed func(r *http.Request, e *Endpoint)
 	// Outdated reports whether the data behind a decision may be older than the client's own last write, and returns once it no longer is.
@@ -391,6 +393,9 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if e.cause != nil && !errors.Is(r.Context().Err(), context.Canceled) {
 		h.options.Log.Error(e.cause, "Serving a request", "method", r.Method, "path", r.URL.Path, "request", w.Header().Get(requestIDHeader))
+	}
+	if e.Status > http.StatusInternalServerError && h.options.Failed != nil {
+		h.options.Failed(r, e.Text())
 	}
 	for name, values := range e.Header {
 		w.Header()[name] = values

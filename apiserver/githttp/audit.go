@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/transfer"
 	"github.com/forgeplane/forgeplane/internal/hook"
@@ -33,7 +34,7 @@ func (p *push) tell(updates []hook.Update, verdict hook.Verdict) {
 	switch {
 	case verdict.Accepted:
 		result = audit.Done
-	case verdict.Text == failure:
+	case verdict.Text == failure, verdict.Text == git.Full:
 		result = audit.Failed
 	}
 	refs := make([]audit.Ref, len(updates))
@@ -61,9 +62,13 @@ func (p *push) confirm(ctx context.Context) {
 		p.record.Result(audit.Failed, "The refs could not be read after the push.")
 		return
 	}
+	reason := overtaken
+	if p.full {
+		reason = git.Full
+	}
 	for i, u := range p.updates {
 		if found[i].ID != u.New && (found[i].ID != "" || !object.IsZeroID(u.New)) {
-			p.record.RefFailed(u.Ref, overtaken)
+			p.record.RefFailed(u.Ref, reason)
 		}
 	}
 }

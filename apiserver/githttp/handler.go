@@ -101,6 +101,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			log.V(1).Info("client disconnected", "reason", err.Error())
 		} else {
 			log.Error(err, "serving git", "status", said.status)
+			audit.From(r.Context()).Otherwise(audit.Failed, said.text)
 		}
 	}
 	if answer.begun {

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/forgeplane/forgeplane/internal/audit"
@@ -33,6 +34,9 @@ type push struct {
 	updates []hook.Update
 	end     func()            // ends the write, and releases the reserved refs
 	reasons map[string]string // by ref, why it is refused
+
+	asked atomic.Bool // the hook has asked: git has stored the objects
+	full  bool        // the storage has no space left
 }
 
 // The stages of a push. A push that was accepted continues without its client; a push that was cut off can no longer be accepted.
@@ -53,7 +57,7 @@ func (h *Handler) receive(client context.Context, out *answer, in *body, req req
 	client, leave := context.WithCancelCause(client)
 	defer leave(nil)
 	p := &push{Handler: h, path: req.path, caller: caller, project: project, record: audit.From(client), reasons: map[string]string{}}
-	p.record.Result(audit.Refused, undecided)
+	probe := in.empty()
 	var err error
 	if p.write, err = project.Repository.PrepareWrite(); err != nil {
 		return err
@@ -90,7 +94,18 @@ func (h *Handler) receive(client context.Context, out *answer, in *body, req req
 		Service: req.service, Protocol: req.protocol, Stdin: in, Stdout: out,
 		HooksDir: h.HooksDir, HookEnv: []string{hook.SocketEnv + "=" + h.HookSocket, hook.TokenEnv + "=" + token},
 		Accepted: func() bool { return p.stage.Load() == accepted },
+		NoSpace: func() { // between the two, git forwards the words of the hook, which can have names of files
+			p.full = p.full || !p.asked.Load() || p.stage.Load() == accepted
+		},
 	})
+	if err == nil && !probe && !p.asked.Load() && project.Repository.Full() { // git could not even create a directory, and does not say why
+		p.full = true
+	}
+	if p.full {
+		p.Log.Error(syscall.ENOSPC, "Failed to store a push", "project", p.path, "user", caller.UserID, "repository", project.Repository.Dir())
+		p.record.Otherwise(audit.Failed, git.Full)
+	}
+	p.record.Otherwise(audit.Refused, undecided)
 	if p.stage.Load() == accepted {
 		p.end()
 		ctx, stop := context.WithTimeout(context.WithoutCancel(client), pushedTimeout)
@@ -111,6 +126,7 @@ const failure = "The server could not check this push, so nothing was changed. "
 
 // check answers the hook.
 func (p *push) check(ctx context.Context, asked hook.Push) (verdict hook.Verdict) {
+	p.asked.Store(true)
 	// From here on, closing the repository waits for this push, or this push finds it closed: nothing can get in between.
 	switch err := p.write.Begin(); {
 	case errors.Is(err, git.ErrClosed):
@@ -130,7 +146,9 @@ func (p *push) check(ctx context.Context, asked hook.Push) (verdict hook.Verdict
 		}
 	}()
 	text, err := p.decide(ctx, asked)
-	if err != nil {
+	if git.NoSpace(err) {
+		text = git.Full
+	} else if err != nil {
 		text = failure
 	}
 	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // a client that has disconnected needs no decision

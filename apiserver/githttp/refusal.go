@@ -110,6 +110,8 @@ func (h *Handler) explain(ctx context.Context, err error) refusal {
 		return refusal{status: http.StatusServiceUnavailable, text: "The request took too long."}
 	case errors.Is(err, git.ErrStorageMissing), errors.Is(err, git.ErrNotFound), errors.Is(err, git.ErrNotRepository):
 		return refusal{status: http.StatusServiceUnavailable, text: git.Unavailable}
+	case git.NoSpace(err):
+		return refusal{status: http.StatusInsufficientStorage, text: git.Full}
 	case ctx.Err() != nil:
 		return refusal{status: http.StatusServiceUnavailable, text: "The request was interrupted."}
 	default:

@@ -20,7 +20,7 @@ func AnswerLimit(err error) *endpoint.Error {
 		return answer
 	}
 	if git.NoSpace(err) {
-		return endpoint.Message(http.StatusInsufficientStorage, "The storage of the repository has no space left. Please tell an administrator.")
+		return endpoint.Message(http.StatusInsufficientStorage, git.Full).Because(err)
 	}
 	for _, gone := range []error{git.ErrNotFound, git.ErrNotRepository, git.ErrStorageMissing} {
 		if errors.Is(err, gone) {

@@ -124,6 +124,15 @@ func (r *Record) Result(result Result, reason string) {
 	r.with(func(e *Event) { e.Result, e.Reason = result, reason })
 }
 
+// Otherwise is Result for a write whose result is not known yet.
+func (r *Record) Otherwise(result Result, reason string) {
+	r.with(func(e *Event) {
+		if e.Result == "" {
+			e.Result, e.Reason = result, reason
+		}
+	})
+}
+
 // Refs adds the refs that the request wants to update.
 func (r *Record) Refs(refs ...Ref) {
 	r.with(func(e *Event) { e.Add(refs...) })

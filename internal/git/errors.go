@@ -5,6 +5,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/forgeplane/forgeplane/internal/git/internal/process"
 )
 
@@ -31,8 +33,19 @@ func NoSpace(err error) bool {
 		return true
 	}
 	var failed *Error
-	return errors.As(err, &failed) &&
-		(strings.Contains(failed.Stderr, "No space left on device") || strings.Contains(failed.Stderr, "Disk quota exceeded"))
+	return errors.As(err, &failed) && SaysNoSpace(failed.Stderr)
+}
+
+// SaysNoSpace is NoSpace for a message of git.
+func SaysNoSpace(message string) bool {
+	return strings.Contains(message, "No space left on device") || strings.Contains(message, "Disk quota exceeded")
+}
+
+// Full reports whether the file system of the repository has no space left for Forgeplane's user.
+func (r *Repository) Full() bool {
+	var volume unix.Statfs_t
+	err := unix.Statfs(r.dir, &volume)
+	return err == nil && (volume.Bavail == 0 || volume.Files > 0 && volume.Ffree == 0)
 }
 
 // FormatBytes formats a number of bytes for people, as in "1 GiB". The result is exact.

@@ -29,6 +29,9 @@ var (
 // Unavailable is what clients are told about a repository that exists and cannot be reached.
 const Unavailable = "The repository is not available. Please try again later, and tell an administrator if the problem persists."
 
+// Full is what clients are told who write to a repository whose storage has no space left.
+const Full = "The storage of the repository has no space left. Please tell an administrator."
+
 // Repository is a bare repository in a storage directory. It also uses the paths that end in ".new" and ".trash" instead of its own suffix:
 // it is created in the former and removed through the latter, so that it always exists completely or not at all.
 type Repository struct {

@@ -43,8 +43,11 @@ type ServeOptions struct {
 	// Accepted reports whether a push has passed its hook. From then on, the push is not ended because of a lack of memory. nil means
 	// never.
 	Accepted func() bool
-	Stdin    io.Reader
-	Stdout   io.Writer
+	// NoSpace is called if git tells the client of a push that the storage has no space left. Git may report this as a result, and not fail.
+	// It may be nil.
+	NoSpace func()
+	Stdin   io.Reader
+	Stdout  io.Writer
 }
 
 // Serve serves one request.
@@ -80,6 +83,9 @@ func Serve(ctx context.Context, r *git.Repository, o ServeOptions) error {
 	said := newSideband(o.Stdout, func(message []byte) error {
 		if overfull.Match(message) {
 			return overfullPush(r.MaxPush())
+		}
+		if o.NoSpace != nil && git.SaysNoSpace(string(message)) {
+			o.NoSpace()
 		}
 		return b.Explain(message)
 	})
