@@ -159,7 +159,7 @@ func (g *Guard) admit(ctx context.Context, s *Subject) (f form, record any, err 
 	}
 	anonymous := s.Caller.Anonymous()
 	if anonymous && e.ForAnonymous() == endpoint.Refused {
-		return f, nil, endpoint.Unauthorized("")
+		return f, nil, endpoint.Unauthorized("").Describe(signIn)
 	}
 	if !anonymous && !s.Caller.allows(e.RequiredScopes()) {
 		return f, nil, endpoint.InsufficientScope(e.RequiredScopes())
@@ -176,7 +176,7 @@ func (g *Guard) admit(ctx context.Context, s *Subject) (f form, record any, err 
 		return f, record, err
 	}
 	if !s.may() {
-		return f, nil, e.Denial()
+		return f, nil, s.denial()
 	}
 	return f, nil, nil
 }
@@ -265,7 +265,7 @@ func (g *Guard) LocateNamed(ctx context.Context, of Subject, what endpoint.Abili
 		return catalog.Scope{}, err
 	}
 	if !s.Has(s.Access, what) {
-		return catalog.Scope{}, endpoint.Forbidden("")
+		return catalog.Scope{}, s.denied(s.Access, what, endpoint.Forbidden(""))
 	}
 	return s.Scope, nil
 }
@@ -447,7 +447,7 @@ func refused(err error, bearer bool) error {
 
 // unknown returns the answer for an unknown token. It depends on how the token was sent.
 func unknown(bearer bool) error {
-	e := endpoint.Unauthorized("")
+	e := endpoint.Unauthorized("").Describe("The access token is not valid: it may be unknown, expired or revoked.")
 	if bearer {
 		e.Header = http.Header{"WWW-Authenticate": {`Bearer realm="Protected by OAuth 2.0", error="invalid_token"`}}
 	}

@@ -162,7 +162,7 @@ func (s Subject) may() bool {
 func (g *Guard) record(ctx context.Context, s *Subject, f form) (Kept, error) {
 	e := s.endpoint
 	if _, enough := e.Rule(); f.about != aboutRecord && !enough && !s.may() {
-		return nil, e.Denial()
+		return nil, s.denial()
 	}
 	id, err := endpoint.ID(e.Record(), s.record)
 	if err != nil {
@@ -177,11 +177,11 @@ func (g *Guard) record(ctx context.Context, s *Subject, f form) (Kept, error) {
 	case errors.As(err, &answer) && f.missing != nil:
 		return nil, f.missing()
 	case errors.As(err, &answer) && !s.may():
-		return nil, e.Denial()
+		return nil, s.denial()
 	case err != nil:
 		return nil, err
 	case !s.mayWith(record):
-		return nil, e.Denial()
+		return nil, s.denial()
 	default:
 		return record, nil
 	}

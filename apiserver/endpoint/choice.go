@@ -53,8 +53,10 @@ func (d *decoding) check(c choice, sent parameters, prefix string) {
 	switch {
 	case len(there) == 0 && c.tag == exactlyOne:
 		d.problem(strings.Join(all, ", "), "are missing, exactly one parameter must be provided")
+		d.alternatives = append(d.alternatives, "Send exactly one of: "+strings.Join(all, ", ")+".")
 	case len(there) == 0 && c.tag == atLeastOne:
 		d.problem(strings.Join(all, ", "), "are missing, at least one parameter must be provided")
+		d.alternatives = append(d.alternatives, "Send at least one of: "+strings.Join(all, ", ")+".")
 	case len(there) > 1 && c.tag != atLeastOne:
 		d.problem(strings.Join(there, ", "), "are mutually exclusive")
 	}

@@ -45,6 +45,7 @@ var files = endpoint.Table{endpoint.Get("/file", func(_ context.Context, _ endpo
 })}
 
 func TestContent_isSentAsFile(t *testing.T) {
+	const failed = `{"message":"500 Internal Server Error","error_description":"The reason is in the log, with the request id r1. Please tell an administrator."}`
 	tests := []struct {
 		method, fail  string
 		status        int
@@ -54,13 +55,15 @@ func TestContent_isSentAsFile(t *testing.T) {
 		{"GET", "", 200, "text/plain; charset=utf-8", fileText, "30", "no-store"},
 		{"HEAD", "", 200, "text/plain; charset=utf-8", "", "30", "no-store"},
 		{"HEAD", "before", 200, "text/plain; charset=utf-8", "", "30", "no-store"},
-		{"GET", "before", 500, "application/json", `{"message":"500 Internal Server Error"}`, "39", "max-age=0, private, must-revalidate"},
+		{"GET", "before", 500, "application/json", failed, "141", "max-age=0, private, must-revalidate"},
 		{"GET", "refused", 404, "application/json", `{"message":"404 File Not Found"}`, "32", "max-age=0, private, must-revalidate"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.method+" "+tt.fail, func(t *testing.T) {
 			w := httptest.NewRecorder()
-			newHandler(files).ServeHTTP(w, httptest.NewRequest(tt.method, "/file?fail="+tt.fail, http.NoBody))
+			r := httptest.NewRequest(tt.method, "/file?fail="+tt.fail, http.NoBody)
+			r.Header.Set("X-Request-Id", "r1")
+			newHandler(files).ServeHTTP(w, r)
 			got := fmt.Sprint(w.Code, w.Header().Get("Content-Type"), w.Body, w.Header().Get("Content-Length"), w.Header().Get("Cache-Control"))
 			if want := fmt.Sprint(tt.status, tt.kind, tt.body, tt.length, tt.cache); got != want {
 				t.Errorf("got  %s\nwant %s", got, want)

@@ -37,6 +37,21 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%d %s", e.Status, text)
 }
 
+// Describe returns the error with a description for the person who reads it, beside the text that clients compare. It says what the text leaves
+// open, such as the values that a parameter can have.
+func (e *Error) Describe(format string, args ...any) *Error {
+	described := *e
+	switch body := e.Body.(type) {
+	case problem:
+		body.ErrorDescription = fmt.Sprintf(format, args...)
+		described.Body = body
+	case message:
+		body.ErrorDescription = fmt.Sprintf(format, args...)
+		described.Body = body
+	}
+	return &described
+}
+
 // Text returns the text of the body without its form. Use it in an answer about several things, each of which can fail.
 func (e *Error) Text() string {
 	switch body := e.Body.(type) {
@@ -61,7 +76,8 @@ func (e *Error) Text() string {
 
 // message is the form of errors that handlers return.
 type message struct {
-	Message any `json:"message"`
+	Message          any    `json:"message"`
+	ErrorDescription string `json:"error_description,omitempty"`
 }
 
 // problem is the form of errors about parameters and routes.
@@ -73,7 +89,7 @@ type problem struct {
 
 // Message returns an error with a formatted text.
 func Message(status int, format string, args ...any) *Error {
-	return &Error{Status: status, Body: message{fmt.Sprintf(format, args...)}}
+	return &Error{Status: status, Body: message{Message: fmt.Sprintf(format, args...)}}
 }
 
 // NotFound returns 404 for a resource, such as "Project". With an empty name, it returns the text for a record within an endpoint.
@@ -117,12 +133,12 @@ func reasoned(status int, text, reason string) *Error {
 
 // Invalid returns 400 for attributes of a model that are not valid: their names, and the problems of each.
 func Invalid(attributes map[string][]string) *Error {
-	return &Error{Status: http.StatusBadRequest, Body: message{attributes}}
+	return &Error{Status: http.StatusBadRequest, Body: message{Message: attributes}}
 }
 
 // Unprocessable returns 422 with the texts in a list.
 func Unprocessable(texts ...string) *Error {
-	return &Error{Status: http.StatusUnprocessableEntity, Body: message{texts}}
+	return &Error{Status: http.StatusUnprocessableEntity, Body: message{Message: texts}}
 }
 
 // Parameters returns 400 for problems with the parameters, all in one text.

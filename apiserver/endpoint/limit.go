@@ -71,7 +71,7 @@ func (e *Endpoint) BodyLimit() int64 { return e.most() }
 func TooManyRequests(what string, wait time.Duration) *Error {
 	return &Error{
 		Status: http.StatusTooManyRequests,
-		Body:   message{map[string]string{"error": fmt.Sprintf("This %s has been requested too many times. Try again later.", what)}},
+		Body:   message{Message: map[string]string{"error": fmt.Sprintf("This %s has been requested too many times. Try again later.", what)}},
 		Header: retryAfter(wait),
 	}
 }
@@ -84,7 +84,7 @@ func Throttled(wait time.Duration) *Error {
 // TooManyAtOnce returns 429 with the given text for a caller who already has the maximum number of concurrent requests.
 func TooManyAtOnce(text string, wait time.Duration) *Error {
 	return &Error{
-		Status: http.StatusTooManyRequests, Body: message{map[string]string{"error": text}}, Header: retryAfter(wait),
+		Status: http.StatusTooManyRequests, Body: message{Message: map[string]string{"error": text}}, Header: retryAfter(wait),
 	}
 }
 

@@ -34,6 +34,7 @@ type schemas struct {
 func newSchemas() *schemas {
 	text := object{"type": "string"}
 	texts := object{"type": "array", "items": text}
+	described := object{"type": "string", "description": "Details for people, beside the text that clients compare. The wording can change."}
 	family := func(description string, required []string, properties object) object {
 		return object{
 			"type": "object", "description": description, "properties": properties, "required": required, "additionalProperties": false,
@@ -41,11 +42,14 @@ func newSchemas() *schemas {
 	}
 	return &schemas{names: map[reflect.Type]string{}, components: object{
 		parameterError: family("Parameters that are missing or not valid; several problems are joined by commas.",
-			[]string{"error"}, object{"error": text, "error_description": text}),
+			[]string{"error"}, object{"error": text, "error_description": described}),
 		messageError: family("The reason why the request failed.",
-			[]string{"message"}, object{"message": object{"anyOf": []object{text, texts}}}),
+			[]string{"message"}, object{"message": object{"anyOf": []object{text, texts}}, "error_description": described}),
 		validationError: family("The problems, by attribute.",
-			[]string{"message"}, object{"message": object{"type": "object", "additionalProperties": object{"anyOf": []object{texts, text}}}}),
+			[]string{"message"}, object{
+				"message":           object{"type": "object", "additionalProperties": object{"anyOf": []object{texts, text}}},
+				"error_description": described,
+			}),
 		tokenError: family("A token that is not accepted, or whose scopes do not suffice: scope lists those of which one would.",
 			[]string{"error", "error_description"}, object{"error": text, "error_description": text, "scope": text}),
 	}}

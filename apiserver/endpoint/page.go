@@ -30,7 +30,7 @@ func (p Paging) size() int { return int(min(p.PerPage.Or(defaultPerPage), maxPer
 
 func (p Paging) check() error {
 	if p.PerPage.Or(defaultPerPage) < 1 {
-		return Parameters("per_page has a value not allowed")
+		return Parameters("per_page has a value not allowed").Describe("per_page must be 1 or more; a value above %d counts as %d.", maxPerPage, maxPerPage)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func addBody(all parameters, r *http.Request, limit int64, up *uploads) error {
 	kind, details, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
 	case err != nil:
-		return unsupported(r.Header.Get("Content-Type"))
+		return unsupported(r.Header.Get("Content-Type"), bodyTypes)
 	case kind == "application/json", strings.HasSuffix(kind, "+json"):
 		return addJSON(all, r, limit)
 	case kind == "application/x-www-form-urlencoded":
@@ -80,12 +80,17 @@ func addBody(all parameters, r *http.Request, limit int64, up *uploads) error {
 	case kind == "multipart/form-data":
 		return addMultipart(all, r, limit, details["boundary"], up)
 	default:
-		return unsupported(kind)
+		return unsupported(kind, bodyTypes)
 	}
 }
 
-func unsupported(kind string) *Error {
-	return &Error{Status: http.StatusUnsupportedMediaType, Body: problem{Error: fmt.Sprintf("The provided content-type '%.100s' is not supported.", kind)}}
+// bodyTypes are the media types of bodies with parameters.
+var bodyTypes = []string{"application/json", "application/x-www-form-urlencoded", "multipart/form-data"}
+
+// unsupported returns the answer for a body of another media type than those that are supported.
+func unsupported(kind string, supported []string) *Error {
+	answer := &Error{Status: http.StatusUnsupportedMediaType, Body: problem{Error: fmt.Sprintf("The provided content-type '%.100s' is not supported.", kind)}}
+	return answer.Describe("The content-type must be %s.", oneOf(supported))
 }
 
 // addUntyped reads a body without a media type. It is treated as JSON if there is one: kubectl create --raw sends no media type.
@@ -140,8 +145,11 @@ func addJSON(all parameters, r *http.Request, limit int64) error {
 		return nil
 	}
 	depth, elements := extent(body)
-	if !utf8.Valid(body) || depth > maxDepth {
-		return Parameters("the body is not valid JSON")
+	if !utf8.Valid(body) {
+		return notJSON("It is not valid UTF-8.")
+	}
+	if depth > maxDepth {
+		return notJSON(fmt.Sprintf("It is nested more than %d levels deep.", maxDepth))
 	}
 	if elements > maxElements {
 		return Parameters("there are too many parameters")
@@ -150,10 +158,11 @@ func addJSON(all parameters, r *http.Request, limit int64) error {
 	decoder.UseNumber()
 	var sent any
 	if err := decoder.Decode(&sent); err != nil {
-		return Parameters("the body is not valid JSON")
+		return notJSON(mistake(body, err))
 	}
+	end := decoder.InputOffset()
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return Parameters("the body is not valid JSON")
+		return notJSON("There is more after the value that ends at " + position(body, end) + ".")
 	}
 	if sent == nil {
 		return nil // a client that sent nothing
@@ -166,6 +175,26 @@ func addJSON(all parameters, r *http.Request, limit int64) error {
 		all[name] = value
 	}
 	return nil
+}
+
+func notJSON(description string) *Error {
+	return Parameters("the body is not valid JSON").Describe("%s", description)
+}
+
+// mistake says where JSON is not valid, and why.
+func mistake(body []byte, err error) string {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return fmt.Sprintf("At %s: %s.", position(body, syntax.Offset), syntax.Error())
+	}
+	return "It ends too early."
+}
+
+// position returns the line and the column of the byte that ends at an offset, both from 1.
+func position(body []byte, offset int64) string {
+	before := body[:max(offset-1, 0)]
+	line := bytes.Count(before, []byte("\n")) + 1
+	return fmt.Sprintf("line %d, column %d", line, len(before)-bytes.LastIndexByte(before, '\n'))
 }
 
 // extent returns the nesting depth of JSON and the approximate number of its elements, so that both can be checked before anything is built

@@ -151,7 +151,7 @@ func (p *plan) decode(sent parameters, path map[string]string) (any, error) {
 	d.fill(p, request.Elem(), sent, path, "")
 	p.raw.fill(request.Elem(), sent)
 	if len(d.problems) > 0 {
-		return nil, Parameters(d.problems...)
+		return nil, d.refusal()
 	}
 	if d.refused != nil {
 		return nil, d.refused
@@ -162,11 +162,26 @@ func (p *plan) decode(sent parameters, path map[string]string) (any, error) {
 // decoding collects the problems of one request.
 type decoding struct {
 	problems []string
+	// hints say what the problems leave open, and alternatives what is wrong with the choices.
+	hints, alternatives []string
 	// refused is the answer if there are no other problems.
 	refused *Error
 }
 
 func (d *decoding) problem(name, what string) { d.problems = append(d.problems, name+" "+what) }
+
+// refusal returns the answer to the problems. A sentence about one choice alone can be understood without a hint.
+func (d *decoding) refusal() *Error {
+	hints := d.hints
+	if len(d.problems) > 1 {
+		hints = append(hints, d.alternatives...)
+	}
+	answer := Parameters(d.problems...)
+	if len(hints) == 0 {
+		return answer
+	}
+	return answer.Describe("%s", strings.Join(hints, " "))
+}
 
 func (d *decoding) fill(p *plan, into reflect.Value, sent parameters, path map[string]string, prefix string) {
 	for i := range p.fields {
@@ -215,11 +230,11 @@ func (d *decoding) set(f *field, into reflect.Value, value any, name string) {
 		return
 	}
 	if !d.assign(f, into, value, name) {
-		d.problem(name, "is invalid")
+		d.invalid(f, name)
 		return
 	}
 	if !f.allows(into) {
-		d.problem(name, "does not have a valid value")
+		d.notAllowed(f, name)
 	}
 }
 

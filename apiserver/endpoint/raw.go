@@ -93,7 +93,7 @@ func (e *Endpoint) readRaw(r *http.Request, kept *spool) (parameters, error) {
 	f := &File{}
 	f.Type, _, _ = mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if !e.request.raw.takes(f.Type) {
-		return nil, unsupported(r.Header.Get("Content-Type"))
+		return nil, unsupported(r.Header.Get("Content-Type"), e.request.raw.types)
 	}
 	if e.request.raw.ranged {
 		if f.Offset, err = offset(r.Header); err != nil {

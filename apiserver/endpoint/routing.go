@@ -94,9 +94,10 @@ func (h *Handler) unknown(w http.ResponseWriter, r *http.Request, escaped string
 
 // noRoute keeps the error that clients know, and says in the description which paths there are.
 func noRoute(reference string) *Error {
-	says := problem{Error: "404 Not Found"}
+	listed := "."
 	if reference != "" {
-		says.ErrorDescription = "This server does not serve this path; " + reference + " lists the paths that it serves."
+		listed = "; " + reference + " lists the paths that it serves."
 	}
-	return &Error{Status: http.StatusNotFound, Body: says}
+	answer := &Error{Status: http.StatusNotFound, Body: problem{Error: "404 Not Found"}}
+	return answer.Describe("This server does not serve this path%s Each slash within a full path, a branch or the path of a file must be sent as %%2F.", listed)
 }

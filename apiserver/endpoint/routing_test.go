@@ -108,7 +108,8 @@ func TestUnknownPath_namesTheReference(t *testing.T) {
 	}, routed)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/nothing", http.NoBody))
-	const want = `{"error":"404 Not Found","error_description":"This server does not serve this path; https://forge.example/-/docs lists the paths that it serves."}`
+	const want = `{"error":"404 Not Found","error_description":"This server does not serve this path; https://forge.example/-/docs lists the ` +
+		`paths that it serves. Each slash within a full path, a branch or the path of a file must be sent as %2F."}`
 	if w.Code != http.StatusNotFound || w.Body.String() != want {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}

@@ -58,6 +58,10 @@ func formOf(t reflect.Type) string {
 		return "a text"
 	case t.Kind() == reflect.Bool:
 		return "a boolean"
+	case t == fileType:
+		return "a file of multipart/form-data"
+	case t.Kind() == reflect.Struct, t.Kind() == reflect.Map:
+		return "an object"
 	default:
 		return "an integer"
 	}
@@ -80,9 +84,9 @@ func (d *decoding) either(f *field, into reflect.Value, value any, name string) 
 	case !assigned && single:
 		d.problem(name, f.should)
 	case !assigned:
-		d.problem(name, "is invalid")
+		d.invalid(f, name)
 	case !f.allows(into):
-		d.problem(name, "does not have a valid value")
+		d.notAllowed(f, name)
 	}
 }
 

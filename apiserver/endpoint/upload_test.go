@@ -22,6 +22,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint/endpointtest"
 )
 
 type uploading struct {
@@ -110,6 +111,7 @@ func send(t *testing.T, table endpoint.Table, memory endpoint.Memory, r *http.Re
 	}, table)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
+	w.Body = bytes.NewBufferString(endpointtest.Undescribed(w.Body.String()))
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left in the spool: %v %v", left, err)
 	}

@@ -76,8 +76,8 @@ func (u *Updater) Commit(ctx context.Context, s auth.Project, repo *git.Reposito
 	err = u.Write(ctx, s, repo, func(ctx context.Context) ([]refs.Update, error) {
 		if may, err := u.MayPush(ctx, s, ref); err != nil {
 			return nil, err
-		} else if !may {
-			return nil, &RefusedError{Ref: ref, Reason: notAllowed}
+		} else if !may.Allowed {
+			return nil, &RefusedError{Ref: ref, Reason: notAllowed, Description: may.Reason}
 		}
 		parent, old, err := d.start(ctx, repo)
 		if err != nil {
@@ -118,10 +118,10 @@ func (d Draft) start(ctx context.Context, repo *git.Repository) (parent, old str
 	}
 	from := cmp.Or(d.StartCommit, Branches+cmp.Or(d.StartBranch, d.Branch))
 	if d.StartCommit == "" && object.CheckRefName(from) != nil {
-		return "", "", invalid("You can only create or edit files when you are on a branch")
+		return "", "", d.onNoBranch()
 	}
 	if !IsBranchName(d.Branch) {
-		return "", "", invalid("Branch name is invalid")
+		return "", "", InvalidBranchName(d.Branch)
 	}
 	in := cmp.Or(d.StartIn, repo)
 	// The branch comes first: if somebody moves it now, the commit is based on what they pushed, and the update of the branch is refused.
@@ -138,7 +138,7 @@ func (d Draft) start(ctx context.Context, repo *git.Repository) (parent, old str
 	case parent == "" && d.StartCommit != "":
 		return "", "", invalid("Cannot find start_sha '%s'", d.StartCommit)
 	case parent == "":
-		return "", "", cmp.Or(onNoBranch(ctx, in), onNoBranch(ctx, repo))
+		return "", "", cmp.Or(d.withoutStart(ctx, in), d.withoutStart(ctx, repo))
 	case elsewhere && old != "" && !d.Force:
 		return "", "", invalid("A branch called '%s' already exists. Switch to that branch in order to make changes", d.Branch)
 	case in != repo:
@@ -156,18 +156,36 @@ func bring(ctx context.Context, repo, from *git.Repository, id string) error {
 	return err
 }
 
-// onNoBranch returns the answer for a start that does not exist, or nil if the repository has no branch yet.
-func onNoBranch(ctx context.Context, repo *git.Repository) error {
+// withoutStart returns the answer for a start that does not exist, or nil if the repository has no branch yet.
+func (d Draft) withoutStart(ctx context.Context, repo *git.Repository) error {
 	for _, err := range refs.List(ctx, repo, Branches) {
 		if err != nil {
 			return err
 		}
-		return invalid("You can only create or edit files when you are on a branch")
+		return d.onNoBranch()
 	}
 	return nil
 }
 
-func invalid(format string, args ...any) error {
+// onNoBranch is the answer for a start that is not a branch.
+func (d Draft) onNoBranch() *endpoint.Error {
+	answer := invalid("You can only create or edit files when you are on a branch")
+	if d.StartBranch != "" {
+		return answer.Describe("There is no branch %.300s, which start_branch names.", d.StartBranch)
+	}
+	return answer.Describe("There is no branch %.300s. To create it, send in start_branch the branch at which it begins.", d.Branch)
+}
+
+// InvalidBranchName is the answer for a name that no branch can have.
+func InvalidBranchName(name string) *endpoint.Error {
+	answer := invalid("Branch name is invalid")
+	if err := object.CheckRefName(Branches + name); err != nil {
+		return answer.Describe("%s.", err)
+	}
+	return answer.Describe("A branch cannot be named HEAD or like the id of an object.")
+}
+
+func invalid(format string, args ...any) *endpoint.Error {
 	return endpoint.Message(http.StatusBadRequest, format, args...)
 }
 
@@ -178,7 +196,7 @@ func Uncommitted(err error) error {
 	var rejected *edit.RefusedObjectError
 	switch {
 	case errors.As(err, &refused):
-		return endpoint.Forbidden(refused.Reason)
+		return endpoint.Forbidden(refused.Reason).Describe("%s", refused.Description)
 	case errors.As(err, &action):
 		return undone(action)
 	case errors.As(err, &rejected):

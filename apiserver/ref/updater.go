@@ -43,13 +43,15 @@ type RefusedError struct {
 	Ref string
 	// Reason is for the person who asked.
 	Reason string
+	// Description says what Reason leaves open, such as the protection and the role. It can be empty.
+	Description string
 }
 
 func (r *RefusedError) Error() string { return r.Reason }
 
 // Answer is 403 with the reason.
 func (r *RefusedError) Answer() *endpoint.Error {
-	return endpoint.Message(http.StatusForbidden, "%s", r.Reason)
+	return endpoint.Message(http.StatusForbidden, "%s", r.Reason).Describe("%s", r.Description)
 }
 
 // ErrDefaultBranch is returned where the default branch would be deleted.
@@ -196,20 +198,19 @@ func (u *Updater) rules(ctx context.Context, s auth.Project, named ...string) ([
 }
 
 // MayPush is the function MayPush for the caller and the project that the request is about.
-func (u *Updater) MayPush(ctx context.Context, s auth.Project, ref string) (bool, error) {
+func (u *Updater) MayPush(ctx context.Context, s auth.Project, ref string) (protection.Verdict, error) {
 	rules, err := u.rules(ctx, s, ref)
 	if err != nil {
-		return false, err
+		return protection.Verdict{}, err
 	}
 	return MayPush(ctx, rules, u.guard.Actor(s.Subject), ref)
 }
 
-// MayPush reports whether an actor may push to a ref something that rewrites no history and has no owners.
-func MayPush(ctx context.Context, rules []protection.Rule, actor protection.Actor, ref string) (bool, error) {
-	v, err := protection.Decide(ctx, rules, actor, protection.Change{
+// MayPush decides whether an actor may push to a ref something that rewrites no history and has no owners.
+func MayPush(ctx context.Context, rules []protection.Rule, actor protection.Actor, ref string) (protection.Verdict, error) {
+	return protection.Decide(ctx, rules, actor, protection.Change{
 		Ref: ref, Kind: protection.Update, Via: protection.Push,
 		Forced:     func(context.Context) (bool, error) { return false, nil },
 		OwnedPaths: func(context.Context) ([]string, error) { return nil, nil },
 	})
-	return v.Allowed, err
 }

@@ -146,7 +146,7 @@ func send(c *gitlab.Client, request, body string, options ...gitlab.RequestOptio
 func answered(r *gitlab.Response) string {
 	GinkgoHelper()
 	Expect(r).NotTo(BeNil())
-	return strings.TrimSpace(fmt.Sprintf("%d %s", r.StatusCode, r.Body.(*kept).text))
+	return strings.TrimSpace(fmt.Sprintf("%d %s", r.StatusCode, endpointtest.Undescribed(r.Body.(*kept).text)))
 }
 
 // kept is the body of an answer, which remains available after the client has read it.

@@ -194,8 +194,8 @@ var aboutCallers = []refusal{
 
 // aboutWhat are errors about objects that do not exist, objects that already exist, and values that are not valid.
 var aboutWhat = []refusal{
-	{root, "GET nowhere", ``, `404 {"error":"404 Not Found","error_description":"This server does not serve this path; {url}/-/docs lists the paths that it serves."}`},
-	{root, "GET projects/{project}/nowhere", ``, `404 {"error":"404 Not Found","error_description":"This server does not serve this path; {url}/-/docs lists the paths that it serves."}`},
+	{root, "GET nowhere", ``, `404 {"error":"404 Not Found"}`},
+	{root, "GET projects/{project}/nowhere", ``, `404 {"error":"404 Not Found"}`},
 	{root, "GET projects/999999999", ``, `404 {"message":"404 Project Not Found"}`},
 	{root, "GET projects/no%2Fsuch%2Fproject", ``, `404 {"message":"404 Project Not Found"}`},
 	{root, "GET groups/no-such-group", ``, `404 {"message":"404 Group Not Found"}`},
@@ -342,7 +342,7 @@ var _ = throughEachDoor("Errors", func(d *door) {
 
 	It("are understood by the client", func() {
 		_, _, err := d.as(outsider).Users.CreateUser(&gitlab.CreateUserOptions{Email: gitlab.Ptr("a@example.com"), Name: gitlab.Ptr("A"), Username: gitlab.Ptr("aa")})
-		Expect(err).To(MatchError(HaveSuffix("403 {message: 403 Forbidden}")))
+		Expect(err).To(MatchError(ContainSubstring("{message: 403 Forbidden}")))
 		_, _, err = d.as(root).Users.CreateUser(&gitlab.CreateUserOptions{Email: gitlab.Ptr("a"), Name: gitlab.Ptr("A"), Username: gitlab.Ptr("aa")})
 		Expect(err).To(MatchError(HaveSuffix("400 {message: {email: [is invalid]}}")))
 		_, _, err = d.as(root).Users.CreateUser(&gitlab.CreateUserOptions{Name: gitlab.Ptr("A"), Username: gitlab.Ptr("aa")})

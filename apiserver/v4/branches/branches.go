@@ -134,7 +134,7 @@ type createRequest struct {
 func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (none Branch, err error) {
 	made := refs.Ref{Name: ref.Branches + r.Branch, Type: "commit"}
 	if !ref.IsBranchName(r.Branch) {
-		return none, endpoint.Message(http.StatusBadRequest, "Branch name is invalid")
+		return none, ref.InvalidBranchName(r.Branch)
 	}
 	repo, _, err := ref.Find(ctx, f.repositories, s.Scope.Project, made.Name)
 	if err == nil {

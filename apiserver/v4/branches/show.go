@@ -70,9 +70,11 @@ func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository,
 			DevelopersCanPush:  protections.developers(func(r protection.Rule) []protection.Grant { return r.Push }),
 			DevelopersCanMerge: protections.developers(func(r protection.Rule) []protection.Grant { return r.Merge }),
 		}
-		if shown[i].CanPush, err = ref.MayPush(ctx, protections, actor, b.Name); err != nil {
+		may, err := ref.MayPush(ctx, protections, actor, b.Name)
+		if err != nil {
 			return nil, err
 		}
+		shown[i].CanPush = may.Allowed
 		if shown[i].Commit, err = ref.Commit(ctx, repo, b.Object, projectURL); err != nil {
 			return nil, err
 		}

@@ -89,7 +89,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 		})
 	}
 	if err != nil {
-		return none, ref.Uncommitted(err)
+		return none, uncommitted(err)
 	}
 	made, err := repo.ReadCommit(ctx, id)
 	if err != nil {
@@ -101,6 +101,17 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 		return f.detail(ctx, s, repo, made, false)
 	}
 	return shown, err
+}
+
+// uncommitted is ref.Uncommitted, and names the action that cannot be done.
+func uncommitted(err error) error {
+	answer := ref.Uncommitted(err)
+	var action *edit.ActionError
+	var said *endpoint.Error
+	if errors.As(err, &action) && errors.As(answer, &said) {
+		return said.Describe("actions[%d] cannot be done, so none was. Its path is %.300s.", action.Index, action.Path)
+	}
+	return answer
 }
 
 // start returns the project with an id or full path that a commit begins in; nil for that of the request.

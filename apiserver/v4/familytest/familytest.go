@@ -30,6 +30,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint/endpointtest"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
@@ -314,8 +315,10 @@ type Answer struct {
 	Body   string
 }
 
-// String returns the code and the body.
-func (a Answer) String() string { return strings.TrimSpace(fmt.Sprintf("%d %s", a.Code, a.Body)) }
+// String returns the code and the body, without what only people read.
+func (a Answer) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s", a.Code, endpointtest.Undescribed(a.Body)))
+}
 
 // Decode reads the body.
 func Decode[T any](t testing.TB, a Answer) (v T) {

@@ -112,7 +112,7 @@ func (f *Family) commit(ctx context.Context, s auth.Project, r change, does edit
 	case errors.Is(err, edit.ErrFileChanged):
 		return none, err
 	case errors.As(err, &refused):
-		return none, endpoint.Message(http.StatusBadRequest, "%s", refused.Reason)
+		return none, endpoint.Message(http.StatusBadRequest, "%s", refused.Reason).Describe("%s", refused.Description)
 	case err != nil:
 		return none, ref.Uncommitted(err)
 	}

@@ -231,7 +231,7 @@ func (f *Family) changeable(ctx context.Context, of auth.Subject, e entry) (*v1a
 func (f *Family) mayChangeGroup(ctx context.Context, s auth.Subject, of catalog.Scope) error {
 	access, err := f.guard.Access(ctx, s.Caller, of)
 	if err == nil && !s.Has(access, auth.WriteGroupLabels) {
-		return endpoint.Forbidden("")
+		return endpoint.Forbidden("").Describe("The label belongs to a group, and you do not have the role Reporter in it.")
 	}
 	return err
 }
@@ -254,6 +254,7 @@ func hex(a *endpoint.Attributes, color string) string {
 	hex, ok := label.Hex(color)
 	if !ok {
 		a.Refuse("color", "must be a valid color code")
+		a.Describe("color must be #RGB, #RRGGBB or the name of a CSS color, such as red.")
 	}
 	return hex
 }

@@ -233,10 +233,11 @@ func (f *Family) own(ctx context.Context, s catalog.Scope, userID int64) (catalo
 // grants says why the caller may not give a user a role until a day.
 func (f *Family) grants(ctx context.Context, s auth.Subject, u *v1alpha1.User, level int, expires endpoint.Optional[time.Time]) error {
 	if roleOf(level) == "" {
-		return endpoint.Invalid(map[string][]string{"access_level": {"is not included in the list"}})
+		return endpoint.Invalid(map[string][]string{"access_level": {"is not included in the list"}}).
+			Describe("access_level must be 10 (Guest), 20 (Reporter), 30 (Developer), 40 (Maintainer) or 50 (Owner).")
 	}
 	if role.Role(level) > s.Access.Role {
-		return endpoint.Forbidden("")
+		return endpoint.Forbidden("").Describe("You have the role %s, and cannot give a higher one.", s.Access.Role)
 	}
 	if day := ends(nil, expires); day != nil && !f.clock.Now().Before(day.Time) {
 		return endpoint.Invalid(map[string][]string{"expires_at": {"cannot be a date in the past"}})

@@ -48,8 +48,8 @@ func (f *Family) addNotes(ctx context.Context, s auth.Project, r *addNotesReques
 	}
 	if may, err := f.writer.MayPush(ctx, s, ref.Branches+branch); err != nil {
 		return 0, err
-	} else if !may {
-		return 0, endpoint.Forbidden(notAllowed)
+	} else if !may.Allowed {
+		return 0, endpoint.Forbidden(notAllowed).Describe("%s", may.Reason)
 	}
 	if err := f.commitNotes(ctx, s, repo, branch, r); err != nil && !errors.Is(err, errPresent) {
 		return 0, uncommitted(err)

@@ -38,6 +38,8 @@ const (
 
 // ActionError says which action prevents a commit, and why.
 type ActionError struct {
+	// Index is the position of the action, from 0.
+	Index int
 	// Path is the path that the error is about, and Err one of the errors below.
 	Path string
 	Err  error
@@ -117,7 +119,7 @@ func (t *treeEdit) move(ctx context.Context, a Action) error {
 	moved := file.with(a.Executable)
 	if a.Content != nil {
 		if file.mode == modeSubmodule {
-			return &ActionError{a.From, ErrFileNotFound}
+			return &ActionError{Path: a.From, Err: ErrFileNotFound}
 		}
 		moved.id = t.pack.Add("blob", a.Content)
 	}
@@ -130,7 +132,7 @@ func (t *treeEdit) file(ctx context.Context, path string) (*node, error) {
 	case err != nil:
 		return nil, err
 	case found == nil, found.mode == modeDirectory, found.mode == modeSubmodule:
-		return nil, &ActionError{path, ErrFileNotFound}
+		return nil, &ActionError{Path: path, Err: ErrFileNotFound}
 	default:
 		return found, nil
 	}
@@ -144,9 +146,9 @@ func (t *treeEdit) add(ctx context.Context, path string, n *node) error {
 	case found == nil:
 		return t.put(ctx, path, n)
 	case found.mode == modeDirectory:
-		return &ActionError{path, ErrDirectoryExists}
+		return &ActionError{Path: path, Err: ErrDirectoryExists}
 	default:
-		return &ActionError{path, ErrFileExists}
+		return &ActionError{Path: path, Err: ErrFileExists}
 	}
 }
 
@@ -160,11 +162,11 @@ const (
 func checkPath(path string) error {
 	clean, ok := object.CleanPath(path)
 	if !ok || clean == "" || clean == "." || clean != path || len(path) > maxFilePath {
-		return &ActionError{path, ErrInvalidPath}
+		return &ActionError{Path: path, Err: ErrInvalidPath}
 	}
 	for name := range strings.SplitSeq(path, "/") {
 		if len(name) > maxName || strings.EqualFold(name, ".git") {
-			return &ActionError{path, ErrInvalidPath}
+			return &ActionError{Path: path, Err: ErrInvalidPath}
 		}
 	}
 	return nil

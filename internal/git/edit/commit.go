@@ -51,9 +51,9 @@ func Commit(ctx context.Context, r *git.Repository, c NewCommit) (id string, err
 	if err := checkLastCommits(ctx, r, c); err != nil {
 		return "", err
 	}
-	for _, a := range c.Actions {
+	for i, a := range c.Actions {
 		if err := t.apply(ctx, a); err != nil {
-			return "", err
+			return "", at(i, err)
 		}
 	}
 	id = t.pack.Add("commit", c.object(t.write()))
@@ -61,6 +61,15 @@ func Commit(ctx context.Context, r *git.Repository, c NewCommit) (id string, err
 		return "", fmt.Errorf("writing a commit: %w", err)
 	}
 	return id, nil
+}
+
+// at sets the index of an *ActionError.
+func at(index int, err error) error {
+	var failed *ActionError
+	if errors.As(err, &failed) {
+		failed.Index = index
+	}
+	return err
 }
 
 func (c NewCommit) checkSize() error {
@@ -97,7 +106,7 @@ func editTree(ctx context.Context, r *git.Repository, commit string) (*treeEdit,
 
 // checkLastCommits compares the last commits that changed the files with those that the actions expect.
 func checkLastCommits(ctx context.Context, r *git.Repository, c NewCommit) error {
-	for _, a := range c.Actions {
+	for i, a := range c.Actions {
 		if a.LastCommit == "" {
 			continue
 		}
@@ -106,7 +115,7 @@ func checkLastCommits(ctx context.Context, r *git.Repository, c NewCommit) error
 			path = a.From
 		}
 		if err := checkPath(path); err != nil {
-			return err
+			return at(i, err)
 		}
 		last, err := "", error(nil)
 		if c.Parent != "" {
@@ -116,7 +125,7 @@ func checkLastCommits(ctx context.Context, r *git.Repository, c NewCommit) error
 			return err
 		}
 		if last != a.LastCommit {
-			return &ActionError{path, ErrFileChanged}
+			return &ActionError{Index: i, Path: path, Err: ErrFileChanged}
 		}
 	}
 	return nil

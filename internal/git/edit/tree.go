@@ -121,7 +121,7 @@ func (t *treeEdit) put(ctx context.Context, path string, file *node) error {
 				return err
 			}
 		case next.mode != modeDirectory:
-			return &ActionError{path, ErrNotDirectory}
+			return &ActionError{Path: path, Err: ErrNotDirectory}
 		}
 		dir = next
 	}
@@ -140,7 +140,7 @@ func (t *treeEdit) remove(ctx context.Context, path string) (*node, error) {
 		return nil, err
 	}
 	if file == nil || file.mode == modeDirectory {
-		return nil, &ActionError{path, ErrFileNotFound}
+		return nil, &ActionError{Path: path, Err: ErrFileNotFound}
 	}
 	names := strings.Split(path, "/")
 	way := []*node{t.root}
