@@ -48,6 +48,12 @@ type RepositoryStorageStatus struct {
 	// retained is the number of repositories of deleted projects on this shard.
 	// +optional
 	Retained int32 `json:"retained,omitempty"`
+
+	// markerUID is the UID in the file .forgeplane-storage, with which Forgeplane has marked the volume. Since then, a volume without this
+	// file counts as not mounted.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	MarkerUID string `json:"markerUID,omitempty"`
 }
 
 // RepositoryStorage is a shard: a mounted volume that holds Git repositories.

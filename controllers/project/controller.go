@@ -191,7 +191,9 @@ func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
 		return frame.Failed(v1alpha1.ReasonStorageUnavailable,
 			"the repository is no longer on storage %s: restore it to %s, or delete the project", p.Status.Storage, p.Status.RepositoryPath)
 	}
-	if err := c.own(ctx, p); err != nil {
+	if err := c.own(ctx, p); errors.Is(err, git.ErrStorageMissing) {
+		return frame.Failed(v1alpha1.ReasonStorageUnavailable, "%w", err)
+	} else if err != nil {
 		return err
 	}
 	switch {

@@ -164,6 +164,7 @@ var _ = Describe("The owner of a repository that a shard records", func() {
 		f.Delete(shard)
 		f.Change(shard, func() { shard.Finalizers = nil })
 		f.ExpectGone(shard)
+		Expect(os.Remove(filepath.Join(shard.Spec.Path, ".forgeplane-storage"))).To(Succeed())
 		shard = forge.RepositoryStorage("other").At(shard.Spec.Path).Build()
 		f.Create(shard)
 		f.ExpectReady(shard)

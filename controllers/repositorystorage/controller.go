@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -86,7 +85,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 
 // Reconcile reconciles one shard.
 func (c *Controller) Reconcile(ctx context.Context, s *v1alpha1.RepositoryStorage) (reconcile.Result, error) {
-	return c.frame.Run(ctx, s, c.take, c.distinguish, c.recall, c.retainLeft, c.count, c.probe, c.measure)
+	return c.frame.Run(ctx, s, c.take, c.distinguish, c.recognize, c.recall, c.retainLeft, c.count, c.probe, c.measure)
 }
 
 func (c *Controller) count(ctx context.Context, s *v1alpha1.RepositoryStorage) error {
@@ -153,21 +152,8 @@ func (c *Controller) recallOne(ctx context.Context, s *v1alpha1.RepositoryStorag
 	return client.IgnoreAlreadyExists(c.frame.Client.Create(told, r))
 }
 
-// probe writes a file, which is the only reliable test that repositories can be written. That succeeds in the empty directory of a volume that
-// is not mounted, too, so it also looks for what a shard with repositories has.
-func (c *Controller) probe(ctx context.Context, s *v1alpha1.RepositoryStorage) error {
-	info, err := os.Stat(s.Spec.Path)
-	if err != nil || !info.IsDir() {
-		return frame.WaitingFor(probeInterval, v1alpha1.ReasonStorageUnavailable,
-			"%s is not a directory: check that the volume is mounted", s.Spec.Path)
-	}
-	if used, err := c.used(ctx, s); err != nil {
-		return err
-	} else if used {
-		if err := c.repositories.Mounted(ctx, s.Name); err != nil {
-			return frame.WaitingFor(probeInterval, v1alpha1.ReasonStorageUnavailable, "the shard has repositories, but %w", err)
-		}
-	}
+// probe writes a file, which is the only reliable test that repositories can be written.
+func (c *Controller) probe(_ context.Context, s *v1alpha1.RepositoryStorage) error {
 	f, err := os.CreateTemp(s.Spec.Path, ".probe-*")
 	if err == nil {
 		_, err = f.WriteString("forgeplane")
@@ -182,14 +168,6 @@ func (c *Controller) probe(ctx context.Context, s *v1alpha1.RepositoryStorage) e
 		return frame.WaitingFor(probeInterval, v1alpha1.ReasonStorageUnavailable, "%s cannot be written to: %w", s.Spec.Path, cause(err))
 	}
 	return nil
-}
-
-// used reports whether there are repositories on a shard. A project that has only chosen it has none yet.
-func (c *Controller) used(ctx context.Context, s *v1alpha1.RepositoryStorage) (bool, error) {
-	projects, err := catalog.List[*v1alpha1.Project](ctx, c.frame.Catalog, catalog.IndexStorage, s.Name)
-	return s.Status.Retained > 0 || slices.ContainsFunc(projects, func(p *v1alpha1.Project) bool {
-		return p.Status.Storage == s.Name && p.Status.RefsChecksum != ""
-	}), err
 }
 
 // cause returns err without the name of the probed file, which differs each time.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
@@ -39,9 +40,9 @@ func (c *Controller) release(ctx context.Context, s *v1alpha1.RepositoryStorage)
 		return err
 	}
 	advice := "move or delete the projects, and delete the RetainedRepositories"
-	if info, err := os.Stat(s.Spec.Path); err != nil || !info.IsDir() {
+	if info, err := os.Stat(s.Spec.Path); err != nil || !info.IsDir() || repository.Marked(s) && repository.CheckMarker(s) != nil {
 		advice += fmt.Sprintf("; or mount %s; or, if it is lost, remove the finalizer %s", s.Spec.Path, Finalizer)
-	} else if repository.DirectoryClaim(s).ShownBy(s) && c.distinguish(ctx, s) == nil { // otherwise they belong to another shard
+	} else if repository.DirectoryClaim(s).ShownBy(s) && c.distinguish(ctx, s) == nil && !alien(s) { // otherwise they belong to another shard
 		if err := c.unrecorded(ctx, s, held); err != nil {
 			return err
 		}
@@ -59,6 +60,9 @@ func (c *Controller) release(ctx context.Context, s *v1alpha1.RepositoryStorage)
 		}
 	}
 	if len(held) == 0 {
+		if err := repository.Unmark(s); err != nil { // a read-only volume keeps nobody waiting
+			log.FromContext(ctx).Error(err, "Failed to remove the marker of a volume", "storage", s.Name)
+		}
 		return nil
 	}
 	names := slices.Sorted(maps.Keys(held))

@@ -40,6 +40,8 @@ type Repository struct {
 	dir     string
 	// joined are the repositories whose objects it also has.
 	joined []*Repository
+	// mounted may be nil; see Guard.
+	mounted func() error
 }
 
 // Repository returns a handle on the repository at path, a relative path without "..", in the absolute directory storage. The repository
@@ -57,6 +59,10 @@ func (e *Engine) Repository(storage, path string) (*Repository, error) {
 
 // Engine returns the engine of the repository.
 func (r *Repository) Engine() *Engine { return r.engine }
+
+// Guard makes the storage count as missing while nothing is at the place of the repository and mounted returns an error, which must be an
+// ErrStorageMissing. Otherwise the empty directory at which a volume is not mounted would be taken for the storage.
+func (r *Repository) Guard(mounted func() error) { r.mounted = mounted }
 
 // Dir returns the absolute path of the directory.
 func (r *Repository) Dir() string { return r.dir }
@@ -77,7 +83,7 @@ func (r *Repository) check() error {
 		return ErrStorageMissing
 	}
 	if _, err := os.Lstat(r.dir); errors.Is(err, fs.ErrNotExist) {
-		return ErrNotFound
+		return r.absent()
 	} else if err != nil {
 		return err
 	}
@@ -96,6 +102,16 @@ func (r *Repository) check() error {
 		}
 	}
 	return nil
+}
+
+// absent returns the error for a repository that does not exist.
+func (r *Repository) absent() error {
+	if r.mounted != nil {
+		if err := r.mounted(); err != nil {
+			return err
+		}
+	}
+	return ErrNotFound
 }
 
 func directory(path string) (bool, error) {
@@ -233,19 +249,16 @@ func (r *Repository) stage(staging string, fill func(staged *Repository) error) 
 // Remove removes the repository, and what crashes during its creation or an earlier Remove have left. It does nothing if nothing exists. It
 // waits for running writes like CloseSoon, and later writes are refused.
 func (r *Repository) Remove(ctx context.Context) error {
-	if isDir, err := directory(r.storage); err != nil {
-		return fmt.Errorf("repository %s: %w", r.dir, err)
-	} else if !isDir {
-		return fmt.Errorf("repository %s: %w", r.dir, ErrStorageMissing)
+	there := r.check()
+	gone := errors.Is(there, ErrNotFound) || errors.Is(there, ErrNotRepository)
+	if there != nil && !gone {
+		return fmt.Errorf("repository %s: %w", r.dir, there)
 	}
 	if err := r.discard(r.dir + ".new"); err != nil {
 		return err
 	}
-	switch err := r.check(); {
-	case errors.Is(err, ErrNotFound), errors.Is(err, ErrNotRepository):
+	if gone {
 		return r.remove() // Git only writes to a repository
-	case err != nil:
-		return fmt.Errorf("repository %s: %w", r.dir, err)
 	}
 	open, err := r.CloseSoon(ctx)
 	if err != nil {
@@ -276,7 +289,10 @@ func (r *Repository) Move(ctx context.Context, to *Repository) error {
 	case err != nil:
 		return fmt.Errorf("repository %s: %w", r.dir, err)
 	}
-	if err := to.check(); !errors.Is(err, ErrNotFound) {
+	switch err := to.check(); {
+	case errors.Is(err, ErrStorageMissing):
+		return fmt.Errorf("moving %s: %w", r.dir, err)
+	case !errors.Is(err, ErrNotFound):
 		return fmt.Errorf("moving %s: %s already exists", r.dir, to.dir)
 	}
 	if err := os.MkdirAll(filepath.Dir(to.dir), 0o755); err != nil {

@@ -144,6 +144,33 @@ func TestInit_doesNotCreateTheStorage(t *testing.T) {
 	}
 }
 
+func TestInit_writesNothingWhereNothingIsMounted(t *testing.T) {
+	storage := t.TempDir()
+	engine := gittest.NewEngine(t)
+	made, missing := gittest.Repository(t, engine, storage, "1.git"), gittest.Repository(t, engine, storage, "2.git")
+	if err := made.Init(t.Context(), git.InitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*git.Repository{made, missing} {
+		r.Guard(func() error { return git.ErrStorageMissing })
+	}
+	if err := made.Check(); err != nil {
+		t.Errorf("one that is there: %v", err)
+	}
+	_, stageErr := missing.Stage("a")
+	for about, err := range map[string]error{
+		"init": missing.Init(t.Context(), git.InitOptions{}), "check": missing.Check(), "remove": missing.Remove(t.Context()), "stage": stageErr,
+		"move": made.Move(t.Context(), missing),
+	} {
+		if !errors.Is(err, git.ErrStorageMissing) {
+			t.Errorf("%s: %v", about, err)
+		}
+	}
+	if got := gittest.Entries(t, storage); !slices.Equal(got, []string{"1.git"}) {
+		t.Errorf("found %v", got)
+	}
+}
+
 // Git must not use an enclosing repository instead of a missing one.
 func TestRepository_isNotSearchedForInParents(t *testing.T) {
 	c := gittest.New(t, "sha1")

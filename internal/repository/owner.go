@@ -74,7 +74,8 @@ func placeOf(ctx context.Context, live client.Reader, namespace string) (Place, 
 }
 
 // Own records on its shard that the repository at the path of a project belongs to that project, unless that is recorded already. Call it
-// before the repository exists. It calls place only if the project was not recorded before.
+// before the repository exists. It calls place only if the project was not recorded before. The error is a git.ErrStorageMissing if the shard
+// is not mounted.
 func (r *Repositories) Own(ctx context.Context, p *v1alpha1.Project, place func(context.Context) (Place, error)) error {
 	// If the machine crashes before the file is durable, Forgeplane writes it again when it starts.
 	return r.own(ctx, p, false, place)
@@ -99,6 +100,9 @@ func (r *Repositories) own(ctx context.Context, p *v1alpha1.Project, durably boo
 	}
 	if there, err := os.ReadFile(file); err == nil && bytes.Equal(there, text) {
 		return nil
+	}
+	if err := CheckMarker(s); err != nil {
+		return err
 	}
 	if err := os.Mkdir(filepath.Join(s.Spec.Path, owners), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("recording which project the repository belongs to: %w", err)
@@ -146,18 +150,6 @@ func (r *Repositories) Owns(ctx context.Context, p *v1alpha1.Project, storage st
 	}
 	there, err := readOwner(s, ownerFile(s, OwnerName(p)))
 	return there != nil && there.Retained.Spec.Project.UID == string(p.UID), err
-}
-
-// Mounted returns an error if the directory of a shard that has had a repository is empty, as the mount point of a volume that is away.
-func (r *Repositories) Mounted(ctx context.Context, storage string) error {
-	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", storage)
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(filepath.Join(s.Spec.Path, owners)); err != nil {
-		return fmt.Errorf("the volume of storage %s is not available: mount it at %s, which should have the directory %s: %w", s.Name, s.Spec.Path, owners, err)
-	}
-	return nil
 }
 
 // Forget removes the record from the shard, if it still exists.

@@ -45,7 +45,8 @@ func recordName(path string) string {
 	return strings.TrimSuffix(filepath.Base(path), ".git") + recordSuffix
 }
 
-// Record records on its shard to whom a retained repository belonged, unless that is recorded already. The shard must be mounted.
+// Record records on its shard to whom a retained repository belonged, unless that is recorded already. The error is a git.ErrStorageMissing if
+// the shard is not mounted.
 func (r *Repositories) Record(ctx context.Context, retained *v1alpha1.RetainedRepository) error {
 	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", retained.Spec.Storage)
 	if err != nil {
@@ -60,6 +61,9 @@ func (r *Repositories) Record(ctx context.Context, retained *v1alpha1.RetainedRe
 	file := recordFile(s, PathOfRetained(retained))
 	if there, err := os.ReadFile(file); err == nil && bytes.Equal(there, text) {
 		return nil
+	}
+	if err := CheckMarker(s); err != nil {
+		return err
 	}
 	if err := replace(file, text, true); err != nil {
 		return fmt.Errorf("writing the record of %s: %w", retained.Name, err)
@@ -180,6 +184,10 @@ func replace(file string, text []byte, durably bool) error {
 	if !durably {
 		return nil
 	}
+	return syncDirectory(directory)
+}
+
+func syncDirectory(directory string) error {
 	d, err := os.Open(directory)
 	if err != nil {
 		return err

@@ -80,7 +80,7 @@ func (r *Repositories) Of(ctx context.Context, p *v1alpha1.Project) (*git.Reposi
 	if err != nil {
 		return nil, err
 	}
-	return r.engine.Repository(s.Spec.Path, Path(p))
+	return r.at(s, Path(p))
 }
 
 // Content is Of for callers that read or change the content of the repository. The error is ErrNoStorage if the project has no repository yet, and
@@ -114,7 +114,7 @@ func (r *Repositories) on(ctx context.Context, storage string, paths []string) (
 	}
 	all := make([]*git.Repository, len(paths))
 	for i, path := range paths {
-		if all[i], err = r.engine.Repository(s.Spec.Path, path); err != nil {
+		if all[i], err = r.at(s, path); err != nil {
 			return nil, err
 		}
 	}

@@ -31,7 +31,8 @@ type shop struct {
 func newShop(t *testing.T, format string, more ...client.Object) *shop {
 	t.Helper()
 	g := NewWithT(t)
-	storage := &v1alpha1.RepositoryStorage{ObjectMeta: metav1.ObjectMeta{Name: "shard"}, Spec: v1alpha1.RepositoryStorageSpec{Path: t.TempDir()}}
+	storage := shardAt(t.TempDir(), "shard", "shard")
+	g.Expect(repository.Mark(storage, false)).To(Succeed())
 	p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "web", UID: "web"}, Spec: v1alpha1.ProjectSpec{ID: 7, Path: "web"}}
 	p.Status.Storage = "shard"
 	engine, err := git.NewEngine(t.Context(), git.Options{})

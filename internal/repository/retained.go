@@ -48,5 +48,5 @@ func (r *Repositories) OfRetained(ctx context.Context, retained *v1alpha1.Retain
 	if err != nil {
 		return nil, err
 	}
-	return r.engine.Repository(s.Spec.Path, PathOfRetained(retained))
+	return r.at(s, PathOfRetained(retained))
 }

@@ -2,12 +2,14 @@ package crash
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/terminal"
@@ -140,22 +142,71 @@ var _ = Describe("A shard that vanishes", Ordered, func() {
 	})
 })
 
+var _ = Describe("A volume that is not mounted", Ordered, func() {
+	var clone terminal.Terminal
+	var directory string
+
+	BeforeAll(func() {
+		directory = machine.volume("bound", `mkdir "$directory.volume"
+mount -t tmpfs -o size=16m tmpfs "$directory.volume"
+mount --bind "$directory.volume" "$directory"`)
+		admin.Apply(maxByREST)
+		admin.WaitReady("accesstoken/max-rest")
+		DeferCleanup(func() { admin.DoWith(maxByREST, "kubectl", "delete", "--filename=-") })
+		DeferCleanup(expectRemoved, "kept", "below")
+		create(project("kept", "bound"))
+		expectReady("kept")
+		clone = owner().Clone(machine.url("kept"))
+		clone.Commit("first.txt", "First.\n")
+		clone.MustPush("main")
+	})
+
+	inside := func(script string) string {
+		GinkgoHelper()
+		screen, err := machine.inside("directory='" + directory + "'\n" + script)
+		Expect(err).NotTo(HaveOccurred(), screen)
+		return screen
+	}
+
+	It("is noticed, and nothing is written below its mount point", func() {
+		// It is busy as long as a process has a repository open.
+		Eventually(func() error {
+			screen, err := machine.inside("umount '" + directory + "'")
+			if err != nil {
+				return fmt.Errorf("%s: %w", screen, err)
+			}
+			return nil
+		}).WithTimeout(soon).Should(Succeed())
+		create(project("below", "bound"))
+		Eventually(func() metav1.ConditionStatus {
+			p := read("below")
+			return condition(p, p.Status.CommonStatus).Status
+		}).WithTimeout(soon).WithPolling(polling).Should(Equal(metav1.ConditionFalse))
+		expectShard("bound", v1alpha1.ReasonStorageUnavailable, "the volume of storage bound is not available: mount it at "+directory)
+		expectProject("kept", v1alpha1.ReasonStorageUnavailable, "storage bound is not mounted")
+		Expect(isReady(read("below"))).To(BeFalse())
+		Expect(clone.Fail("git", "fetch")).To(ContainSubstring("remote: " + unavailable))
+		for _, path := range []string{"branches", "tags", "tree", "files/first.txt?ref=main"} {
+			Expect(machine.rest(tokenOf("max-rest"), http.MethodGet, "/projects/yard%2Fkept/repository/"+path, "")).To(Equal(http.StatusServiceUnavailable), path)
+		}
+		Expect(inside(`ls -A "$directory"`)).To(BeEmpty())
+	})
+
+	It("is as it was when it is mounted again", func() {
+		inside(`mount --bind "$directory.volume" "$directory"`)
+		expectReady("kept", "below")
+		clone.Commit("second.txt", "Second.\n")
+		clone.MustPush("main")
+	})
+})
+
 var _ = Describe("A shard on a small volume", Ordered, func() {
 	const size = 24 // MiB
 	var clone terminal.Terminal
 	var directory string
 
 	BeforeAll(func() {
-		needMounts()
-		directory = machine.shard("small")
-		machine.stop()
-		machine.prepare = fmt.Sprintf("mount -t tmpfs -o size=%dm tmpfs '%s'", size, directory)
-		machine.start()
-		DeferCleanup(func() {
-			machine.stop()
-			machine.prepare = ""
-			machine.start()
-		})
+		directory = machine.volume("small", fmt.Sprintf(`mount -t tmpfs -o size=%dm tmpfs "$directory"`, size))
 		DeferCleanup(expectRemoved, "tight", "next")
 		look("small")
 		create(project("tight", "small"))

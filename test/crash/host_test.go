@@ -61,15 +61,45 @@ func (h *host) servers() []*server {
 // shard creates a directory for repositories and declares it. Only projects that name the shard use it.
 func (h *host) shard(name string) (directory string) {
 	GinkgoHelper()
-	directory = filepath.Join(h.shards, name)
+	directory = h.directory(name)
+	h.declare(name, directory)
+	return directory
+}
+
+// volume is shard for a directory at which a script mounts a volume. The script finds the directory in $directory. The volume is lost when the
+// specs end.
+func (h *host) volume(name, script string) (directory string) {
+	GinkgoHelper()
+	needMounts()
+	directory = h.directory(name)
+	h.stop()
+	h.prepare = "directory='" + directory + "'\n" + script
+	h.start()
+	DeferCleanup(func() {
+		h.stop()
+		h.prepare = ""
+		h.start()
+	})
+	h.declare(name, directory)
+	DeferCleanup(func() { admin.Kubectl("delete", "repositorystorage", name, "--timeout=60s") })
+	return directory
+}
+
+func (h *host) directory(name string) string {
+	GinkgoHelper()
+	directory := filepath.Join(h.shards, name)
 	Expect(os.Mkdir(directory, 0o700)).To(Succeed())
+	return directory
+}
+
+func (h *host) declare(name, directory string) {
+	GinkgoHelper()
 	admin.Apply(fmt.Sprintf(`
 apiVersion: forgeplane.dev/v1alpha1
 kind: RepositoryStorage
 metadata: {name: %s}
 spec: {path: %q, weight: 0, allowedNamespaces: {from: All}}
 `, name, directory))
-	return directory
 }
 
 // killWorkers kills the processes that killed servers have started, as the kernel does when a container ends.
