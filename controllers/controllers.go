@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -94,22 +95,26 @@ type Controller struct {
 	setup      func(ctrl.Manager, controller.Options) error
 }
 
+// changes is how many repositories that are gone or back wait for their projects to be woken.
+const changes = 1024
+
 // All returns the controllers of all kinds.
 func (p Parts) All() []Controller {
 	c := p.client()
 	base := frame.Base{Client: c, Events: p.Events, Catalog: p.Catalog, IDs: p.IDs}
 	store, orphans := credential.NewStore(c, p.Namespace), orphan.NewCollector(c, p.Secrets, p.Clock)
 	repositories := p.Repositories.Audited(p.Audit)
+	changed := make(chan event.TypedGenericEvent[*v1alpha1.Project], changes)
 	return []Controller{
 		of(c, user.New(base)),
 		of(c, accesstoken.New(base, p.Secrets, orphans, p.Clock, p.Namespace)),
 		of(c, repositorystorage.New(base, p.Repositories, repositorystorage.Options{
-			Live: p.Secrets, Clock: p.Clock, CountLater: p.CountLater, Measure: p.MeasureVolume,
+			Live: p.Secrets, Clock: p.Clock, CountLater: p.CountLater, Measure: p.MeasureVolume, Changed: changed,
 		})),
 		of(c, group.New(base, p.Clock)),
 		of(c, project.New(base, p.IDs, repositories, project.Options{
 			Secrets: p.Secrets, Live: p.Secrets, Namespace: p.Namespace, Clock: p.Clock, AllowFileImport: p.AllowFileImport, Egress: p.Egress,
-			Retention: p.Retention, Images: p.Images, Metrics: p.Metrics,
+			Retention: p.Retention, Images: p.Images, Metrics: p.Metrics, Changed: changed,
 		})),
 		of(c, retainedrepository.New(base, repositories)),
 		of(c, storagemove.New(base, repositories, storagemove.Options{

@@ -55,6 +55,8 @@ type Options struct {
 	Images Images
 	// Metrics is the registry for the slots of imports; it may be nil.
 	Metrics prometheus.Registerer
+	// Changed returns the projects whose repositories are gone or back.
+	Changed <-chan event.TypedGenericEvent[*v1alpha1.Project]
 }
 
 // Images are the container repositories of projects; a record.Store.
@@ -133,7 +135,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		OnReferred(&corev1.Namespace{}, c.onNamespace).
 		OnReferred(&corev1.Secret{}, c.frame.Catalog.Peers(all, credential.IndexSecret, credential.Keys)).
 		OnDeclared(&v1alpha1.ProtectedBranch{}, c.onProtection)
-	return frame.OnEnded(w, c.importer.wake).Complete(reconcile.AsReconciler(c.frame.Client, c))
+	return frame.OnEnded(frame.OnEnded(w, c.importer.wake), c.options.Changed).Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
 // Reconcile reconciles one project.

@@ -18,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -31,8 +32,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/storagemove"
 )
 
-// probeInterval is the interval at which a shard is probed, because no watch reports a full or missing volume.
-const probeInterval = 30 * time.Second
+// probeInterval is the interval at which a shard is probed, because no watch reports a full or missing volume, or a missing repository. A project
+// must say within 30 seconds that its repository is gone.
+const probeInterval = 20 * time.Second
 
 // Options configure the controller.
 type Options struct {
@@ -43,6 +45,8 @@ type Options struct {
 	// CountLater is the delay from the creation or deletion of a project until the projects of its shard are counted, so that many changes
 	// are counted at once.
 	CountLater time.Duration
+	// Changed receives the projects whose repositories are gone or back.
+	Changed chan<- event.TypedGenericEvent[*v1alpha1.Project]
 	// Measure returns the size of the volume with a path, and the size of what is free on it; that of the file system by default.
 	Measure Measure
 }
@@ -55,8 +59,9 @@ type Controller struct {
 	repositories *repository.Repositories
 	options      Options
 	frame        *frame.Frame[*v1alpha1.RepositoryStorage]
-	// lookedThrough has the times of the last scans, and directories what was last seen at the path, by the UIDs of shards.
-	lookedThrough, directories sync.Map
+	// lookedThrough has the times of the last scans, looked the last looks at the repositories, and directories what was last seen at the path, by
+	// the UIDs of shards.
+	lookedThrough, looked, directories sync.Map
 }
 
 // New returns the controller.
@@ -85,7 +90,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 
 // Reconcile reconciles one shard.
 func (c *Controller) Reconcile(ctx context.Context, s *v1alpha1.RepositoryStorage) (reconcile.Result, error) {
-	return c.frame.Run(ctx, s, c.take, c.distinguish, c.recognize, c.recall, c.retainLeft, c.count, c.probe, c.measure)
+	return c.frame.Run(ctx, s, c.take, c.distinguish, c.recognize, c.recall, c.retainLeft, c.count, c.look, c.probe, c.measure)
 }
 
 func (c *Controller) count(ctx context.Context, s *v1alpha1.RepositoryStorage) error {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,7 +13,6 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
-	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -23,7 +21,14 @@ var errReplaced = errors.New("it was declared again")
 
 // recognize refuses a directory that is not the volume of the shard. It marks the volume of a shard that was never marked.
 func (c *Controller) recognize(ctx context.Context, s *v1alpha1.RepositoryStorage) error {
-	return c.refused(ctx, s, c.checkVolume(ctx, s))
+	err := c.checkVolume(ctx, s)
+	if err == nil {
+		return nil
+	}
+	if unseen := c.look(ctx, s); unseen != nil {
+		return unseen
+	}
+	return c.refused(ctx, s, err)
 }
 
 func (c *Controller) checkVolume(ctx context.Context, s *v1alpha1.RepositoryStorage) error {
@@ -137,17 +142,4 @@ func (c *Controller) checkContent(ctx context.Context, s *v1alpha1.RepositorySto
 			missing, all, s.Spec.Path, repository.MarkerOf(s), repository.MarkerPath(s))
 	}
 	return nil
-}
-
-// projects returns the projects that have chosen a shard for good, and are not being deleted.
-func (c *Controller) projects(ctx context.Context, s *v1alpha1.RepositoryStorage) ([]*v1alpha1.Project, error) {
-	all, err := catalog.List[*v1alpha1.Project](ctx, c.frame.Catalog, catalog.IndexStorage, s.Name)
-	return slices.DeleteFunc(all, func(p *v1alpha1.Project) bool {
-		return p.Status.Storage != s.Name || !p.DeletionTimestamp.IsZero()
-	}), err
-}
-
-// lost reports whether the repository of a project has existed and is gone, according to the result of its Check.
-func lost(p *v1alpha1.Project, there error) bool {
-	return p.Status.RefsChecksum != "" && errors.Is(there, git.ErrNotFound)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -85,6 +86,16 @@ var _ = Describe("The marker of a repository storage", func() {
 		mount()
 		look(s)
 		f.ExpectReady(s, web, late)
+
+		By("unmounting it between two checks of the shard")
+		unmount()
+		next := forge.Project("next").In(acme).Build()
+		f.Create(next)
+		f.ExpectWaiting(next, v1alpha1.ReasonStorageUnavailable, "storage ssd is not mounted")
+		mount()
+		f.Clock.SetTime(f.Clock.Now().Add(time.Minute))
+		look(s)
+		f.ExpectReady(next)
 	})
 
 	It("is asked for before a repository is created on a shard that was not checked yet", func() {
@@ -192,5 +203,42 @@ var _ = Describe("The marker of a repository storage", func() {
 		Expect(err).NotTo(HaveOccurred())
 		f.ExpectGone(s)
 		Expect(os.ReadDir(s.Spec.Path)).To(BeEmpty())
+	})
+})
+
+var _ = Describe("A repository that is gone", func() {
+	It("is noticed by the next check of its shard, and so is its return", func() {
+		f.Run()
+		s := f.NewStorage("ssd")
+		acme := forge.Group("acme").In(f.NewNamespace()).Build()
+		web := forge.Project("web").In(acme).Build()
+		f.Create(acme, web)
+		f.ExpectReady(web)
+		// check checks the shard as its next turn does.
+		check := func() {
+			GinkgoHelper()
+			f.Clock.SetTime(f.Clock.Now().Add(time.Minute))
+			look(s)
+		}
+		directory := filepath.Join(s.Spec.Path, repository.Path(web))
+		Expect(os.Rename(directory, directory+".aside")).To(Succeed())
+		check()
+		f.ExpectFailing(web, v1alpha1.ReasonStorageUnavailable, "the repository is no longer on storage ssd", repository.Path(web))
+		Expect(os.Rename(directory+".aside", directory)).To(Succeed())
+		check()
+		f.ExpectReady(s, web)
+
+		By("a shard that was not ready before and is not ready afterwards")
+		marker := filepath.Join(s.Spec.Path, ".forgeplane-storage")
+		Expect(os.Rename(marker, marker+".aside")).To(Succeed())
+		check()
+		f.ExpectWaiting(s, v1alpha1.ReasonStorageUnavailable)
+		f.ExpectReady(web)
+		Expect(os.Rename(directory, directory+".aside")).To(Succeed())
+		check()
+		f.ExpectWaiting(web, v1alpha1.ReasonStorageUnavailable, "storage ssd is not mounted")
+		Expect(os.Rename(directory+".aside", directory)).To(Succeed())
+		check()
+		f.ExpectReady(web)
 	})
 })

@@ -173,7 +173,7 @@ func (w *Watch) OnGone(obj client.Object, gone func(client.Object)) *Watch {
 }
 
 // OnEnded reconciles the objects that arrive through a channel, for example when background work has ended.
-func OnEnded[T client.Object](w *Watch, ended chan event.TypedGenericEvent[T]) *Watch {
+func OnEnded[T client.Object](w *Watch, ended <-chan event.TypedGenericEvent[T]) *Watch {
 	w.builder.WatchesRawSource(source.TypedChannel(ended, &handler.TypedEnqueueRequestForObject[T]{}))
 	return w
 }

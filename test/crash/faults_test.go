@@ -198,6 +198,15 @@ mount --bind "$directory.volume" "$directory"`)
 		clone.Commit("second.txt", "Second.\n")
 		clone.MustPush("main")
 	})
+
+	It("is not mistaken for a volume from which one repository is gone", func() {
+		repository := "\"$directory/" + read("kept").Status.RepositoryPath + "\""
+		inside("mv " + repository + " \"$directory/aside\"")
+		expectProject("kept", v1alpha1.ReasonStorageUnavailable, "the repository is no longer on storage bound")
+		expectReady("below")
+		inside("mv \"$directory/aside\" " + repository)
+		expectReady("kept")
+	})
 })
 
 var _ = Describe("A shard on a small volume", Ordered, func() {

@@ -70,7 +70,7 @@ func read(name string) *v1alpha1.Project {
 	return p
 }
 
-// look makes Forgeplane look at a shard now, which it otherwise does twice a minute.
+// look makes Forgeplane look at a shard now, which it otherwise does three times a minute.
 func look(shard string) {
 	GinkgoHelper()
 	admin.Kubectl("annotate", "--overwrite", "repositorystorage", shard, "test/looked="+time.Now().Format("150405.000000"))
