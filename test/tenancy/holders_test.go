@@ -49,9 +49,9 @@ type randomTenants struct {
 
 var _ = Describe("Random tenants on a running installation", func() {
 	first := seed.Value()
-	for seed := first; seed < first+soak.Times[uint64](1, 40); seed++ {
-		It(fmt.Sprintf("remove no claim from its holder, and all readers see the same holder, with seed %d", seed), func(ctx SpecContext) {
-			w := newRandomTenants(ctx, seed)
+	for number := first; number < first+soak.Times[uint64](1, 40); number++ {
+		It(fmt.Sprintf("remove no claim from its holder, and all readers see the same holder, with seed %d", number), func(ctx SpecContext) {
+			w := newRandomTenants(ctx, number)
 			for range steps {
 				for range 1 + w.random.IntN(2) {
 					w.act(ctx)
@@ -63,11 +63,11 @@ var _ = Describe("Random tenants on a running installation", func() {
 	}
 })
 
-func newRandomTenants(ctx context.Context, seed uint64) *randomTenants {
+func newRandomTenants(ctx context.Context, number uint64) *randomTenants {
 	GinkgoHelper()
 	f := forge.New(cluster, forge.Options{})
 	w := &randomTenants{
-		Forge: f, random: rand.New(rand.NewPCG(seed, 0)), done: map[types.UID]bool{}, held: map[string]types.UID{}, //nolint:gosec // the run must be repeatable
+		Forge: f, random: rand.New(rand.NewPCG(number, 0)), done: map[types.UID]bool{}, held: map[string]types.UID{}, //nolint:gosec // the run must be repeatable
 	}
 	f.NewStorage("default")
 	users := []client.Object{forge.User("ada").Build(), forge.User("bob").Build()}
