@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -31,6 +32,9 @@ import (
 // grace is how long a new Secret may exist before an object names it. Its creator writes the name to the status next, within seconds.
 const grace = 10 * time.Minute
 
+// lag is how long the cache may show a new Secret later than the deletion of the object that it was created for.
+const lag = time.Minute
+
 // Controller reconciles the Secrets that Forgeplane created for objects of tenants, and those in which it generated values.
 type Controller struct {
 	client    client.Client
@@ -40,12 +44,18 @@ type Controller struct {
 
 	mu sync.Mutex
 	// released are the Secrets that objects named until they were deleted or changed, with the UIDs of these objects.
-	released map[types.NamespacedName]map[types.UID]bool
+	released map[types.NamespacedName]release
+}
+
+// release is when an object last released a Secret, and the UIDs of all that have.
+type release struct {
+	at time.Time
+	by map[types.UID]bool
 }
 
 // New returns the controller. namespace is the platform's.
 func New(c client.Client, cat *catalog.Catalog, clk clock.PassiveClock, namespace string) *Controller {
-	return &Controller{client: c, catalog: cat, clock: clk, namespace: namespace, released: map[types.NamespacedName]map[types.UID]bool{}}
+	return &Controller{client: c, catalog: cat, clock: clk, namespace: namespace, released: map[types.NamespacedName]release{}}
 }
 
 // +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=list;watch;patch;delete
@@ -112,17 +122,26 @@ func (c *Controller) placeOf(o client.Object) place {
 func (c *Controller) release(key types.NamespacedName, by types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.released[key] == nil {
-		c.released[key] = map[types.UID]bool{}
+	r := c.released[key]
+	if r.by == nil {
+		r.by = map[types.UID]bool{}
 	}
-	c.released[key][by] = true
+	r.at, r.by[by] = c.clock.Now(), true
+	c.released[key] = r
+}
+
+// releasedAt returns when an object last released a Secret; zero if none has.
+func (c *Controller) releasedAt(key types.NamespacedName) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.released[key].at
 }
 
 // forget returns, and forgets, the objects that named a Secret until they were deleted or changed.
 func (c *Controller) forget(key types.NamespacedName) map[types.UID]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	was := c.released[key]
+	was := c.released[key].by
 	delete(c.released, key)
 	return was
 }
@@ -130,9 +149,14 @@ func (c *Controller) forget(key types.NamespacedName) map[types.UID]bool {
 // Reconcile removes a Secret that no object names, or the values in it that were generated for such objects.
 func (c *Controller) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
 	var s corev1.Secret
-	if err := c.client.Get(ctx, r.NamespacedName, &s); err != nil {
+	if err := c.client.Get(ctx, r.NamespacedName, &s); apierrors.IsNotFound(err) {
+		if left := lag - c.clock.Since(c.releasedAt(r.NamespacedName)); left > 0 {
+			return reconcile.Result{RequeueAfter: left}, nil
+		}
 		c.forget(r.NamespacedName)
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+		return reconcile.Result{}, nil
+	} else if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading Secret %s: %w", r.Name, err)
 	}
 	ctx = audit.For(ctx, &s)
 	if !c.issued(&s) {
@@ -148,7 +172,7 @@ func (c *Controller) Reconcile(ctx context.Context, r reconcile.Request) (reconc
 			return reconcile.Result{}, nil
 		}
 	}
-	if age := c.clock.Since(s.CreationTimestamp.Time); age < grace && len(c.forget(r.NamespacedName)) == 0 {
+	if age := c.clock.Since(s.CreationTimestamp.Time); age < grace && c.releasedAt(r.NamespacedName).IsZero() {
 		return reconcile.Result{RequeueAfter: grace - age}, nil
 	}
 	// The optimistic lock prevents removing a Secret that somebody has just begun to use.
@@ -157,5 +181,6 @@ func (c *Controller) Reconcile(ctx context.Context, r reconcile.Request) (reconc
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("removing the Secret %s, which no object references: %w", s.Name, err)
 	}
+	c.forget(r.NamespacedName)
 	return reconcile.Result{}, nil
 }

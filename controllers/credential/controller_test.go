@@ -99,6 +99,25 @@ func TestReconcile_removesAReleasedSecretAtOnce(t *testing.T) {
 	s.Expect(s.reconcile(time.Second)).To(BeZero(), "it is gone already")
 }
 
+func TestReconcile_removesAReleasedSecretThatAppearsLater(t *testing.T) {
+	s := newSafe(t)
+	again := s.secret.DeepCopy()
+	s.Expect(s.client.Delete(t.Context(), s.secret)).To(Succeed())
+	s.controller.release(client.ObjectKeyFromObject(again), "holder")
+	s.Expect(s.reconcile(time.Second)).To(Equal(lag - time.Second))
+	s.Expect(s.client.Create(t.Context(), again)).To(Succeed())
+	s.Expect(s.reconcile(2 * time.Second)).To(BeZero())
+	s.Expect(s.gone()).To(BeTrue())
+}
+
+func TestReconcile_forgetsTheReleaseOfASecretThatStaysAway(t *testing.T) {
+	s := newSafe(t)
+	s.Expect(s.client.Delete(t.Context(), s.secret.DeepCopy())).To(Succeed())
+	s.controller.release(client.ObjectKeyFromObject(s.secret), "holder")
+	s.Expect(s.reconcile(lag)).To(BeZero())
+	s.Expect(s.controller.forget(client.ObjectKeyFromObject(s.secret))).To(BeEmpty())
+}
+
 func TestReconcile_forgetsTheReleaseOfASecretHeldAgain(t *testing.T) {
 	s := newSafe(t, nightly("trigger-token-1"))
 	s.controller.release(client.ObjectKeyFromObject(s.secret), "holder")
