@@ -49,13 +49,13 @@ func expectOneRepositoryEach() {
 	}
 }
 
-// stored returns the directories in which the shards keep something. It skips empty directories, the file with which Forgeplane tests whether it
-// can write, and the records of the projects of repositories.
+// stored returns the directories in which the shards keep something. It skips empty directories, the marker, the file with which Forgeplane tests
+// whether it can write, and the records of the projects of repositories.
 func stored() []string {
 	GinkgoHelper()
 	all := map[string]bool{}
 	Expect(filepath.WalkDir(machine.shards, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasPrefix(entry.Name(), ".probe") || filepath.Base(filepath.Dir(path)) == ".retained" {
+		if err != nil || entry.IsDir() || strings.HasPrefix(entry.Name(), ".probe") || entry.Name() == ".forgeplane-storage" || filepath.Base(filepath.Dir(path)) == ".retained" {
 			return err
 		}
 		relative, err := filepath.Rel(machine.shards, path)
