@@ -64,7 +64,7 @@ type AccessTokenSpec struct {
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 
-	// revoked ends the token at once. It cannot be undone. Defaults to false.
+	// revoked ends the token, within a second. It cannot be undone. Defaults to false.
 	// +optional
 	Revoked bool `json:"revoked,omitempty"`
 

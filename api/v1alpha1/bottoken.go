@@ -60,7 +60,7 @@ type BotTokenSpec struct {
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 
-	// revoked ends the token at once. It cannot be undone. Defaults to false.
+	// revoked ends the token, within a second. It cannot be undone. Defaults to false.
 	// +optional
 	Revoked bool `json:"revoked,omitempty"`
 
