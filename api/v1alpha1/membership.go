@@ -7,7 +7,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:XValidation:rule="has(self.projectRef) == has(oldSelf.projectRef)",message="projectRef and groupRef cannot replace each other: make a new object"
 type MembershipSpec struct {
 	// userRef refers to the user. It cannot change.
-	// +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : has(self.path) ? has(oldSelf.path) && self.path == oldSelf.path : has(oldSelf.id) && self.id == oldSelf.id",message="userRef cannot change"
+	// +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : has(self.path) ? has(oldSelf.path) && self.path == oldSelf.path : has(oldSelf.id) && self.id == oldSelf.id",message="userRef cannot change: make a new membership"
 	// +required
 	UserRef Reference `json:"userRef"`
 
@@ -58,9 +58,11 @@ type MembershipStatus struct {
 // +kubebuilder:printcolumn:name="User",type=string,JSONPath=.status.username
 // +kubebuilder:printcolumn:name="Role",type=string,JSONPath=.spec.role
 // +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=.status.effectiveRole
+// +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=.spec.expiresAt
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].reason
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].message
 type Membership struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -105,7 +105,7 @@ const AdoptNone = "None"
 // +kubebuilder:validation:XValidation:rule="!has(self.importURL) || (has(oldSelf.importURL) && self.importURL == oldSelf.importURL)",message="importURL is read once, when the project is created: it can be removed, not set or changed",fieldPath=".importURL"
 // +kubebuilder:validation:XValidation:rule="!has(self.importSecretRef) || has(self.importURL)",message="importSecretRef goes with importURL",fieldPath=".importSecretRef"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.storage) || !has(self.storage) || self.storage == oldSelf.storage",message="storage is chosen once: a StorageMove moves a project",fieldPath=".storage"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.objectFormat) || (has(self.objectFormat) && self.objectFormat == oldSelf.objectFormat)",message="objectFormat cannot change",fieldPath=".objectFormat"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.objectFormat) || (has(self.objectFormat) && self.objectFormat == oldSelf.objectFormat)",message="objectFormat cannot change: make a new project",fieldPath=".objectFormat"
 type ProjectSpec struct {
 	// id is the integer id that the REST API shows. It is unique within the kind. Forgeplane allocates it if omitted; setting it requires
 	// the verb pin. It cannot change once set.
@@ -391,7 +391,8 @@ type ProjectMove struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].reason
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="spec.id cannot change once set"
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].message
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.spec.id) || !has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="id cannot change once set",fieldPath=".spec.id"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.storage) || has(oldSelf.spec.storage) || !has(oldSelf.status) || !has(oldSelf.status.storage) || self.spec.storage == oldSelf.status.storage",message="storage is chosen when the project is created: a StorageMove moves a project",fieldPath=".spec.storage"
 type Project struct {
 	metav1.TypeMeta   `json:",inline"`

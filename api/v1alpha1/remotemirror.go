@@ -60,8 +60,8 @@ type RemoteMirrorSpec struct {
 	// query or a fragment: use secretRef for credentials, and write %40 for an @ in the path. It cannot change.
 	// +kubebuilder:validation:MinLength=8
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(https?|ssh|git)://[^\x00-\x20\x7f]+$')`,message="url must begin with http://, https://, ssh:// or git://, and must not contain spaces or control characters"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('[@?#]')",message="url must not contain credentials, a query or a fragment: put credentials into a Secret and name it in secretRef, and write %40 for an @ in the path"
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(https?|ssh|git)://[^\x00-\x20\x7f]+$')`,message="url must begin with http://, https://, ssh:// or git://, as in ssh://git.example.com/acme/website.git, and must not contain spaces or control characters"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('://.*[@?#]')",message="url must not contain credentials, a query or a fragment: put credentials into a Secret and name it in secretRef, and write %40 for an @ in the path"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="url cannot change: make a new mirror"
 	// +required
 	URL string `json:"url"`
@@ -183,7 +183,8 @@ type RemoteMirrorStatus struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].reason
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="spec.id cannot change once set"
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].message
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.spec.id) || !has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="id cannot change once set",fieldPath=".spec.id"
 type RemoteMirror struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

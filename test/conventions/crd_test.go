@@ -58,23 +58,26 @@ var kindRules = []kindRule{{
 		}),
 	},
 }, {
-	name:  "kubectl shows what identifies an object, and Ready, Reason and Age",
+	name:  "kubectl shows what identifies an object, when it expires, and Ready, Reason, Age and with -o wide Message",
 	check: columns,
 	breaks: []crdChange{
-		dropColumn("Ready"), dropColumn("Reason"), dropColumn("Age"),
+		dropColumn("Ready"), dropColumn("Reason"), dropColumn("Age"), dropColumn("Message"),
 		func(crd *apiextensionsv1.CustomResourceDefinition) {
 			all := crd.Spec.Versions[0].AdditionalPrinterColumns
-			crd.Spec.Versions[0].AdditionalPrinterColumns = all[len(all)-3:]
+			crd.Spec.Versions[0].AdditionalPrinterColumns = all[len(all)-4:]
 		},
 		func(crd *apiextensionsv1.CustomResourceDefinition) {
 			all := crd.Spec.Versions[0].AdditionalPrinterColumns
-			all[len(all)-2].Priority = 1
+			all[len(all)-3].Priority = 1
 		},
 		columnOf(".spec.nowhere"), columnOf(".spec.projectRef.name"), columnOf(".status.conditions[*].message"),
 		columnOf(".spec.id"),
 		func(crd *apiextensionsv1.CustomResourceDefinition) {
 			crd.Spec.Versions[0].AdditionalPrinterColumns[0].Type = "date"
 		},
+		changeOf("spec", func(s *apiextensionsv1.JSONSchemaProps) {
+			s.Properties["expiresAt"] = apiextensionsv1.JSONSchemaProps{Type: "string", Format: "date-time"}
+		}),
 	},
 }, {
 	name:  "a kind has a short name, and the category forge unless its objects are credentials of the whole cluster",
@@ -190,13 +193,20 @@ func columns(crd *apiextensionsv1.CustomResourceDefinition) string {
 		{Name: "Ready", Type: "string", JSONPath: `.status.conditions[?(@.type=="Ready")].status`},
 		{Name: "Reason", Type: "string", JSONPath: `.status.conditions[?(@.type=="Ready")].reason`},
 		{Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp"},
+		{Name: "Message", Type: "string", Priority: 1, JSONPath: `.status.conditions[?(@.type=="Ready")].message`},
 	}
 	if len(all) < len(last) || !slices.Equal(all[len(all)-len(last):], last) {
-		return "has columns that do not end in Ready, Reason and Age"
+		return "has columns that do not end in Ready, Reason, Age and Message"
 	}
 	identifying := all[:len(all)-len(last)]
 	if !slices.ContainsFunc(identifying, func(c apiextensionsv1.CustomResourceColumnDefinition) bool { return c.Priority == 0 }) {
 		return "has no column that tells its objects apart"
+	}
+	expires := func(c apiextensionsv1.CustomResourceColumnDefinition) bool {
+		return c.JSONPath == ".spec.expiresAt" && c.Priority == 0
+	}
+	if lookup(root(crd), ".spec.expiresAt") != nil && !slices.ContainsFunc(identifying, expires) {
+		return "has no column that says when its objects expire"
 	}
 	for _, c := range identifying {
 		if wrong := truthful(c, root(crd)); wrong != "" {
