@@ -113,7 +113,7 @@ var _ = Describe("The value of a bot token", func() {
 		unlabeled := offered("ci", "token", "")
 		unlabeled.Labels = nil
 		f.Create(unlabeled, t)
-		f.ExpectWaiting(t, v1alpha1.ReasonReferenceNotFound, "kubectl label secret ci forgeplane.dev/secret=bot-token")
+		f.ExpectWaiting(t, v1alpha1.ReasonReferenceNotFound, "kubectl label secret ci --namespace "+t.Namespace+" forgeplane.dev/secret=bot-token")
 		Expect(t.Status.Digest).To(BeEmpty())
 		f.Change(unlabeled, func() { unlabeled.Labels = offered("", "", "").Labels })
 		f.ExpectReady(t)

@@ -210,7 +210,7 @@ var _ = Describe("An imported project", func() {
 		elsewhere := secret("origin", o.URL, map[string]string{"username": importer, "password": password})
 		elsewhere.Namespace = f.NewNamespace()
 		f.Create(elsewhere)
-		f.ExpectWaiting(tools, v1alpha1.ReasonReferenceNotFound, "kubectl label secret origin forgeplane.dev/secret=import")
+		f.ExpectWaiting(tools, v1alpha1.ReasonReferenceNotFound, "kubectl label secret origin --namespace "+tools.Namespace+" forgeplane.dev/secret=import")
 		s := secret("origin", "https://git.example.com", map[string]string{"username": importer})
 		f.Create(s)
 		f.ExpectWaiting(tools, v1alpha1.ReasonReferenceNotAllowed, "importSecretRef: Secret origin is for another host", "forgeplane.dev/host="+o.URL)

@@ -193,11 +193,11 @@ var _ = Describe("A mirror", func() {
 		f.Create(database)
 		m := forge.RemoteMirror("backup", there.privateURL()).Of(website).Secret("database").Build()
 		f.Create(m)
-		f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotFound, "kubectl label secret database forgeplane.dev/secret=remote-mirror")
+		f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotFound, "kubectl label secret database --namespace "+m.Namespace+" forgeplane.dev/secret=remote-mirror")
 		f.Change(database, func() { database.Labels = map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfRemoteMirror} })
 		host, err := credential.Origin(there.privateURL())
 		Expect(err).NotTo(HaveOccurred())
-		remedy := "kubectl annotate secret database --overwrite forgeplane.dev/host=" + host
+		remedy := "kubectl annotate secret database --namespace " + m.Namespace + " --overwrite forgeplane.dev/host=" + host
 		f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotAllowed, "Secret database has no annotation forgeplane.dev/host", remedy)
 		f.Change(database, func() { database.Annotations = map[string]string{v1alpha1.AnnotationHost: "git.example.com"} })
 		f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotAllowed, `is for another host: its annotation forgeplane.dev/host is "git.example.com"`, remedy)

@@ -134,7 +134,8 @@ func (c *Controller) former(ctx context.Context, t *v1alpha1.TriggerToken) (*cor
 		default:
 			return nil, frame.WaitingFor(formerDelay, v1alpha1.ReasonReferenceNotFound,
 				"Secret %s holds the value that an earlier version generated, but does not have the label that lets Forgeplane use it; to keep the value, run: "+
-					"kubectl label secret %[1]s --overwrite %[2]s=%[3]s; to get another value, delete the Secret", name, v1alpha1.LabelSecret, v1alpha1.SecretOfTriggerToken)
+					"kubectl label secret %[1]s --namespace %[4]s --overwrite %[2]s=%[3]s; to get another value, delete the Secret",
+				name, v1alpha1.LabelSecret, v1alpha1.SecretOfTriggerToken, t.Namespace)
 		}
 	}
 	return nil, nil

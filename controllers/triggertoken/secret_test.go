@@ -99,7 +99,7 @@ var _ = Describe("The value of a trigger token", func() {
 		t = forge.TriggerToken("deploy").Of(website).Secret("ci", "TRIGGER").Build()
 		f.Create(t)
 		f.ExpectWaiting(t, v1alpha1.ReasonReferenceNotFound, "secretRef: there is no Secret ci with the label forgeplane.dev/secret=trigger-token",
-			"kubectl label secret ci forgeplane.dev/secret=trigger-token")
+			"kubectl label secret ci --namespace "+t.Namespace+" forgeplane.dev/secret=trigger-token")
 		empty := secret("ci", "TRIGGER", "")
 		empty.Data = nil
 		f.Create(empty)
@@ -180,7 +180,7 @@ var _ = Describe("The value of a trigger token", func() {
 			Expect(f.Live().Status().Patch(GinkgoT().Context(), t, client.MergeFrom(before))).To(Succeed())
 			f.Run()
 			f.ExpectWaiting(t, v1alpha1.ReasonReferenceNotFound, "Secret deploy-trigger-token holds the value",
-				"kubectl label secret deploy-trigger-token --overwrite forgeplane.dev/secret=trigger-token", "to get another value, delete the Secret")
+				"kubectl label secret deploy-trigger-token --namespace "+t.Namespace+" --overwrite forgeplane.dev/secret=trigger-token", "to get another value, delete the Secret")
 			Expect(t.Status.SecretRef.Name).To(BeEmpty(), "nobody has made another value")
 			f.Change(former, func() { former.Labels = offered })
 			f.ExpectReady(t)

@@ -85,8 +85,8 @@ const (
 
 func (o Offer) missing() error {
 	return frame.Waiting(v1alpha1.ReasonReferenceNotFound,
-		"%s: there is no Secret %s with the label %s=%s in this namespace; if it exists without the label and Forgeplane may use it, run: kubectl label secret %[2]s %[3]s=%[4]s",
-		o.Field, o.Name, v1alpha1.LabelSecret, o.Kind)
+		"%s: there is no Secret %s with the label %s=%s in this namespace; if it exists without the label and Forgeplane may use it, run: kubectl label secret %[2]s --namespace %[5]s %[3]s=%[4]s",
+		o.Field, o.Name, v1alpha1.LabelSecret, o.Kind, o.Holder.GetNamespace())
 }
 
 // admits checks that the credentials may be sent to the URL.
@@ -108,8 +108,8 @@ func (o Offer) admits(s *corev1.Secret) error {
 		what = fmt.Sprintf("is for another host: its annotation %s is %q", v1alpha1.AnnotationHost, said)
 	}
 	return frame.Waiting(v1alpha1.ReasonReferenceNotAllowed,
-		"%s: Secret %s %s; if its credentials may be sent to %s, run: kubectl annotate secret %[2]s --overwrite %[5]s=%[4]s",
-		o.Field, o.Name, what, to, v1alpha1.AnnotationHost)
+		"%s: Secret %s %s; if its credentials may be sent to %s, run: kubectl annotate secret %[2]s --namespace %[6]s --overwrite %[5]s=%[4]s",
+		o.Field, o.Name, what, to, v1alpha1.AnnotationHost, o.Holder.GetNamespace())
 }
 
 // Origin is where a URL leads, as AnnotationHost names it: host, or host:port, for https, and with the scheme before it for anything
