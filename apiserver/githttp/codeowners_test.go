@@ -27,7 +27,7 @@ func TestCodeOwners_mustApproveFiles(t *testing.T) {
 		t.Helper()
 		f.unchanged(t, p, func() {
 			contains(t, c.Refused(t, "push", "origin", refspec),
-				`protected by "`, `and these files have code owners who must approve: "owned/x". Push to another branch and open a merge request.`)
+				`protected by "`, `and these files have code owners: "owned/x". This version cannot record their approval: leave these files as they are, or let a Maintainer turn off the approval of code owners in the protection.`)
 		})
 	}
 	c.Commit(t, "owned/x", "1")

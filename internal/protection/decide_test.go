@@ -183,7 +183,7 @@ func TestDecide(t *testing.T) {
 
 		// Code owners.
 		{"a push of owned files", []Rule{codeOwned(rule("main", developers))}, owner, "push owned " + main,
-			`these files have code owners who must approve: "go.mod" and "docs/\x1b[2Ja.md"`},
+			`these files have code owners: "go.mod" and "docs/\x1b[2Ja.md". This version cannot record their approval`},
 		{"a push of other files", []Rule{codeOwned(rule("main", developers))}, developer, "push " + main, allowed},
 		{"a new branch with owned files", []Rule{codeOwned(rule("main", developers))}, developer, "create owned " + main, "have code owners"},
 		{"owned files without required approval", []Rule{rule("main", developers)}, developer, "push owned " + main, allowed},
