@@ -128,7 +128,17 @@ var _ = Describe("The chart", func() {
 	})
 
 	It("requires the image, which has no default", func() {
-		Expect(admin.Fail("helm", template()...)).To(ContainSubstring("image.repository must be set"))
+		Expect(admin.Fail("helm", template()...)).To(ContainSubstring("image.repository is required"))
+	})
+
+	It("says what values that do not go together need", func() {
+		for value, message := range map[string]string{
+			"mode=separate": "the mode separate requires PostgreSQL: set activityDatabase.secret.name",
+			"image.repository=forge.example/forgeplane:1.2": "image.repository must not contain a tag: set image.tag",
+		} {
+			Expect(admin.Fail("helm", template(image, "--set="+value)...)).To(ContainSubstring(message), value)
+		}
+		render("--set=image.repository=forge.example:5000/forgeplane")
 	})
 
 	It("installs the same objects as config/default, in the namespace of the release", func() {
@@ -327,7 +337,6 @@ var _ = Describe("The chart", func() {
 			"imaeg.repository=a":                               "imaeg",
 			"image.repository=a b":                             "/image/repository",
 			"mode=both":                                        "/mode",
-			"mode=separate":                                    "/activityDatabase/secret/name",
 			"manager.replicas=0":                               "/manager/replicas",
 			"externalURL=forge.example":                        "/externalURL",
 			"externalURL=https://max:secret@forge.example":     "/externalURL",

@@ -19,7 +19,10 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 {{- end }}
 
 {{- define "forgeplane.image" -}}
-{{ required "image.repository must be set: an image that has forgeplane, forgeplane-hook and git in its PATH, as docs/helm.md says" .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- if regexMatch ":[^/]*$" .Values.image.repository }}
+{{- fail "image.repository must not contain a tag: set image.tag" }}
+{{- end -}}
+{{ required "image.repository is required: name an image with forgeplane, forgeplane-hook and git in its PATH, as docs/helm.md says" .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
 {{- define "forgeplane.externalURL" -}}
@@ -29,6 +32,9 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 
 {{/* Whether the activity database is SQLite. */}}
 {{- define "forgeplane.sqlite" -}}
+{{- if and (eq .Values.mode "separate") (not .Values.activityDatabase.secret.name) }}
+{{- fail "the mode separate requires PostgreSQL: set activityDatabase.secret.name to the name of a Secret with its URL" }}
+{{- end -}}
 {{ if not .Values.activityDatabase.secret.name }}true{{ end }}
 {{- end }}
 
