@@ -47,7 +47,7 @@ type Controller struct {
 	released map[types.NamespacedName]release
 }
 
-// release is when an object last released a Secret, and the UIDs of all that have.
+// release has the time at which an object last released a Secret, and the UIDs of all objects that did.
 type release struct {
 	at time.Time
 	by map[types.UID]bool
