@@ -141,7 +141,7 @@ spec: {groupRef: {name: TEAM}, branch: "stable-*", push: [{role: NoOne}]}
 		dana.MustPush("owned")
 		dana.Commit("docs/guide.md", "Read me twice.\n")
 		Expect(dana.RefusedPush("owned")).To(ContainSubstring(
-			`and these files have code owners who must approve: "docs/guide.md". Push to another branch and open a merge request.`))
+			`and these files have code owners: "docs/guide.md". This version cannot record their approval: `))
 		dana.MustPush("not-owned")
 	})
 })
