@@ -128,7 +128,7 @@ func (c *Controller) credentials(ctx context.Context, m *v1alpha1.RemoteMirror) 
 		return credentials{s.ResourceVersion, func(ctx context.Context) (credential.Login, error) {
 			login, err := offer.Login(ctx, c.options.Secrets)
 			if err == nil {
-				err = complete(m.Spec.URL, offer.Name, login)
+				err = complete(offer.URL, offer.Name, login) // the attempt runs while the reconcile writes m
 			}
 			return login, err
 		}}, nil
