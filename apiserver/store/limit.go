@@ -24,7 +24,7 @@ func AnswerLimit(err error) *endpoint.Error {
 	}
 	for _, gone := range []error{git.ErrNotFound, git.ErrNotRepository, git.ErrStorageMissing} {
 		if errors.Is(err, gone) {
-			return endpoint.Unavailable(git.Unavailable)
+			return endpoint.Unavailable(git.Unavailable).Because(err)
 		}
 	}
 	if errors.Is(err, watermark.ErrBehind) {

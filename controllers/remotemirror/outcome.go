@@ -97,7 +97,7 @@ func words(err error) string {
 	case errors.Is(err, transfer.ErrTimeout):
 		return "the push took longer than allowed"
 	case errors.Is(err, git.ErrNotFound), errors.Is(err, git.ErrStorageMissing):
-		return "the repository of the project does not exist"
+		return git.Unavailable
 	}
 	failed := (*git.Error)(nil)
 	if errors.As(err, &failed) && failed.Stderr != "" {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
@@ -71,11 +70,9 @@ func (c *Controller) projects(ctx context.Context, s *v1alpha1.RepositoryStorage
 
 // changed reports whether a project says something else about its repository than there says, the result of its Check.
 func changed(p *v1alpha1.Project, there error) bool {
-	if errors.Is(there, git.ErrStorageMissing) || lost(p, there) {
-		return frame.InForce(p)
-	}
 	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
-	return ready != nil && ready.Reason == v1alpha1.ReasonStorageUnavailable
+	says := ready != nil && ready.Reason == v1alpha1.ReasonStorageUnavailable
+	return says != (errors.Is(there, git.ErrStorageMissing) || lost(p, there))
 }
 
 // lost reports whether the repository of a project has existed and is gone, according to the result of its Check.

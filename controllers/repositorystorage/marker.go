@@ -36,16 +36,18 @@ func (c *Controller) checkVolume(ctx context.Context, s *v1alpha1.RepositoryStor
 		return frame.WaitingFor(probeInterval, v1alpha1.ReasonStorageUnavailable,
 			"%s is not a directory: check that the volume is mounted", s.Spec.Path)
 	}
-	m, err := repository.ReadMarker(s)
-	switch {
-	case err == nil && m != nil && *m == repository.MarkerOf(s):
+	away := repository.CheckMarker(s)
+	if away == nil {
 		s.Status.MarkerUID = string(s.UID)
 		return nil
+	}
+	m, err := repository.ReadMarker(s)
+	switch {
 	case err == nil && m != nil && m.Name != s.Name:
 		return c.foreign(ctx, s, m)
 	case err != nil, repository.Marked(s):
 		return frame.WaitingFor(probeInterval, v1alpha1.ReasonStorageUnavailable, "%w; if this is the right volume, or a new one in its place, write %s to %s",
-			repository.CheckMarker(s), repository.MarkerOf(s), repository.MarkerPath(s))
+			away, repository.MarkerOf(s), repository.MarkerPath(s))
 	case m == nil:
 		err = c.checkContent(ctx, s)
 	default:

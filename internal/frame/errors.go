@@ -120,9 +120,10 @@ const maxMessage = 1000
 
 var userinfo = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s]*@`)
 
-// temporary matches the random part of the names of temporary files: those of Forgeplane, of git, of the blob store and of the registry.
+// temporary matches the random part of the names of temporary files: those of Forgeplane, of git, of the blob store and of the registry. Names
+// that people choose, such as known-hosts-github of a Secret, are not behind a slash.
 var temporary = regexp.MustCompile(
-	`(\.(?:new|probe|tmp)-|forgeplane-archive-|known-hosts-|tmp_objdir-(?:[a-z]+-)*|tmp_(?:obj|pack|idx|rev|mtimes|midx|bitmap)_)[0-9A-Za-z]+` +
+	`(/(?:\.(?:new|probe|tmp)-|forgeplane-archive-|known-hosts-)|tmp_objdir-(?:[a-z]+-)*|tmp_(?:obj|pack|idx|rev|mtimes|midx|bitmap)_)[0-9A-Za-z]+` +
 		`|(\.)[0-9a-f-]{6,}\.tmp`)
 
 // Sanitise makes a text safe for a condition or event: it removes credentials from URLs, replaces what differs in the name of a temporary file

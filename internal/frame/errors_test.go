@@ -35,6 +35,7 @@ func TestSanitise(t *testing.T) {
 			"unable to write ./objects/tmp_objdir-incoming-aXf3k2/pack/tmp_pack_Qz81aB", "unable to write ./objects/tmp_objdir-incoming-*/pack/tmp_pack_*",
 		},
 		"hides a new object of Git":      {"unable to create temporary file objects/3f/tmp_obj_a1B2c3", "unable to create temporary file objects/3f/tmp_obj_*"},
+		"keeps names that people choose": {"kubectl label secret known-hosts-github; project web.new-shop", "kubectl label secret known-hosts-github; project web.new-shop"},
 		"hides the process that repacks": {"objects/pack/.tmp-4711-pack-3f: no space left", "objects/pack/.tmp-*-pack-3f: no space left"},
 		"hides a new file of the registry": {
 			"open /srv/registry/link.1b4e28ba-2fa1-41d2-883f-b9a761bde3fb.tmp: no space left", "open /srv/registry/link.*: no space left",

@@ -58,7 +58,11 @@ func (f *Frame[T]) Watch(mgr manager.Manager, o controller.Options) *Watch {
 // the version that it replaces, which is known before the event.
 func (f *Frame[T]) news() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return !f.replaced.CompareAndDelete(e.ObjectOld.GetUID(), e.ObjectOld.GetResourceVersion())
+		// After a relist, one event can contain both this write and a later change of the declaration.
+		return !f.replaced.CompareAndDelete(e.ObjectOld.GetUID(), e.ObjectOld.GetResourceVersion()) || declared.Update(e)
+	}, DeleteFunc: func(e event.DeleteEvent) bool {
+		f.replaced.Delete(e.Object.GetUID())
+		return true
 	}}
 }
 

@@ -103,6 +103,9 @@ func Mark(s *v1alpha1.RepositoryStorage, takeOver bool) error {
 	if err == nil {
 		err = place(staged.Name(), MarkerPath(s))
 	}
+	if errors.Is(err, unix.EPERM) || errors.Is(err, errors.ErrUnsupported) {
+		err = os.Rename(staged.Name(), MarkerPath(s)) // the volume has no hard links
+	}
 	if removed := os.Remove(staged.Name()); !errors.Is(removed, fs.ErrNotExist) {
 		err = errors.Join(err, removed)
 	}
@@ -132,9 +135,12 @@ func CheckMarker(s *v1alpha1.RepositoryStorage) error {
 	switch {
 	case err != nil:
 		return unavailable{fmt.Errorf("the volume of storage %s is not available: %w", s.Name, err)}
-	case m == nil || *m != MarkerOf(s):
+	case m == nil:
 		return unavailable{fmt.Errorf("the volume of storage %s is not available: mount it at %s, which should have the file %s",
 			s.Name, s.Spec.Path, markerFile)}
+	case *m != MarkerOf(s):
+		return unavailable{fmt.Errorf("the volume of storage %s is not available: according to its file %s, the volume at %s belongs to RepositoryStorage %s with the UID %s",
+			s.Name, markerFile, s.Spec.Path, m.Name, m.UID)}
 	}
 	return nil
 }
