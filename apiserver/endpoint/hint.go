@@ -20,7 +20,7 @@ func (d *decoding) invalid(f *field, name string) {
 	d.hints = append(d.hints, name+" must be "+form+".")
 }
 
-// notAllowed reports a value that is none of those that are allowed.
+// notAllowed reports a value that is not allowed, and lists the allowed values.
 func (d *decoding) notAllowed(f *field, name string) {
 	d.problem(name, "does not have a valid value")
 	number := func(n *float64) string { return strconv.FormatFloat(*n, 'f', -1, 64) }

@@ -27,7 +27,7 @@ func (f *field) instance() any {
 	}
 }
 
-// element returns an example of a value, or of an element of a list, of which the tags have none.
+// element returns an example of a value, or of an element of a list, that the tags give no example for.
 func (f *field) element(t reflect.Type) any {
 	switch {
 	case t == timeType:

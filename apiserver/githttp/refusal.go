@@ -108,7 +108,7 @@ func (h *Handler) explain(ctx context.Context, err error) refusal {
 		return refusal{status: http.StatusServiceUnavailable, text: "This server has not received the latest changes yet. " + later}
 	case errors.Is(err, errTimeout):
 		return refusal{status: http.StatusServiceUnavailable, text: "The request took too long."}
-	case errors.Is(err, git.ErrStorageMissing), errors.Is(err, git.ErrNotFound), errors.Is(err, git.ErrNotRepository):
+	case git.OutOfReach(err):
 		return refusal{status: http.StatusServiceUnavailable, text: git.Unavailable}
 	case git.NoSpace(err):
 		return refusal{status: http.StatusInsufficientStorage, text: git.Full}

@@ -175,7 +175,7 @@ func (h *Handler) group(ctx context.Context, caller auth.Caller, path string) (s
 	if err == nil {
 		_, err = h.Guard.Visible(ctx, caller, s)
 	}
-	// A personal namespace has the path of its user, whom only some callers can see.
+	// A personal namespace has the path of its user. Not all callers can see users.
 	if err == nil && (!strings.EqualFold(s.Path(), path) || namespace.Personal(s.Groups[0])) {
 		err = catalog.ErrNotFound
 	}

@@ -50,8 +50,8 @@ func inherited(g *v1alpha1.Group) v1alpha1.GroupSpec {
 	return spec
 }
 
-// below names a project or group below the group of a scope that declares a restWrites; empty if there is none. The name tells callers nothing
-// new: a role in the group, which they need to change it, is also a role in everything below.
+// below names a project or group below the group of a scope that declares a restWrites. It returns an empty name if nothing below declares it.
+// The name tells callers nothing new: a role in the group, which they need to change it, is also a role in everything below.
 func (p policy) below(ctx context.Context, in catalog.Scope, limit v1alpha1.RESTWrites) (string, error) {
 	if in.Project != nil || len(in.Groups) == 0 {
 		return "", nil

@@ -22,10 +22,8 @@ func AnswerLimit(err error) *endpoint.Error {
 	if git.NoSpace(err) {
 		return endpoint.Message(http.StatusInsufficientStorage, git.Full).Because(err)
 	}
-	for _, gone := range []error{git.ErrNotFound, git.ErrNotRepository, git.ErrStorageMissing} {
-		if errors.Is(err, gone) {
-			return endpoint.Unavailable(git.Unavailable).Because(err)
-		}
+	if git.OutOfReach(err) {
+		return endpoint.Unavailable(git.Unavailable).Because(err)
 	}
 	if errors.Is(err, watermark.ErrBehind) {
 		return endpoint.Unavailable(behind)

@@ -41,7 +41,7 @@ func (c *Controller) retain(ctx context.Context, p *v1alpha1.Project, repo *repo
 		return c.record(ctx, p, repo)
 	case errors.Is(err, git.ErrNotFound) && !repository.Filled(p):
 		return repo.Remove(ctx) // leftovers of an unfinished import
-	case errors.Is(err, git.ErrNotFound), errors.Is(err, git.ErrStorageMissing), errors.Is(err, git.ErrNotRepository):
+	case git.OutOfReach(err):
 		// A volume other than the repository's may be mounted.
 		repo.Evict()
 		return c.record(ctx, p, nil)

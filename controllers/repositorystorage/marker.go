@@ -36,12 +36,12 @@ func (c *Controller) checkVolume(ctx context.Context, s *v1alpha1.RepositoryStor
 		return frame.WaitingFor(probeInterval, v1alpha1.ReasonStorageUnavailable,
 			"%s is not a directory: check that the volume is mounted", s.Spec.Path)
 	}
-	away := repository.CheckMarker(s)
+	m, err := repository.ReadMarker(s)
+	away := repository.JudgeMarker(s, m, err)
 	if away == nil {
 		s.Status.MarkerUID = string(s.UID)
 		return nil
 	}
-	m, err := repository.ReadMarker(s)
 	switch {
 	case err == nil && m != nil && m.Name != s.Name:
 		return c.foreign(ctx, s, m)

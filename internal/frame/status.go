@@ -56,7 +56,7 @@ func (f *Frame[T]) set(obj T, conditionType string, value metav1.ConditionStatus
 	})
 }
 
-// patchStatus writes the difference between the two statuses, or nothing if there is none. It fails with a conflict if the object has
+// patchStatus writes the difference between the two statuses. If they are equal, it writes nothing. It fails with a conflict if the object has
 // changed. Only the optimistic lock ensures that the status of one object is never written to a later object of the same name. If the
 // reconcile is retried, the write does not trigger another one.
 func (f *Frame[T]) patchStatus(ctx context.Context, before, obj T, retried bool) error {

@@ -47,7 +47,7 @@ func Marked(s *v1alpha1.RepositoryStorage) bool {
 	return s.Status.MarkerUID != "" && s.Status.MarkerUID == string(s.UID)
 }
 
-// ReadMarker reads the marker in the directory of a shard. It returns nil if there is none.
+// ReadMarker reads the marker in the directory of a shard. It returns nil if the directory has no marker.
 func ReadMarker(s *v1alpha1.RepositoryStorage) (*Marker, error) {
 	// The volume can have been written to by others: nothing that they put there leads elsewhere or blocks.
 	f, err := os.OpenFile(MarkerPath(s), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
@@ -118,10 +118,10 @@ func Mark(s *v1alpha1.RepositoryStorage, takeOver bool) error {
 	return nil
 }
 
-// Unmark removes the marker of a shard from its directory. It does nothing if there is none, or the one of another shard.
+// Unmark removes the marker of a shard from its directory. It does nothing if the directory has no marker, or the marker of another shard.
 func Unmark(s *v1alpha1.RepositoryStorage) error {
 	if err := CheckMarker(s); err != nil {
-		return nil //nolint:nilerr // what is there is not the shard's
+		return nil //nolint:nilerr // the file is not the marker of this shard
 	}
 	if err := os.Remove(MarkerPath(s)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing the marker of the volume: %w", err)
@@ -132,6 +132,11 @@ func Unmark(s *v1alpha1.RepositoryStorage) error {
 // CheckMarker returns an error, which is a git.ErrStorageMissing, unless the directory of a shard has the marker of the shard.
 func CheckMarker(s *v1alpha1.RepositoryStorage) error {
 	m, err := ReadMarker(s)
+	return JudgeMarker(s, m, err)
+}
+
+// JudgeMarker is CheckMarker for the results of ReadMarker.
+func JudgeMarker(s *v1alpha1.RepositoryStorage, m *Marker, err error) error {
 	switch {
 	case err != nil:
 		return unavailable{fmt.Errorf("the volume of storage %s is not available: %w", s.Name, err)}

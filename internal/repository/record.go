@@ -45,7 +45,7 @@ func recordName(path string) string {
 	return strings.TrimSuffix(filepath.Base(path), ".git") + recordSuffix
 }
 
-// Record records on its shard to whom a retained repository belonged, unless that is recorded already. The error is a git.ErrStorageMissing if
+// Record records the former owner of a retained repository on its shard, unless the shard has the record already. The error is a git.ErrStorageMissing if
 // the shard is not mounted.
 func (r *Repositories) Record(ctx context.Context, retained *v1alpha1.RetainedRepository) error {
 	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", retained.Spec.Storage)

@@ -217,12 +217,7 @@ func (r *Repositories) Commits(ctx context.Context, p *v1alpha1.Project) (int, e
 
 // missing reports whether an error says that a project has no repository, or that it cannot be reached.
 func missing(err error) bool {
-	for _, kind := range []error{ErrNoStorage, catalog.ErrNotFound, git.ErrNotFound, git.ErrStorageMissing, git.ErrNotRepository} {
-		if errors.Is(err, kind) {
-			return true
-		}
-	}
-	return false
+	return errors.Is(err, ErrNoStorage) || errors.Is(err, catalog.ErrNotFound) || git.OutOfReach(err)
 }
 
 // cached has the branch names of a project for one checksum of its refs.

@@ -182,7 +182,7 @@ func (w *Watermark) await(revisions map[string]int64) {
 	}
 }
 
-// lacks reports whether the cache has not come to one of the revisions, but for those that are left out.
+// lacks reports whether the cache is older than one of the revisions. It ignores the revisions in leaveOut.
 func (w *Watermark) lacks(revisions, leaveOut map[string]int64) bool {
 	for kind, revision := range revisions {
 		if reached, ok := w.cache.Reached(kind); ok && reached < revision && revision != leaveOut[kind] {
