@@ -18,8 +18,9 @@ MODULES := . hack/client hack/controlplane hack/helm hack/images hack/tools
 
 # Programs that need no C library run everywhere, and one build cache serves all targets.
 export CGO_ENABLED = 0
-# The build must also work in a checkout that git does not trust, and outside of any checkout.
-export GOFLAGS := $(filter-out -buildvcs=%,$(GOFLAGS)) -buildvcs=false
+# The build must also work in a checkout that git does not trust, and outside of any checkout. Without the paths of the checkout in it, what
+# one checkout has compiled serves the others.
+export GOFLAGS := $(filter-out -buildvcs=% -trimpath,$(GOFLAGS)) -buildvcs=false -trimpath
 
 .DEFAULT_GOAL := help
 
