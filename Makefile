@@ -96,8 +96,8 @@ vulncheck: ## Look for known vulnerabilities of the dependencies; VULNDB names a
 # The tests use the control plane that was built, or the one that the caller names.
 ASSETS = KUBEBUILDER_ASSETS="$${KUBEBUILDER_ASSETS:-$(CURDIR)/bin/k8s}"
 
-# Tests wait for a minute by default, because a busy machine is slow.
-PATIENT = GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=1m
+# Tests wait as long as test/patience says, because a busy machine is slow.
+PATIENT = GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=2m
 
 # Suites that mostly wait begin first, so that the others use the processors meanwhile.
 FIRST := ./test/e2e ./test/conformance ./test/replicas ./test/crash ./test/tenancy ./internal/git/...

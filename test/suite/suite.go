@@ -8,6 +8,7 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 
+	"github.com/forgeplane/forgeplane/test/patience"
 	"github.com/forgeplane/forgeplane/test/seed"
 	"github.com/forgeplane/forgeplane/test/soak"
 )
@@ -15,10 +16,12 @@ import (
 // Soak labels specs that only "make soak" runs.
 var Soak = ginkgo.Label("soak")
 
-// Run runs the specs of a package. The seed of the tests decides their order and what GinkgoRandomSeed returns.
+// Run runs the specs of a package. The seed of the tests decides their order and what GinkgoRandomSeed returns, and Eventually waits for
+// patience.Wait.
 func Run(t *testing.T, name string) {
 	t.Helper()
 	gomega.RegisterFailHandler(ginkgo.Fail)
+	gomega.SetDefaultEventuallyTimeout(patience.Wait)
 	configuration, reporter := ginkgo.GinkgoConfiguration()
 	configuration.RandomSeed = int64(seed.Value()) //nolint:gosec // the seed is below 2^63
 	if configuration.LabelFilter == "" && !soak.Running() {

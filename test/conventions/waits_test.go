@@ -1,0 +1,90 @@
+package conventions_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// A shorter wait makes a test fail on a slow machine, and costs nothing on a fast one.
+func TestWaits_areLongEnoughForTheSlowestMachine(t *testing.T) {
+	g := NewWithT(t)
+	found := 0
+	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && entry.Name() != ".." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "bin"):
+			return filepath.SkipDir
+		case entry.IsDir() || !isTest(path):
+			return nil
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, is := n.(*ast.CallExpr)
+			if !is || nameOf(call) != "Eventually" && !(nameOf(call) == "WithTimeout" && begins(call) == "Eventually") {
+				return true
+			}
+			found++
+			if nameOf(call) == "WithTimeout" {
+				g.Expect(isPatience(call.Args[0])).To(BeTrue(), "%s: wait for patience.Wait, or for the default", set.Position(call.Pos()))
+			} else if len(call.Args) > 1 {
+				_, isText := call.Args[1].(*ast.BasicLit)
+				g.Expect(isText).To(BeFalse(), "%s: leave out the time, and set the interval by WithPolling", set.Position(call.Pos()))
+			}
+			return true
+		})
+		return nil
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found).To(BeNumerically(">", 100), "the waits that were found")
+}
+
+func isTest(path string) bool {
+	return strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "../../test/") && strings.HasSuffix(path, ".go")
+}
+
+// nameOf returns the name of the function or method that is called, without its package or receiver.
+func nameOf(call *ast.CallExpr) string {
+	switch called := call.Fun.(type) {
+	case *ast.Ident:
+		return called.Name
+	case *ast.SelectorExpr:
+		return called.Sel.Name
+	}
+	return ""
+}
+
+// begins returns the name of the function with which a chain of calls begins.
+func begins(call *ast.CallExpr) string {
+	for {
+		method, is := call.Fun.(*ast.SelectorExpr)
+		if !is {
+			return nameOf(call)
+		}
+		receiver, is := method.X.(*ast.CallExpr)
+		if !is {
+			return nameOf(call)
+		}
+		call = receiver
+	}
+}
+
+func isPatience(argument ast.Expr) bool {
+	selector, is := argument.(*ast.SelectorExpr)
+	if !is {
+		return false
+	}
+	of, is := selector.X.(*ast.Ident)
+	return is && of.Name == "patience" && selector.Sel.Name == "Wait"
+}
