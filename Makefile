@@ -86,7 +86,7 @@ verify: generate manifests ## Fail if generated files, formatting or go.mod are 
 .PHONY: lint
 lint: ## Run the linters, for code and for prose.
 	@$(GO) run ./hack/prose
-	@$(TOOL) golangci-lint run
+	@sh hack/lint.sh
 	@$(GO) build -tags s3,gcs,azure ./internal/blob ./internal/registry
 
 .PHONY: vulncheck

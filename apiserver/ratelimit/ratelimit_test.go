@@ -22,6 +22,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	. "github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/test/soak"
 )
 
 // at is 20 seconds into a minute.
@@ -231,6 +232,7 @@ func TestTrustedProxies_reportAddressesOfClients(t *testing.T) {
 }
 
 func TestHandler_needsLittleMemoryForMillionAddresses(t *testing.T) {
+	soak.Only(t)
 	l := New(Options{Unauthenticated: 10, Clock: clocktesting.NewFakePassiveClock(at)})
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
@@ -266,7 +268,7 @@ func TestHandler_needsLittleMemoryForMillionAddresses(t *testing.T) {
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.ReadMemStats(&m)
+	runtime.ReadMemStats(&m) //nolint:forbidigo // only "make soak" measures
 	return int64(m.HeapAlloc)
 }
 

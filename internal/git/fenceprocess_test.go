@@ -68,8 +68,9 @@ func journal(r *git.Repository) string { return r.Dir() + ".journal" }
 
 // closeOnAndOn closes the repository as often as it can, and reports whether anybody wrote in the meantime.
 func closeOnAndOn(ctx context.Context, r *git.Repository) error {
+	random := rand.New(rand.NewPCG(seed.Value(), 0))
 	for {
-		<-time.After(time.Duration(rand.Int64N(int64(20 * time.Millisecond))))
+		<-time.After(time.Duration(random.Int64N(int64(20 * time.Millisecond))))
 		open, err := r.Close(ctx)
 		if errors.Is(err, git.ErrClosed) {
 			continue

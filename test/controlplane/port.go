@@ -24,7 +24,7 @@ const (
 // finds its port free, whatever other tests run at the same time.
 func FreePort(ctx context.Context) (int, error) {
 	for range attempts {
-		port := firstPort + rand.IntN(lastPort-firstPort)
+		port := firstPort + rand.IntN(lastPort-firstPort) //nolint:forbidigo // processes that choose at the same time must not choose the same
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue

@@ -32,15 +32,21 @@ func TestWaits_areLongEnoughForTheSlowestMachine(t *testing.T) {
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			call, is := n.(*ast.CallExpr)
-			if !is || nameOf(call) != "Eventually" && !(nameOf(call) == "WithTimeout" && begins(call) == "Eventually") {
+			if !is {
 				return true
 			}
-			found++
-			if nameOf(call) == "WithTimeout" {
-				g.Expect(isPatience(call.Args[0])).To(BeTrue(), "%s: wait for patience.Wait, or for the default", set.Position(call.Pos()))
-			} else if len(call.Args) > 1 {
-				_, isText := call.Args[1].(*ast.BasicLit)
-				g.Expect(isText).To(BeFalse(), "%s: leave out the time, and set the interval by WithPolling", set.Position(call.Pos()))
+			switch {
+			case nameOf(call) == "WithTimeout" && begins(call) == "Eventually":
+				if !isPatience(call.Args[0]) {
+					t.Errorf("%s: wait for patience.Wait, or for the default", set.Position(call.Pos()))
+				}
+			case nameOf(call) == "Eventually" && len(call.Args) > 1:
+				found++
+				if _, isText := call.Args[1].(*ast.BasicLit); isText {
+					t.Errorf("%s: leave out the time, and set the interval by WithPolling", set.Position(call.Pos()))
+				}
+			case nameOf(call) == "Eventually":
+				found++
 			}
 			return true
 		})

@@ -3,6 +3,7 @@ package soak
 
 import (
 	"os"
+	"runtime"
 	"testing"
 )
 
@@ -18,6 +19,20 @@ func Times[N int | int8 | uint64](test, soak N) N {
 		return soak
 	}
 	return test
+}
+
+// Allocated calls do, and returns the number of bytes that the process has allocated meanwhile. It returns 0 in "make test", where other tests
+// could allocate them.
+func Allocated(do func()) uint64 {
+	if !Running() {
+		do()
+		return 0
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before) //nolint:forbidigo // only "make soak" measures
+	do()
+	runtime.ReadMemStats(&after) //nolint:forbidigo // only "make soak" measures
+	return after.TotalAlloc - before.TotalAlloc
 }
 
 // Only skips a test unless "make soak" runs it.

@@ -20,6 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/test/seed"
 )
 
 // desk is a forge with the project web, which protects main. Dora is a Developer and rita a Reporter. The project "empty" has an empty
@@ -149,9 +150,9 @@ func TestCreateCommit_beginsInAnotherProjectOfTheNetwork(t *testing.T) {
 
 func TestCreateCommit_isRefusedWhenTheRepositoryIsFull(t *testing.T) {
 	c := history(t, "sha1")
-	noise := make([]byte, 1<<20)
+	noise, random := make([]byte, 1<<20), rand.New(rand.NewPCG(seed.Value(), 0))
 	for i := range noise {
-		noise[i] = byte(rand.Uint32()) // random bytes cannot be compressed
+		noise[i] = byte(random.Uint32()) // random bytes cannot be compressed
 	}
 	c.Commit(t, "noise", string(noise))
 	d := newLimitedDesk(t, c, git.Limits{Repository: 1 << 20})

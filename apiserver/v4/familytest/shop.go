@@ -3,7 +3,6 @@ package familytest
 import (
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/test/soak"
 )
 
 // Shop is a forge with three public projects in the group acme: web (20), whose repository has the refs of a client, empty (21), whose
@@ -73,15 +73,12 @@ func (c *counted) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Stream sends an anonymous request and discards the body of the answer. It returns the size of the body and of the memory that was
-// allocated meanwhile, both in bytes.
+// Stream sends an anonymous request and discards the body of the answer. It returns the size of the body and, in "make soak", of the
+// memory that was allocated meanwhile, both in bytes.
 func (f *Forge) Stream(t testing.TB, request string) (header http.Header, size int, memory uint64) {
 	t.Helper()
 	method, target, _ := strings.Cut(request, " ")
 	w := &counted{header: http.Header{}}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, target, http.NoBody))
-	runtime.ReadMemStats(&after)
-	return w.header, w.bytes, after.TotalAlloc - before.TotalAlloc
+	memory = soak.Allocated(func() { f.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, target, http.NoBody)) })
+	return w.header, w.bytes, memory
 }

@@ -3,7 +3,6 @@ package snapshot_test
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,16 +16,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/git/snapshot"
+	"github.com/forgeplane/forgeplane/test/patience"
+	"github.com/forgeplane/forgeplane/test/soak"
 )
-
-// allocates returns the number of bytes that do allocates.
-func allocates(do func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	do()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
-}
 
 // The paths of a directory of 640 KB at a depth of 16,000 bytes have 320 MB. The paths of one of 16 MiB have 8 GB.
 func TestTree_deepAndWide(t *testing.T) {
@@ -43,14 +35,14 @@ func TestTree_deepAndWide(t *testing.T) {
 	directory := strings.Join(names, "/")
 
 	var err error
-	g.Expect(allocates(func() { _, err = snapshot.Tree(t.Context(), r, deep, directory, false) })).To(BeNumerically("<", 100<<20))
+	g.Expect(soak.Allocated(func() { _, err = snapshot.Tree(t.Context(), r, deep, directory, false) })).To(BeNumerically("<", 100<<20))
 	g.Expect(err).To(MatchError(process.ErrOutputTooLarge))
 	var entry object.TreeEntry
-	g.Expect(allocates(func() { entry, err = snapshot.Entry(t.Context(), r, deep, last) })).To(BeNumerically("<", 4<<20))
+	g.Expect(soak.Allocated(func() { entry, err = snapshot.Entry(t.Context(), r, deep, last) })).To(BeNumerically("<", 4<<20))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(entry.Path).To(Equal(last))
 	g.Expect(entry.Name()).To(Equal(name[len("dir/"):]))
-	g.Expect(allocates(func() { _, err = snapshot.Entry(t.Context(), r, deep, directory+"/zzzz") })).To(BeNumerically("<", 4<<20))
+	g.Expect(soak.Allocated(func() { _, err = snapshot.Entry(t.Context(), r, deep, directory+"/zzzz") })).To(BeNumerically("<", 4<<20))
 	g.Expect(err).To(MatchError(git.ErrObjectNotFound))
 
 	entries, err := snapshot.Tree(t.Context(), r, shallow, "dir", false)
@@ -92,16 +84,16 @@ func TestRefs_ofVeryManyAreNotHeldTwice(t *testing.T) {
 	var listed []refs.Ref
 	var tips []string
 	var err error
-	g.Expect(allocates(func() { listed, err = refs.Merged(t.Context(), r, id, "refs/tags/") })).To(BeNumerically("<", 32<<20))
+	g.Expect(soak.Allocated(func() { listed, err = refs.Merged(t.Context(), r, id, "refs/tags/") })).To(BeNumerically("<", 32<<20))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(listed).To(HaveLen(tags))
-	g.Expect(allocates(func() { tips, err = refs.Tips(t.Context(), r, "refs/") })).To(BeNumerically("<", 10<<20))
+	g.Expect(soak.Allocated(func() { tips, err = refs.Tips(t.Context(), r, "refs/") })).To(BeNumerically("<", 10<<20))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(tips).To(HaveLen(tags + 1))
 
 	list := func() { listed, err = refs.Sorted(t.Context(), r, "refs/tags/", refs.ByName, true) }
-	g.Expect(allocates(list)).To(BeNumerically("<", 32<<20))
-	g.Eventually(func() uint64 { return allocates(list) }).WithTimeout(time.Minute).WithPolling(100*time.Millisecond).
+	g.Expect(soak.Allocated(list)).To(BeNumerically("<", 32<<20))
+	g.Eventually(func() uint64 { return soak.Allocated(list) }).WithTimeout(patience.Wait).WithPolling(100*time.Millisecond).
 		Should(BeNumerically("<", 64<<10), "it is remembered")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(listed).To(HaveLen(tags))
