@@ -56,7 +56,7 @@ func TestOutdated_answers503WhileTheServerIsBehind(t *testing.T) {
 	answer, text := f.do(t, http.MethodGet, advertised, stranger, nil, "")
 	g.Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
 	g.Expect(answer.Header.Get("Retry-After")).To(Equal("10"))
-	g.Expect(text).To(HavePrefix("This server has not received the latest changes yet. Please try again later"))
+	g.Expect(text).To(Equal(watermark.Behind + "\n"))
 }
 
 func TestPendingRepository_tellsClientsToRetry(t *testing.T) {

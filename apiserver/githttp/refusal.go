@@ -105,7 +105,7 @@ func (h *Handler) explain(ctx context.Context, err error) refusal {
 	case git.LimitReached(err) != "":
 		return refusal{status: http.StatusRequestEntityTooLarge, text: git.LimitReached(err)}
 	case errors.Is(err, watermark.ErrBehind):
-		return refusal{status: http.StatusServiceUnavailable, text: "This server has not received the latest changes yet. " + later}
+		return refusal{status: http.StatusServiceUnavailable, text: watermark.Behind}
 	case errors.Is(err, errTimeout):
 		return refusal{status: http.StatusServiceUnavailable, text: "The request took too long."}
 	case git.OutOfReach(err):

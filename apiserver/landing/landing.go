@@ -18,9 +18,9 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/docs"
-	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/watermark"
 )
@@ -95,6 +95,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			content = shown{Title: "Not found", Description: "There is nothing at this address, or you cannot see it."}
 		default:
 			content = shown{Title: http.StatusText(status)}
+			if errors.Is(err, watermark.ErrBehind) {
+				content.Description = watermark.Behind
+			}
 		}
 		content.Home = h.external + "/"
 	}
@@ -205,15 +208,13 @@ func (h *Handler) user(ctx context.Context, caller auth.Caller, username string)
 
 // status returns the status of an answer, and sets the headers that an error of the REST API has.
 func (h *Handler) status(w http.ResponseWriter, r *http.Request, err error) int {
-	var refused *endpoint.Error
+	refused := store.AnswerLimit(err)
 	switch {
 	case err == nil:
 		return http.StatusOK
 	case errors.Is(err, catalog.ErrNotFound):
 		return http.StatusNotFound
-	case errors.Is(err, watermark.ErrBehind):
-		return http.StatusServiceUnavailable
-	case errors.As(err, &refused):
+	case refused != nil, errors.As(err, &refused):
 		for name, values := range refused.Header {
 			w.Header()[name] = values
 		}

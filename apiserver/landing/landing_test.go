@@ -14,10 +14,17 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/landing"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
 // browse returns a function that gets a path, with the token of a user or without one.
 func browse(t *testing.T) func(username, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	return browseAt(t, func(context.Context) (bool, error) { return false, nil })
+}
+
+// browseAt is browse for a server with a cache that may be outdated.
+func browseAt(t *testing.T, outdated func(context.Context) (bool, error)) func(username, path string) *httptest.ResponseRecorder {
 	t.Helper()
 	web := familytest.Project("acme", "web", 20, "acme", v1alpha1.VisibilityPublic)
 	web.Spec.Name, web.Spec.Description = "Web & more", `<script>alert("hi")</script>`
@@ -40,7 +47,7 @@ func browse(t *testing.T) func(username, path string) *httptest.ResponseRecorder
 		t.Fatal(err)
 	}
 	h := landing.New(landing.Options{
-		Guard: f.Guard, External: external, Outdated: func(context.Context) (bool, error) { return false, nil }, Log: testr.New(t),
+		Guard: f.Guard, External: external, Outdated: outdated, Log: testr.New(t),
 	})
 	return func(username, path string) *httptest.ResponseRecorder {
 		t.Helper()
@@ -153,5 +160,12 @@ func TestHidden_looksLikeMissing(t *testing.T) {
 		if got.Code != http.StatusNotFound || got.Body.String() != missing.Body.String() || !reflect.DeepEqual(got.Header(), missing.Header()) {
 			t.Errorf("%s as %q: got %d %v %s", tt.path, tt.username, got.Code, got.Header(), got.Body)
 		}
+	}
+}
+
+func TestPage_isUnavailableWhileTheServerIsBehind(t *testing.T) {
+	got := browseAt(t, func(context.Context) (bool, error) { return false, watermark.ErrBehind })("", "/acme/none")
+	if got.Code != http.StatusServiceUnavailable || got.Header().Get("Retry-After") != "10" || !strings.Contains(got.Body.String(), watermark.Behind) {
+		t.Errorf("got %d %v %s", got.Code, got.Header(), got.Body)
 	}
 }

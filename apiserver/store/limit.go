@@ -26,13 +26,10 @@ func AnswerLimit(err error) *endpoint.Error {
 		return endpoint.Unavailable(git.Unavailable).Because(err)
 	}
 	if errors.Is(err, watermark.ErrBehind) {
-		return endpoint.Unavailable(behind)
+		return endpoint.Unavailable(watermark.Behind)
 	}
 	return tooMany(err)
 }
-
-// behind is the answer of a server that must not say that something does not exist, because it may not have heard of it yet.
-const behind = "This server has not received the latest changes yet. Please try again later."
 
 // tooMany returns the answer to an error that says that there is as much as there may be: 403, with the sentence that names the limit. It
 // returns nil for other errors.

@@ -20,8 +20,9 @@ import (
 )
 
 const (
-	// lately is how long what another server has written counts. No cache that works is further behind.
-	lately = 30 * time.Second
+	// lately is how long what another server has written counts. A cache whose watch hangs can be further behind than any delay, but a watch ends
+	// after 10 minutes at the latest, and the cache then lists what it has missed.
+	lately = 10 * time.Minute
 	// patience is how long a cache may take to come as far as another server was.
 	patience = 15 * time.Second
 	// storeTimeout is for one call of the store.
@@ -31,15 +32,21 @@ const (
 	pause = 5 * time.Millisecond
 )
 
-// ErrBehind says that the cache of this server does not have what other servers have written, so that nothing can be said to be missing.
+// ErrBehind says that the cache of this server may lack what other servers have written, so that nothing can be said to be missing. Clients are
+// told Behind.
 var ErrBehind = errors.New("this server has not received the latest changes of other servers yet")
+
+// Behind is what clients are told of ErrBehind.
+const Behind = "This server has not received the latest changes yet. Please try again later."
 
 // freshness is how current what was looked up just now is.
 type freshness int
 
 const (
-	// current: nobody else has written anything lately, or nobody knows.
-	current freshness = iota
+	// unknown: nobody could say in time what others have written.
+	unknown freshness = iota
+	// current: nobody else has written anything lately.
+	current
 	// caughtUp: others have written something, which the cache has by now.
 	caughtUp
 	// behind: others have written something that the cache does not have.
@@ -127,7 +134,8 @@ func (w *Watermark) note() bool {
 }
 
 // Outdated reports whether what was looked up just now may be older than what another server has written, and returns when the cache
-// is as new as that. The error is ErrBehind if the cache does not become so in time. All who ask at once cause one question to the store.
+// is as new as that. The error is ErrBehind if the cache does not become so in time, or if the store or ctx does not let it find out. All who
+// ask at once cause one question to the store.
 func (w *Watermark) Outdated(ctx context.Context) (bool, error) {
 	if w == nil {
 		return false, nil
@@ -135,10 +143,10 @@ func (w *Watermark) Outdated(ctx context.Context) (bool, error) {
 	switch w.checking.take(ctx) {
 	case caughtUp:
 		return true, nil
-	case behind:
-		return false, ErrBehind
-	default:
+	case current:
 		return false, nil
+	default:
+		return false, ErrBehind
 	}
 }
 
@@ -149,7 +157,7 @@ func (w *Watermark) check() freshness {
 	revisions, err := w.store.WrittenByOthers(ctx, w.server, lately)
 	if err != nil {
 		w.log.V(1).Info("the writes of other servers are not known", "reason", err.Error())
-		return current
+		return unknown
 	}
 	w.await(revisions)
 	switch {

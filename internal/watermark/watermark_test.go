@@ -25,6 +25,7 @@ var projects = watermark.KindOf(&v1alpha1.Project{})
 type shared struct {
 	mu      sync.Mutex
 	written map[string]map[string]int64
+	at      map[string]time.Time
 	reached int64
 	asked   int
 	noted   int
@@ -39,19 +40,19 @@ func (s *shared) Wrote(_ context.Context, server string, revisions map[string]in
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.noted++
-	s.written[server] = maps.Clone(revisions)
+	s.written[server], s.at[server] = maps.Clone(revisions), time.Now()
 	return s.fails
 }
 
 // WrittenByOthers implements watermark.Store.
-func (s *shared) WrittenByOthers(_ context.Context, server string, _ time.Duration) (map[string]int64, error) {
+func (s *shared) WrittenByOthers(_ context.Context, server string, while time.Duration) (map[string]int64, error) {
 	<-time.After(s.takes)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked++
 	others := map[string]int64{}
 	for name, revisions := range s.written {
-		if name != server {
+		if name != server && time.Since(s.at[name]) < while {
 			maps.Copy(others, revisions)
 		}
 	}
@@ -79,7 +80,7 @@ func project(revision int64) *v1alpha1.Project {
 func bubble(t *testing.T, test func(ctx context.Context, g Gomega, s *shared, one, two *watermark.Watermark)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &shared{written: map[string]map[string]int64{}, reached: 10}
+		s := &shared{written: map[string]map[string]int64{}, at: map[string]time.Time{}, reached: 10}
 		test(t.Context(), NewWithT(t), s, watermark.New(s, s, logr.Discard()), watermark.New(s, s, logr.Discard()))
 		<-time.After(time.Second) // until every goroutine has ended
 	})
@@ -115,10 +116,22 @@ func TestOutdated_saysThatTheCacheIsBehind(t *testing.T) {
 		g.Expect(time.Since(begun)).To(BeNumerically("<", 10*time.Millisecond), "nobody waits for that again")
 		gone, cancel := context.WithCancel(ctx)
 		cancel()
-		g.Expect(two.Outdated(gone)).To(BeFalse())
+		_, err = two.Outdated(gone)
+		g.Expect(err).To(MatchError(watermark.ErrBehind), "nobody knows")
 		synctest.Wait()
+		<-time.After(9 * time.Minute)
+		_, err = two.Outdated(ctx)
+		g.Expect(err).To(MatchError(watermark.ErrBehind), "the watch hangs")
+		<-time.After(2 * time.Minute)
+		g.Expect(two.Outdated(ctx)).To(BeFalse(), "no watch hangs as long as that")
+	})
+}
+
+func TestOutdated_saysNothingIsMissingWithoutTheStore(t *testing.T) {
+	bubble(t, func(ctx context.Context, g Gomega, s *shared, one, two *watermark.Watermark) {
 		s.fails = errors.New("the database is away")
-		g.Expect(two.Outdated(ctx)).To(BeFalse())
+		_, err := two.Outdated(ctx)
+		g.Expect(err).To(MatchError(watermark.ErrBehind))
 		one.Wrote(ctx, project(13), false) // must return
 		var none *watermark.Watermark
 		none.Wrote(ctx, project(13), false)
