@@ -81,7 +81,7 @@ func newImages(ctx context.Context, o Options, authenticator *auth.Authenticator
 	if r.Elsewhere {
 		return &images{keys: r.Keys, served: unavailable("the container registry is at " + r.URL.String()), tokens: tokens}, nil
 	}
-	served, err := servedImages(ctx, o, address)
+	served, err := servedImages(ctx, o, authenticator, address)
 	if err != nil {
 		return nil, err
 	}
@@ -90,11 +90,11 @@ func newImages(ctx context.Context, o Options, authenticator *auth.Authenticator
 }
 
 // servedImages returns the handler of the images alone.
-func servedImages(ctx context.Context, o Options, address func(*http.Request) string) (*images, error) {
+func servedImages(ctx context.Context, o Options, authenticator *auth.Authenticator, address func(*http.Request) string) (*images, error) {
 	r := o.Registry
 	handler, err := registryhttp.New(ctx, registryhttp.Options{
 		Registry: r.Registry, Keys: r.Keys, Realm: o.ExternalURL.JoinPath(registryhttp.TokenPath).String(), External: r.URL,
-		Catalog: o.Catalog, Slots: r.Slots, KeepTags: r.KeepTags, Outdated: o.Others.Outdated, Log: o.Log,
+		Authenticator: authenticator, Catalog: o.Catalog, Slots: r.Slots, KeepTags: r.KeepTags, Outdated: o.Others.Outdated, Log: o.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("setting up the container registry: %w", err)
@@ -161,7 +161,7 @@ func NewRegistryServer(ctx context.Context, o Options) (*RegistryServer, error) 
 		return nil, err
 	}
 	var err error
-	if s.images, err = servedImages(ctx, o, func(r *http.Request) string { return s.limiter.Client(r).String() }); err != nil {
+	if s.images, err = servedImages(ctx, o, auth.NewAuthenticator(o.Catalog, o.Clock, nil), func(r *http.Request) string { return s.limiter.Client(r).String() }); err != nil {
 		return nil, err
 	}
 	s.handler = s.limiter.Handler(s.images.beside(http.NotFoundHandler()))

@@ -264,6 +264,23 @@ func (a *Authenticator) bot(ctx context.Context, digest string) (Caller, error) 
 	return Caller{User: b.User, Bot: &b, Token: t, Scopes: t.Spec.Scopes}, nil
 }
 
+// Credential returns the digest and the UID of the token that the caller presented, for Issued.
+func (c Caller) Credential() (digest string, uid types.UID) {
+	return digestOf(c.Token), c.Token.GetUID()
+}
+
+// Issued returns the caller of a token that was presented earlier, with the same errors as Token. It does not count as a use of the token.
+func (a *Authenticator) Issued(ctx context.Context, digest string, uid types.UID) (Caller, error) {
+	c, err := a.byDigest(ctx, digest)
+	if err == nil && c.Token.GetUID() != uid {
+		err = ErrInvalidToken
+	}
+	if err != nil {
+		return Caller{}, err
+	}
+	return c, nil
+}
+
 // digestOf returns the digest by which a token was found.
 func digestOf(t v1alpha1.Identified) string {
 	if t, ok := t.(*v1alpha1.AccessToken); ok {
@@ -286,12 +303,10 @@ func (a *Authenticator) Again(ctx context.Context, c Caller) (Caller, error) {
 		}
 		return now, err
 	}
-	now, err := a.byDigest(ctx, digestOf(c.Token))
+	now, err := a.Issued(ctx, digestOf(c.Token), c.Token.GetUID())
 	switch {
 	case err != nil:
 		return Caller{}, err
-	case now.Token.GetUID() != c.Token.GetUID():
-		return Caller{}, ErrInvalidToken
 	case sameUser(c.User, now.User):
 		return now, nil
 	default:

@@ -11,6 +11,7 @@ import (
 	"github.com/distribution/distribution/v3/registry/api/errcode"
 	distribution "github.com/distribution/distribution/v3/registry/auth"
 
+	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/token"
 	"github.com/forgeplane/forgeplane/internal/watermark"
@@ -18,8 +19,8 @@ import (
 
 // access decides with the tokens of the registry what a request may do. It implements distribution.AccessController.
 type access struct {
-	keys  *token.Keys
-	names *registry.Names
+	keys   *token.Keys
+	rights rights
 	// realm is the URL at which clients get tokens.
 	realm string
 	// outdated is Options.Outdated.
@@ -97,22 +98,22 @@ func (c challenge) refusal() errcode.Error {
 func (a *access) Authorized(r *http.Request, wanted ...distribution.Access) (*distribution.Grant, error) {
 	asked := challenge{realm: a.realm, wanted: wanted}
 	b, ok := r.Context().Value(bearerKey{}).(bearer)
-	if errors.Is(b.err, watermark.ErrBehind) {
-		_ = registry.Refuse(r.Context(), registry.Unavailable)
-		return nil, b.err
-	}
-	if !ok || b.err != nil {
+	switch {
+	case !ok, invalid(b.err):
 		asked.invalid = ok
 		return nil, asked
+	case b.err != nil:
+		// The library would answer with an empty body.
+		_ = registry.Refuse(r.Context(), unavailable(b.err))
+		return nil, b.err
 	}
 	grant := &distribution.Grant{User: distribution.UserInfo{Name: b.claims.Subject}}
 	for _, w := range wanted {
 		allowed, ok := b.claims.Allows(w.Type, w.Name, w.Action)
-		if ok && w.Type == token.TypeRepository {
+		if ok {
 			var err error
-			if ok, err = a.same(r, w.Name, allowed.Meta); err != nil {
-				// The library would answer with an empty body.
-				_ = registry.Refuse(r.Context(), registry.Unavailable)
+			if ok, err = a.still(r.Context(), b, w, allowed.Meta); err != nil {
+				_ = registry.Refuse(r.Context(), unavailable(err))
 				return nil, err
 			}
 		}
@@ -126,28 +127,66 @@ func (a *access) Authorized(r *http.Request, wanted ...distribution.Access) (*di
 	return grant, nil
 }
 
-// same reports whether a name still means the project that the token is for. The server that has issued the token may know the project earlier
-// than this one.
-func (a *access) same(r *http.Request, name string, is *token.Meta) (bool, error) {
-	ctx := r.Context()
-	same, known, err := a.compare(ctx, name, is)
-	if err == nil && (!same || !known) && a.outdated != nil {
-		var again bool
-		if again, err = a.outdated(ctx); again {
-			same, _, err = a.compare(ctx, name, is)
-		}
-	}
-	return same, err
+// invalid reports whether an error says that a token is no longer accepted, or that the access token for which it was issued is not.
+func invalid(err error) bool {
+	return errors.Is(err, token.ErrInvalid) || errors.Is(err, auth.ErrInvalidToken) || errors.Is(err, auth.ErrBlocked)
 }
 
-// compare is same with what this server knows, and reports whether it knows a project with the name.
-func (a *access) compare(ctx context.Context, name string, is *token.Meta) (same, known bool, err error) {
-	means, err := a.names.Resolve(ctx, name)
+// unavailable returns the answer to a request about which nothing can be decided now.
+func unavailable(err error) errcode.Error {
+	if errors.Is(err, watermark.ErrBehind) {
+		return errcode.ErrorCodeUnavailable.WithMessage(watermark.Behind)
+	}
+	return registry.Unavailable
+}
+
+// caller returns the caller of a token as they are now. The error is one of auth if the access token for which it was issued is not accepted any
+// more.
+func (a *access) caller(ctx context.Context, c token.Claims) (auth.Caller, error) {
+	switch {
+	case c.Credential != nil:
+		return a.rights.authenticator.Issued(ctx, c.Credential.Digest, c.Credential.UID)
+	case c.Subject != "": // issued by an older version
+		return auth.Caller{}, auth.ErrInvalidToken
+	default:
+		return auth.Caller{}, nil
+	}
+}
+
+// still reports whether the caller of a token can do now what the token allows. The server that has issued the token may know the project and the
+// role of the caller earlier than this one.
+func (a *access) still(ctx context.Context, b bearer, wanted distribution.Access, is *token.Meta) (bool, error) {
+	ok, known, err := a.decide(ctx, b.caller, wanted, is)
+	if err != nil || ok && known || a.outdated == nil {
+		return ok, err
+	}
+	again, err := a.outdated(ctx)
+	if err != nil || !again {
+		return ok, err
+	}
+	caller, err := a.caller(ctx, b.claims)
+	if invalid(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	ok, _, err = a.decide(ctx, caller, wanted, is)
+	return ok, err
+}
+
+// decide is still with what this server knows. It also reports whether it knows what the token is about.
+func (a *access) decide(ctx context.Context, c auth.Caller, wanted distribution.Access, is *token.Meta) (ok, known bool, err error) {
+	if wanted.Type != token.TypeRepository {
+		granted := catalogAccess(c, token.Scope{Name: wanted.Name, Actions: []string{wanted.Action}})
+		return len(granted.Actions) > 0, true, nil
+	}
+	at, err := a.rights.of(ctx, c, wanted.Name)
 	if errors.Is(err, registry.ErrNoProject) {
 		return true, false, nil // there is nothing behind the name, as the answer says
 	}
 	if err != nil {
 		return false, false, err
 	}
-	return is != nil && is.ProjectUID == means.Project.UID, true, nil
+	return is != nil && is.ProjectUID == at.Project.UID && at.may[wanted.Action], true, nil
 }

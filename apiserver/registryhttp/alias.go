@@ -12,6 +12,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/token"
+	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
 // maxManifest is the greatest length of a manifest in bytes, as in the library.
@@ -87,8 +88,10 @@ func (h *Handler) allows(w http.ResponseWriter, r *http.Request, name string, ac
 	}
 	var asked challenge
 	if !errors.As(err, &asked) {
-		h.log.Error(err, "Deciding what a request may do", "repository", name)
-		_ = errcode.ServeJSON(w, registry.Unavailable)
+		if !errors.Is(err, watermark.ErrBehind) {
+			h.log.Error(err, "Failed to decide what a request may do", "repository", name)
+		}
+		refuse(w, unavailable(err))
 		return false
 	}
 	asked.SetHeaders(r, w)

@@ -3,13 +3,11 @@ package registryhttp
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 
-	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/internal/audit"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/registry/token"
 )
@@ -17,9 +15,10 @@ import (
 // bearerKey is the context key of a bearer.
 type bearerKey struct{}
 
-// bearer is what the token of a request says, or err if the token is not valid.
+// bearer is what the token of a request says, and who its caller is now, or err if the token is not accepted.
 type bearer struct {
 	claims token.Claims
+	caller auth.Caller
 	err    error
 }
 
@@ -40,8 +39,8 @@ func (h *Handler) identify(r *http.Request) *http.Request {
 	}
 	var b bearer
 	b.claims, b.err = h.access.keys.Verify(strings.TrimSpace(text))
-	if b.err == nil && b.claims.Subject != "" {
-		ctx, b.err = h.known(ctx, b.claims)
+	if b.err == nil {
+		ctx, b = h.known(ctx, b)
 	}
 	ctx = context.WithValue(ctx, bearerKey{}, b)
 	if name, ok := repositoryOf(r.URL.Path); ok && record != nil {
@@ -54,34 +53,19 @@ func (h *Handler) identify(r *http.Request) *http.Request {
 	return r.WithContext(ctx)
 }
 
-// errBlocked says that the user of a token cannot act any more.
-var errBlocked = errors.New("the account is blocked or deleted")
-
-// known adds the bearer of a token to a context, unless the user was blocked or deleted after the token was issued. The bots of a project or group
-// have no object.
-func (h *Handler) known(ctx context.Context, c token.Claims) (context.Context, error) {
-	if c.Bot {
-		audit.From(ctx).User(&v1alpha1.User{Spec: v1alpha1.UserSpec{Username: c.Subject}})
-		return fair.With(ctx, fair.Bots(c.Subject)), nil
-	}
-	u, err := h.catalog.UserByUsername(ctx, c.Subject)
-	if err != nil && h.access.outdated != nil { // the server that has issued the token may know the user earlier
+// known adds the caller of a token to it and to a context, unless the access token for which it was issued is no longer accepted.
+func (h *Handler) known(ctx context.Context, b bearer) (context.Context, bearer) {
+	b.caller, b.err = h.access.caller(ctx, b.claims)
+	if invalid(b.err) && h.access.outdated != nil { // the server that has issued the token may know the access token earlier
 		again, behind := h.access.outdated(ctx)
-		if err = cmp.Or(behind, err); again {
-			u, err = h.catalog.UserByUsername(ctx, c.Subject)
+		if b.err = cmp.Or(behind, b.err); again {
+			b.caller, b.err = h.access.caller(ctx, b.claims)
 		}
 	}
-	if errors.Is(err, catalog.ErrNotFound) {
-		return ctx, errBlocked
+	if b.err == nil && !b.caller.Anonymous() {
+		ctx = fair.With(ctx, b.caller.Key())
 	}
-	if err != nil {
-		return ctx, err
-	}
-	audit.From(ctx).User(u)
-	if !u.Active() || !u.DeletionTimestamp.IsZero() {
-		return ctx, errBlocked
-	}
-	return fair.With(ctx, fair.User(u.RESTID())), nil
+	return ctx, b
 }
 
 // repositoryOf returns the name of the repository in a path.

@@ -3,6 +3,7 @@ package registryhttp
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 
@@ -53,7 +54,7 @@ func (o *outcome) end(r *http.Request, log logr.Logger) {
 	}
 	o.Header().Del("Content-Length")
 	if err := o.refusal.Err(); err != nil {
-		_ = errcode.ServeJSON(o.ResponseWriter, err) // the client may have gone
+		refuse(o.ResponseWriter, err)
 		return
 	}
 	var said struct {
@@ -65,7 +66,16 @@ func (o *outcome) end(r *http.Request, log logr.Logger) {
 	if json.Unmarshal(o.failed.Bytes(), &said) == nil && len(said.Errors) > 0 {
 		detail, _ = said.Errors[0].Detail.(string)
 	}
-	_ = errcode.ServeJSON(o.ResponseWriter, o.reason(r, log, detail)) // the client may have gone
+	refuse(o.ResponseWriter, o.reason(r, log, detail))
+}
+
+// refuse answers with an error. If the registry is only unavailable, it says when to come again.
+func refuse(w http.ResponseWriter, err error) {
+	var coded errcode.ErrorCoder
+	if errors.As(err, &coded) && coded.ErrorCode() == errcode.ErrorCodeUnavailable {
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	_ = errcode.ServeJSON(w, err) // the client may have gone
 }
 
 // reason returns the error for a failure with a detail.

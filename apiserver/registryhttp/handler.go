@@ -27,6 +27,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/registry"
@@ -50,8 +51,9 @@ type Options struct {
 	Realm string
 	// External is the URL of the registry as clients see it.
 	External *url.URL
-	// Catalog has the users and projects.
-	Catalog *catalog.Catalog
+	// Authenticator knows the callers of tokens, and Catalog has the projects.
+	Authenticator *auth.Authenticator
+	Catalog       *catalog.Catalog
 	// KeepTags refuses to delete tags by their name; the specification lets a registry do so.
 	KeepTags bool
 	// Slots are shared by the callers whose requests are served. They have defaults.
@@ -120,7 +122,7 @@ func New(ctx context.Context, o Options) (h *Handler, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up the registry: %w", err)
 	}
-	decides := &access{keys: o.Keys, names: o.Registry.Names, realm: o.Realm, outdated: o.Outdated}
+	decides := &access{keys: o.Keys, rights: rights{o.Authenticator, o.Catalog, o.Registry.Names}, realm: o.Realm, outdated: o.Outdated}
 	c := &configuration.Configuration{
 		Storage: configuration.Storage{
 			component: {component: o.Registry.Storage()},
@@ -214,7 +216,7 @@ func busy(w http.ResponseWriter, err error) {
 		w.Header().Set("Retry-After", strconv.Itoa(int((full.RetryAfter+time.Second-1)/time.Second)))
 		code = errcode.ErrorCodeTooManyRequests.WithMessage(full.Error())
 	}
-	_ = errcode.ServeJSON(w, code) // the client may have gone
+	refuse(w, code)
 }
 
 // serve answers a request that has a slot.

@@ -46,6 +46,15 @@ type world struct {
 	registry *registry.Registry
 	keys     *token.Keys
 	clock    *clocktesting.FakeClock
+	// outdated is what the cache of the servers is; nil for up to date.
+	outdated func() (bool, error)
+}
+
+func (w *world) isOutdated(context.Context) (bool, error) {
+	if w.outdated == nil {
+		return false, nil
+	}
+	return w.outdated()
 }
 
 func newWorld(t *testing.T, more ...client.Object) *world {
@@ -90,16 +99,18 @@ func newWorldOn(t *testing.T, in driver.StorageDriver, serve func(http.Handler) 
 	external, err := url.Parse(server.URL)
 	g.Expect(err).NotTo(HaveOccurred())
 	w.host = external.Host
+	authenticator := auth.NewAuthenticator(f.Catalog, f.Clock, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	t.Cleanup(stop)
 	handler, err := registryhttp.New(ctx, registryhttp.Options{
-		Registry: w.registry, Keys: w.keys, Realm: server.URL + registryhttp.TokenPath, External: external, Catalog: f.Catalog, Log: logr.Discard(), // the library has one log for the process
+		Registry: w.registry, Keys: w.keys, Realm: server.URL + registryhttp.TokenPath, External: external, Authenticator: authenticator, Catalog: f.Catalog,
+		Outdated: w.isOutdated, Log: logr.Discard(), // the library has one log for the process
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { g.Expect(handler.Close()).To(Succeed()) })
 	mux.Handle("/v2/", handler)
 	mux.Handle(registryhttp.TokenPath, registryhttp.NewTokenServer(registryhttp.TokenOptions{
-		Authenticator: auth.NewAuthenticator(f.Catalog, f.Clock, nil), Catalog: f.Catalog, Names: w.registry.Names, Records: w.records, Keys: w.keys, Log: testr.New(t),
+		Authenticator: authenticator, Catalog: f.Catalog, Names: w.registry.Names, Records: w.records, Keys: w.keys, Outdated: w.isOutdated, Log: testr.New(t),
 	}))
 	return w
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/registryhttp"
 )
 
@@ -355,7 +356,7 @@ func TestOCI_keepsTagsIfToldTo(t *testing.T) {
 	external, err := url.Parse(r.server.URL)
 	r.g.Expect(err).NotTo(HaveOccurred())
 	keeping, err := registryhttp.New(t.Context(), registryhttp.Options{
-		Registry: r.registry, Keys: r.keys, External: external, Catalog: r.Catalog, KeepTags: true, Log: testr.New(t),
+		Registry: r.registry, Keys: r.keys, External: external, Authenticator: auth.NewAuthenticator(r.Catalog, r.Clock, nil), Catalog: r.Catalog, KeepTags: true, Log: testr.New(t),
 	})
 	r.g.Expect(err).NotTo(HaveOccurred())
 	server := httptest.NewServer(keeping)

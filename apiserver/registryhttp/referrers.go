@@ -41,7 +41,7 @@ func (h *Handler) referrers(w http.ResponseWriter, r *http.Request, name, subjec
 	page, next, err := h.registry.Referrers(ctx, name, d, artifactType, r.URL.Query().Get("last"))
 	if err != nil {
 		h.log.Error(err, "listing referrers", "repository", name)
-		_ = errcode.ServeJSON(w, registry.Unavailable)
+		refuse(w, registry.Unavailable)
 		return
 	}
 	w.Header().Set("Content-Type", v1.MediaTypeImageIndex)

@@ -23,6 +23,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
 	"github.com/forgeplane/forgeplane/internal/registry/token"
+	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
 const (
@@ -30,6 +31,8 @@ const (
 	TokenPath = "/jwt/auth"
 	// DefaultLifetime is the lifetime of a token (API behaviour, section 2.11).
 	DefaultLifetime = 5 * time.Minute
+	// retryAfter is when to come again where nothing else is known, in seconds.
+	retryAfter = "10"
 	// maxScopes is how many scopes a request can ask for.
 	maxScopes = 100
 )
@@ -50,14 +53,17 @@ type TokenOptions struct {
 
 // TokenServer issues tokens to those who sign in with HTTP Basic authentication: any username, and an access token with a scope for the
 // registry as the password.
-type TokenServer struct{ o TokenOptions }
+type TokenServer struct {
+	o      TokenOptions
+	rights rights
+}
 
 // NewTokenServer returns a server.
 func NewTokenServer(o TokenOptions) *TokenServer {
 	if o.Lifetime == 0 {
 		o.Lifetime = DefaultLifetime
 	}
-	return &TokenServer{o}
+	return &TokenServer{o, rights{o.Authenticator, o.Catalog, o.Names}}
 }
 
 // refusal is an answer of the token endpoint other than a token.
@@ -107,6 +113,8 @@ func (s *TokenServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case errors.As(err, &often):
 		w.Header().Set("Retry-After", fmt.Sprint(int(often.Wait.Seconds())+1))
 		refused = &refusal{status: http.StatusTooManyRequests, code: "TOOMANYREQUESTS", message: often.Error()}
+	case errors.Is(err, watermark.ErrBehind):
+		refused = &refusal{status: http.StatusServiceUnavailable, code: "UNAVAILABLE", message: watermark.Behind}
 	case !errors.As(err, &refused):
 		s.o.Log.Error(err, "issuing a token for the registry")
 		refused = &refusal{status: http.StatusServiceUnavailable, code: "UNAVAILABLE", message: "The token cannot be issued at the moment. Try again later."}
@@ -115,8 +123,11 @@ func (s *TokenServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	if refused.status == http.StatusUnauthorized {
+	switch refused.status {
+	case http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", `Basic realm="Forgeplane"`)
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", retryAfter)
 	}
 	answer(w, refused.status, refused.body())
 }
@@ -212,7 +223,8 @@ func (s *TokenServer) caller(r *http.Request) (auth.Caller, error) {
 func (s *TokenServer) claims(ctx context.Context, caller auth.Caller, scopes []token.Scope) (token.Claims, error) {
 	var c token.Claims
 	if caller.User != nil {
-		c.Subject, c.Type, c.Bot = caller.User.Spec.Username, "personal_access_token", caller.Bot != nil
+		digest, uid := caller.Credential()
+		c.Subject, c.Type, c.Credential = caller.User.Spec.Username, "personal_access_token", &token.Credential{Digest: digest, UID: uid}
 	}
 	for _, scope := range scopes {
 		var granted token.Access
@@ -245,40 +257,23 @@ func catalogAccess(caller auth.Caller, scope token.Scope) token.Access {
 // repository grants the actions on a repository that the caller may do now. A grant of push creates the record of the repository.
 func (s *TokenServer) repository(ctx context.Context, caller auth.Caller, scope token.Scope) (token.Access, error) {
 	granted := token.Access{Type: scope.Type, Name: scope.Name}
-	means, err := s.o.Names.Resolve(ctx, scope.Name)
+	at, err := s.rights.of(ctx, caller, scope.Name)
 	if errors.Is(err, registry.ErrNoProject) {
 		return granted, nil
 	}
 	if err != nil {
 		return granted, err
 	}
-	in, err := s.o.Catalog.ProjectScope(ctx, means.Project)
-	if catalog.Misplaced(err) {
-		return granted, nil
-	}
-	if err != nil {
-		return granted, fmt.Errorf("finding the project of the repository %s: %w", scope.Name, err)
-	}
-	access, err := s.o.Authenticator.Access(ctx, caller, in)
-	if err != nil {
-		return granted, fmt.Errorf("finding the role of the caller: %w", err)
-	}
-	pull, push, remove := access.Images()
-	may := map[string]bool{token.Pull: pull, token.Push: push, token.Delete: remove, token.All: remove}
-	// Callers who may push can pull as well, because a push first asks which layers exist.
-	if !caller.Anonymous() && !caller.HasScope(v1alpha1.ScopeAPI, v1alpha1.ScopeWriteRegistry) {
-		may[token.Push], may[token.Delete], may[token.All] = false, false, false
-	}
 	for _, a := range scope.Actions {
-		if may[a] && !slices.Contains(granted.Actions, a) {
+		if at.may[a] && !slices.Contains(granted.Actions, a) && (a == token.Pull || !at.Project.Spec.Archived) {
 			granted.Actions = append(granted.Actions, a)
 		}
 	}
-	if means.Project.Spec.Archived {
-		granted.Actions = slices.DeleteFunc(granted.Actions, func(a string) bool { return a != token.Pull })
+	if len(granted.Actions) == 0 {
+		return granted, nil
 	}
 	if slices.Contains(granted.Actions, token.Push) || slices.Contains(granted.Actions, token.All) {
-		_, err := s.o.Records.Ensure(ctx, means.Project.RESTID(), means.Project.UID, means.Image)
+		_, err := s.o.Records.Ensure(ctx, at.Project.RESTID(), at.Project.UID, at.Image)
 		if errors.Is(err, record.ErrTooMany) {
 			return granted, &refusal{status: http.StatusForbidden, code: "DENIED", message: err.Error()}
 		}
@@ -286,8 +281,9 @@ func (s *TokenServer) repository(ctx context.Context, caller auth.Caller, scope 
 			return granted, err
 		}
 	}
+	groups := at.scope.Groups
 	granted.Meta = &token.Meta{
-		ProjectPath: in.Path(), ProjectID: means.Project.RESTID(), ProjectUID: means.Project.UID, RootNamespaceID: in.Groups[len(in.Groups)-1].RESTID(),
+		ProjectPath: at.scope.Path(), ProjectID: at.Project.RESTID(), ProjectUID: at.Project.UID, RootNamespaceID: groups[len(groups)-1].RESTID(),
 	}
 	return granted, nil
 }

@@ -66,9 +66,16 @@ type Claims struct {
 	Subject string `json:"-"`
 	// Type is how the bearer has signed in; empty for an anonymous one.
 	Type string `json:"auth_type,omitempty"`
-	// Bot says that the bearer is the bot of a project or group.
-	Bot    bool     `json:"bot,omitempty"`
-	Access []Access `json:"access"`
+	// Credential is the access token with which the bearer has signed in; nil for an anonymous one. A token is accepted only as long as that is.
+	Credential *Credential `json:"credential,omitempty"`
+	Access     []Access    `json:"access"`
+}
+
+// Credential is an access token with the value that it had when a token was issued for it.
+type Credential struct {
+	UID types.UID `json:"uid"`
+	// Digest is the one by which the access token is found. The value cannot be guessed from it, because values are long and random.
+	Digest string `json:"digest"`
 }
 
 // Scope is one that a client asks for, as in "repository:group/project:pull,push".

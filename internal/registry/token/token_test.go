@@ -75,7 +75,7 @@ func TestIssue_hasClaimsOfReference(t *testing.T) {
 	load(t, keys...)
 	meta := &Meta{ProjectPath: "acme/app", ProjectID: 20, ProjectUID: "uid", RootNamespaceID: 10}
 	text, err := keys[0].Issue(Claims{
-		Subject: "mary", Type: "personal_access_token", Access: []Access{{Type: TypeRepository, Name: "acme/app/web", Actions: []string{Pull, Push}, Meta: meta}},
+		Subject: "mary", Type: "personal_access_token", Credential: &Credential{UID: "token", Digest: "abc"}, Access: []Access{{Type: TypeRepository, Name: "acme/app/web", Actions: []string{Pull, Push}, Meta: meta}},
 	}, Service, 5*time.Minute)
 	g.Expect(err).NotTo(HaveOccurred())
 	parsed, err := jwt.ParseSigned(text, []jose.SignatureAlgorithm{jose.RS256})
@@ -87,6 +87,7 @@ func TestIssue_hasClaimsOfReference(t *testing.T) {
 	delete(claims, "jti")
 	g.Expect(claims).To(Equal(map[string]any{
 		"iss": "forgeplane", "aud": "container_registry", "sub": "mary", "iat": at, "nbf": at - 5, "exp": at + 300, "auth_type": "personal_access_token",
+		"credential": map[string]any{"uid": "token", "digest": "abc"},
 		"access": []any{map[string]any{"type": "repository", "name": "acme/app/web", "actions": []any{"pull", "push"}, "meta": map[string]any{
 			"project_path": "acme/app", "project_id": 20.0, "project_uid": "uid", "root_namespace_id": 10.0,
 		}}},
