@@ -195,10 +195,11 @@ var pending = refusal{status: http.StatusServiceUnavailable,
 	text: "The repository of this project is still being created. Please try again later."}
 
 // outdated reports whether the only cause of a refusal can be that another server has written something in the meantime, and returns the
-// refusal if the request is not tried again. Callers without credentials are asked for them at once.
-func (h *Handler) outdated(r *http.Request, err error) (again bool, refused error) {
+// refusal if the request is not tried again. A push without credentials is refused whatever anybody has written.
+func (h *Handler) outdated(r *http.Request, req request, err error) (again bool, refused error) {
 	var said refusal
-	if h.Outdated == nil || r.Header.Get("Authorization") == "" || !errors.As(err, &said) {
+	unsigned := r.Header.Get("Authorization") == "" && req.service == transfer.ReceivePack
+	if h.Outdated == nil || unsigned || !errors.As(err, &said) {
 		return false, err
 	}
 	switch said.status {

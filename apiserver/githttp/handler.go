@@ -17,6 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git/transfer"
 	"github.com/forgeplane/forgeplane/internal/hook"
+	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
 // Options are what a Handler works with. Those in the first part are needed.
@@ -100,7 +101,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if log := h.Log.WithValues("method", r.Method, "path", r.URL.Path); r.Context().Err() != nil {
 			log.V(1).Info("client disconnected", "reason", err.Error())
 		} else {
-			log.Error(err, "serving git", "status", said.status)
+			if !errors.Is(err, watermark.ErrBehind) { // each caller could fill the log then
+				log.Error(err, "serving git", "status", said.status)
+			}
 			audit.From(r.Context()).Otherwise(audit.Failed, said.text)
 		}
 	}
@@ -121,7 +124,7 @@ func (h *Handler) serve(out *answer, r *http.Request) error {
 		return err
 	}
 	caller, project, err := h.authorize(r, req)
-	again, err := h.outdated(r, err)
+	again, err := h.outdated(r, req, err)
 	if again {
 		caller, project, err = h.authorize(r, req)
 	}

@@ -32,7 +32,8 @@ func TestOutdated_makesServerRetryBeforeRefusal(t *testing.T) {
 		return answer.StatusCode
 	}
 	g.Expect(status(developer)).To(Equal(http.StatusOK))
-	g.Expect(status("")).To(Equal(http.StatusUnauthorized))
+	answer, _ := f.do(t, http.MethodGet, "/acme/web.git/info/refs?service=git-receive-pack", "", nil, "")
+	g.Expect(answer.StatusCode).To(Equal(http.StatusUnauthorized), "a push needs a token")
 	g.Expect(asked).To(BeZero())
 
 	learn = func() { p.roles[userIDs[stranger]] = role.Reporter }
@@ -44,19 +45,26 @@ func TestOutdated_makesServerRetryBeforeRefusal(t *testing.T) {
 	g.Expect(asked).To(Equal(3))
 	learn = func() {}
 	g.Expect(status("nobody's")).To(Equal(http.StatusUnauthorized))
-	g.Expect(asked).To(Equal(4))
+	g.Expect(status("")).To(Equal(http.StatusUnauthorized))
+	g.Expect(asked).To(Equal(5))
+	learn = func() { p.public = true }
+	g.Expect(status("")).To(Equal(http.StatusOK), "the project was made public elsewhere")
 }
 
 func TestOutdated_answers503WhileTheServerIsBehind(t *testing.T) {
 	g := NewWithT(t)
-	f := newForge(t, func(o *githttp.Options) {
+	option, lines := logged()
+	f := newForge(t, option, func(o *githttp.Options) {
 		o.Outdated = func(context.Context) (bool, error) { return false, watermark.ErrBehind }
 	})
 	f.add(t, "acme/web", "sha1")
-	answer, text := f.do(t, http.MethodGet, advertised, stranger, nil, "")
-	g.Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
-	g.Expect(answer.Header.Get("Retry-After")).To(Equal("10"))
-	g.Expect(text).To(Equal(watermark.Behind + "\n"))
+	for _, user := range []string{stranger, ""} {
+		answer, text := f.do(t, http.MethodGet, advertised, user, nil, "")
+		g.Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable), user)
+		g.Expect(answer.Header.Get("Retry-After")).To(Equal("10"))
+		g.Expect(text).To(Equal(watermark.Behind + "\n"))
+	}
+	g.Expect(lines()).To(BeEmpty(), "anybody could fill the log")
 }
 
 func TestPendingRepository_tellsClientsToRetry(t *testing.T) {
