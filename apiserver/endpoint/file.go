@@ -56,10 +56,8 @@ func newSpool(dir string) *spool { return &spool{dir: dir, free: freeBody, weigh
 // settle reports the final size on disk, once everything is written.
 func (s *spool) settle() { s.weigh(s.size) }
 
-// unkept is the error of a disk to which an upload could not be written.
-type unkept struct{ error }
-
-func (u unkept) Unwrap() error { return u.error }
+// ErrSpool says that what a client uploads could not be written to Options.Spool. It wraps the error of the disk.
+var ErrSpool = errors.New("keeping what was uploaded")
 
 // source records the error of a reader.
 type source struct {
@@ -75,7 +73,7 @@ func (s *source) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// keep reads everything from a reader. It fails with 413 if there are more than most bytes, with the reader's error, or with unkept.
+// keep reads everything from a reader. It fails with 413 if there are more than most bytes, with the reader's error, or with ErrSpool.
 func (s *spool) keep(from io.Reader, most int64) (content io.ReaderAt, size int64, err error) {
 	var head bytes.Buffer
 	reader := &source{Reader: io.LimitReader(from, most+1)}
@@ -93,7 +91,7 @@ func (s *spool) keep(from io.Reader, most int64) (content io.ReaderAt, size int6
 	case reader.failed != nil:
 		return nil, 0, reader.failed
 	case !errors.Is(err, io.EOF):
-		return nil, 0, unkept{fmt.Errorf("keeping what was uploaded: %w", err)}
+		return nil, 0, fmt.Errorf("%w: %w", ErrSpool, err)
 	case size > most:
 		return nil, 0, tooLarge()
 	}

@@ -116,7 +116,7 @@ func (e *Endpoint) readRaw(r *http.Request, kept *spool) (parameters, error) {
 		return all, nil
 	case errors.As(err, &known):
 		return nil, known
-	case errors.As(err, &unkept{}):
+	case errors.Is(err, ErrSpool):
 		return nil, err
 	case errors.As(err, &large):
 		return nil, tooLarge()

@@ -173,7 +173,7 @@ func explainForm(err error) error {
 	switch {
 	case errors.As(err, &known):
 		return known
-	case errors.As(err, &unkept{}):
+	case errors.Is(err, ErrSpool):
 		return err
 	case errors.As(err, &large), errors.Is(err, errTooMuch):
 		return tooLarge()

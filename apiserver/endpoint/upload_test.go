@@ -5,8 +5,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"mime/multipart"
 	"net/http"
@@ -325,14 +327,22 @@ func TestUploads_canBeReadAgainInRetry(t *testing.T) {
 
 func TestUploads_failIfSpoolIsMissing(t *testing.T) {
 	contentType, body := form(t, part{"path", "", "", "x"}, part{"file", "a", "", noise(1 << 20)})
+	var failed error
 	h := endpoint.NewHandler(endpoint.Options{
 		Guard: open{}, Log: logr.Discard(), BaseURL: &url.URL{}, Spool: t.TempDir() + "/missing",
+		Refused: func(err error) *endpoint.Error {
+			failed = err
+			return nil
+		},
 	}, uploads)
 	r := httptest.NewRequest(http.MethodPost, "/imports", bytes.NewReader(body))
 	r.Header.Set("Content-Type", contentType)
 	w := httptest.NewRecorder()
 	if h.ServeHTTP(w, r); w.Code != http.StatusInternalServerError {
 		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+	if !errors.Is(failed, endpoint.ErrSpool) || !errors.Is(failed, fs.ErrNotExist) {
+		t.Errorf("failed with %v", failed)
 	}
 }
 

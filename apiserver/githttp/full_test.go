@@ -3,7 +3,6 @@ package githttp_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,20 +17,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
-
-// mounted returns a small file system.
-func mounted(t *testing.T, options string) string {
-	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("only root can mount a file system")
-	}
-	dir := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", options, "none", dir).CombinedOutput(); err != nil {
-		t.Skipf("mounting is not allowed here: %s", out)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(dir, 0) })
-	return dir
-}
 
 // logged returns an option that logs to lines, and the lines so far.
 func logged() (option func(*githttp.Options), lines func() []string) {
@@ -68,7 +53,7 @@ func TestPush_toFullStorageHasOneLineInEachLog(t *testing.T) {
 			g := NewWithT(t)
 			option, lines := logged()
 			f := newForge(t, option)
-			f.storage = mounted(t, tt.options)
+			f.storage = gittest.Mount(t, tt.options)
 			p := f.add(t, "group/project", "sha1")
 			c := gittest.New(t, "sha1")
 			c.Commit(t, "README.md", "Hello\n")

@@ -20,7 +20,11 @@ func AnswerLimit(err error) *endpoint.Error {
 		return answer
 	}
 	if git.NoSpace(err) {
-		return endpoint.Message(http.StatusInsufficientStorage, git.Full).Because(err)
+		text := git.Full
+		if errors.Is(err, git.ErrScratch) || errors.Is(err, endpoint.ErrSpool) {
+			text = full
+		}
+		return endpoint.Message(http.StatusInsufficientStorage, "%s", text).Because(err)
 	}
 	if git.OutOfReach(err) {
 		return endpoint.Unavailable(git.Unavailable).Because(err)
@@ -30,6 +34,9 @@ func AnswerLimit(err error) *endpoint.Error {
 	}
 	return tooMany(err)
 }
+
+// full is git.Full for the disk of the server itself.
+const full = "The server has no space left for temporary files. Please tell an administrator."
 
 // tooMany returns the answer to an error that says that there is as much as there may be: 403, with the sentence that names the limit. It
 // returns nil for other errors.

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/watermark"
@@ -21,6 +23,18 @@ func TestAnswerLimit_ofErrorsOfTheWorld(t *testing.T) {
 		answer := store.AnswerLimit(fmt.Errorf("reading: %w", err))
 		if answer == nil || answer.Status != status || (answer.Header.Get("Retry-After") != "") != (status == http.StatusServiceUnavailable) {
 			t.Errorf("%v is answered %+v, want %d", err, answer, status)
+		}
+	}
+	for place, want := range map[error]string{
+		nil: "storage of the repository", git.ErrScratch: "space left for temporary files", endpoint.ErrSpool: "space left for temporary files",
+	} {
+		err := error(syscall.ENOSPC)
+		if place != nil {
+			err = fmt.Errorf("%w: %w", place, err)
+		}
+		answer := store.AnswerLimit(fmt.Errorf("writing: %w", err))
+		if answer == nil || answer.Status != http.StatusInsufficientStorage || !strings.Contains(answer.Text(), want) {
+			t.Errorf("%v is answered %v", err, answer)
 		}
 	}
 	if answer := store.AnswerLimit(errors.New("a defect")); answer != nil {

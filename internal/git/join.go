@@ -36,6 +36,9 @@ func (e *Engine) Join(ctx context.Context, objectFormat string, all ...*Reposito
 	if err == nil {
 		err = os.WriteFile(filepath.Join(joined.dir, "objects/info/alternates"), []byte(alternates.String()), 0o600)
 	}
+	if NoSpace(err) { // the given repositories are only read
+		err = fmt.Errorf("%w: %w", ErrScratch, err)
+	}
 	if err != nil {
 		remove()
 		return nil, nil, fmt.Errorf("joining repositories: %w", err)

@@ -10,7 +10,11 @@ import (
 // scratchPrefix is the prefix of the names of scratch directories.
 const scratchPrefix = "forgeplane-archive-"
 
-// ScratchDir creates a directory for the short-lived files of a command, which remove removes.
+// ErrScratch says that the short-lived files of a command could not be written. It wraps the error of the disk, which is not that of a repository.
+var ErrScratch = errors.New("writing temporary files")
+
+// ScratchDir creates a directory for the short-lived files of a command, which remove removes. Errors of writing to it must wrap ErrScratch, as
+// that of ScratchDir does.
 func (e *Engine) ScratchDir() (dir string, remove func(), err error) {
 	parent := ""
 	if e.scratch != nil {
@@ -19,7 +23,7 @@ func (e *Engine) ScratchDir() (dir string, remove func(), err error) {
 		}
 	}
 	if dir, err = os.MkdirTemp(parent, scratchPrefix); err != nil {
-		return "", nil, err
+		return "", nil, fmt.Errorf("%w: %w", ErrScratch, err)
 	}
 	return dir, func() { _ = os.RemoveAll(dir) }, nil // leftovers are removed at the next start
 }

@@ -6,7 +6,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -66,4 +68,18 @@ func RefNames(t *testing.T, r *git.Repository, prefixes ...string) []string {
 		all = append(all, ref.Name)
 	}
 	return all
+}
+
+// Mount returns a small file system with options of tmpfs, such as size=1m. It skips the test where it cannot mount one.
+func Mount(t testing.TB, options string) string {
+	t.Helper()
+	if runtime.GOOS != "linux" || os.Getuid() != 0 {
+		t.Skip("only root can mount a file system")
+	}
+	dir := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", options, "none", dir).CombinedOutput(); err != nil {
+		t.Skipf("mounting is not allowed here: %s", out)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, 0) })
+	return dir
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -286,24 +284,10 @@ func TestMove_toAPlaceThatIsTaken(t *testing.T) {
 	g.Expect(s.pair.To.Empty()).To(BeTrue())
 }
 
-// mounted returns a storage that is a file system of its own, or skips the test.
-func mounted(t *testing.T, options string) string {
-	t.Helper()
-	if runtime.GOOS != "linux" || os.Getuid() != 0 {
-		t.Skip("only root can mount a file system")
-	}
-	dir := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", options, "none", dir).CombinedOutput(); err != nil {
-		t.Skipf("mounting is not allowed here: %s", out)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(dir, 0) })
-	return dir
-}
-
 func TestMove_toAFullDisk(t *testing.T) {
 	g := NewWithT(t)
 	s := opened(t, "sha1")
-	s.pair.To = gittest.Repository(t, s.pair.From.Engine(), mounted(t, "size=1m"), "a/b.git")
+	s.pair.To = gittest.Repository(t, s.pair.From.Engine(), gittest.Mount(t, "size=1m"), "a/b.git")
 	s.client.Commit(t, "large", gittest.Incompressible(2<<20))
 	s.client.Git(t, "push", "--quiet", s.pair.From.Dir(), "main")
 	g.Expect(relocate.Move(t.Context(), pairs(s.pair), options())).To(MatchError(syscall.ENOSPC))
@@ -314,7 +298,7 @@ func TestMove_toAFullDisk(t *testing.T) {
 func TestMove_fromAFullDisk(t *testing.T) {
 	g := NewWithT(t)
 	s := opened(t, "sha1")
-	full := mounted(t, "size=1m")
+	full := gittest.Mount(t, "size=1m")
 	from := gittest.Repository(t, s.pair.From.Engine(), full, "a/b.git")
 	g.Expect(os.MkdirAll(filepath.Dir(from.Dir()), 0o755)).To(Succeed())
 	s.client.Git(t, "clone", "--quiet", "--mirror", s.pair.From.Dir(), from.Dir())
@@ -336,7 +320,7 @@ func TestMove_fromAFullDisk(t *testing.T) {
 func TestMove_toADiskThatBecomesFull(t *testing.T) {
 	g := NewWithT(t)
 	s := opened(t, "sha1")
-	storage := mounted(t, "size=1m")
+	storage := gittest.Mount(t, "size=1m")
 	s.pair.To = gittest.Repository(t, s.pair.From.Engine(), storage, "a/b.git")
 	o := at(relocate.PointSynced, func() {
 		s.client.Commit(t, "large", gittest.Incompressible(2<<20))
@@ -349,7 +333,7 @@ func TestMove_toADiskThatBecomesFull(t *testing.T) {
 func TestMove_toAReadOnlyStorage(t *testing.T) {
 	g := NewWithT(t)
 	s := opened(t, "sha1")
-	s.pair.To = gittest.Repository(t, s.pair.From.Engine(), mounted(t, "ro,size=1m"), "a/b.git")
+	s.pair.To = gittest.Repository(t, s.pair.From.Engine(), gittest.Mount(t, "ro,size=1m"), "a/b.git")
 	g.Expect(relocate.Move(t.Context(), pairs(s.pair), options())).To(MatchError(syscall.EROFS))
 	untouched(t, s)
 }

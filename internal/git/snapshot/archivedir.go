@@ -35,6 +35,7 @@ func archiveDir(e *git.Engine, commit string) (dir string, remove func(), err er
 	if err == nil {
 		if err = fillArchiveDir(dir, archiveConfigs[format]); err != nil {
 			remove()
+			err = fmt.Errorf("%w: %w", git.ErrScratch, err)
 		}
 	}
 	if err != nil {

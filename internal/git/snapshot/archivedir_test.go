@@ -73,3 +73,23 @@ func TestArchive_keepsWhatItNeedsInItsOwnDirectory(t *testing.T) {
 	refused = errors.New("the directory belongs to another user")
 	g.Expect(archive("y")).To(MatchError(refused))
 }
+
+func TestScratch_isFull(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	commit := c.Commit(t, "a", "a")
+	storage := gittest.Storage(t, c)
+	for _, options := range []string{"nr_inodes=1", "nr_inodes=3"} { // for nothing, and for some of the files
+		t.Run(options, func(t *testing.T) {
+			g, scratch := NewWithT(t), gittest.Mount(t, options)
+			e, err := git.NewEngine(t.Context(), git.Options{Scratch: func() (string, error) { return scratch, nil }})
+			g.Expect(err).NotTo(HaveOccurred())
+			defer e.Close()
+			r := gittest.Repository(t, e, storage, "b.git")
+			full := And(MatchError(git.ErrScratch), WithTransform(git.NoSpace, BeTrue()))
+			g.Expect(snapshot.WriteArchive(t.Context(), r, snapshot.Archive{Commit: commit, Prefix: "x", Format: snapshot.Tar}, io.Discard)).To(full)
+			_, _, err = e.Join(t.Context(), "sha1", r)
+			g.Expect(err).To(full)
+			g.Expect(gittest.Entries(t, scratch)).To(BeEmpty())
+		})
+	}
+}

@@ -42,7 +42,7 @@ func Bring(ctx context.Context, r, source *git.Repository, commit string) error 
 	defer remove()
 	pack, err := os.Create(filepath.Join(dir, "pack"))
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", git.ErrScratch, err)
 	}
 	defer pack.Close()
 	if err := gather(ctx, r, source, commit, pack); err != nil {
@@ -81,6 +81,9 @@ func gather(ctx context.Context, r, source *git.Repository, commit string, pack 
 		n, err := io.Copy(pack, out)
 		if limit > 0 && n > limit {
 			return process.Limitf("The commit at which the branch starts needs more than the %s that the server takes in one push.", process.FormatBytes(limit))
+		}
+		if git.NoSpace(err) { // the source is only read
+			err = fmt.Errorf("%w: %w", git.ErrScratch, err)
 		}
 		return err
 	})

@@ -76,3 +76,11 @@ func TestBring_isLimitedLikeAPush(t *testing.T) {
 		})
 	}
 }
+
+func TestBring_saysThatItsOwnDirectoryIsFull(t *testing.T) {
+	g, f := NewWithT(t), newForks(t, "sha1")
+	fork := f.fork("fork", transfer.ForkOptions{})
+	id := f.ahead(gittest.Incompressible(2 << 20))
+	t.Setenv("TMPDIR", gittest.Mount(t, "size=1m"))
+	g.Expect(transfer.Bring(t.Context(), fork, f.source, id)).To(And(MatchError(git.ErrScratch), WithTransform(git.NoSpace, BeTrue())))
+}
