@@ -67,9 +67,7 @@ const (
 
 // retired returns the answer to requests below retiredPrefix.
 func retired() *endpoint.Error {
-	return &endpoint.Error{
-		Status: http.StatusGone, Body: map[string]string{"error": "API V3 is no longer supported. Use API V4 instead."},
-	}
+	return endpoint.Gone("API V3 is no longer supported. Use API V4 instead.")
 }
 
 // restOptions are what the families work with.

@@ -14,12 +14,18 @@ import (
 type Error struct {
 	// Status is the HTTP status.
 	Status int
-	// Body is encoded as JSON. If it is nil, the answer has no body.
-	Body any
 	// Header is added to the headers of the answer.
 	Header http.Header
 
+	// body is nil if the answer has none.
+	body  body
 	cause error
+}
+
+// body is a form of the body of an error.
+type body interface {
+	// described returns the body with a description for people.
+	described(description string) body
 }
 
 // Because returns the error with a cause that is not meant for the client. The cause is logged.
@@ -30,7 +36,7 @@ func (e *Error) Because(cause error) *Error {
 }
 
 func (e *Error) Error() string {
-	text, err := json.Marshal(e.Body)
+	text, err := json.Marshal(e.body)
 	if err != nil {
 		return fmt.Sprintf("%d", e.Status)
 	}
@@ -38,23 +44,18 @@ func (e *Error) Error() string {
 }
 
 // Describe returns the error with a description for the person who reads it, beside the text that clients compare. It says what the text leaves
-// open, such as the values that a parameter can have.
+// open, such as the values that a parameter can have. An answer without a body stays without one.
 func (e *Error) Describe(format string, args ...any) *Error {
 	described := *e
-	switch body := e.Body.(type) {
-	case problem:
-		body.ErrorDescription = fmt.Sprintf(format, args...)
-		described.Body = body
-	case message:
-		body.ErrorDescription = fmt.Sprintf(format, args...)
-		described.Body = body
+	if e.body != nil {
+		described.body = e.body.described(fmt.Sprintf(format, args...))
 	}
 	return &described
 }
 
 // Text returns the text of the body without its form. Use it in an answer about several things, each of which can fail.
 func (e *Error) Text() string {
-	switch body := e.Body.(type) {
+	switch body := e.body.(type) {
 	case problem:
 		return body.Error
 	case message:
@@ -80,6 +81,11 @@ type message struct {
 	ErrorDescription string `json:"error_description,omitempty"`
 }
 
+func (m message) described(description string) body {
+	m.ErrorDescription = description
+	return m
+}
+
 // problem is the form of errors about parameters and routes.
 type problem struct {
 	Error            string `json:"error"`
@@ -87,9 +93,19 @@ type problem struct {
 	Scope            string `json:"scope,omitempty"`
 }
 
+func (p problem) described(description string) body {
+	p.ErrorDescription = description
+	return p
+}
+
+// text is a body that is not JSON.
+type text string
+
+func (t text) described(description string) body { return t + text(description+"\n") }
+
 // Message returns an error with a formatted text.
 func Message(status int, format string, args ...any) *Error {
-	return &Error{Status: status, Body: message{Message: fmt.Sprintf(format, args...)}}
+	return &Error{Status: status, body: message{Message: fmt.Sprintf(format, args...)}}
 }
 
 // NotFound returns 404 for a resource, such as "Project". With an empty name, it returns the text for a record within an endpoint.
@@ -121,6 +137,11 @@ func Conflict(text string) *Error {
 	return Message(http.StatusConflict, "%s", text)
 }
 
+// Gone returns 410 for paths that are no longer served.
+func Gone(text string) *Error {
+	return &Error{Status: http.StatusGone, body: problem{Error: text}}
+}
+
 // NotModified returns 304: there was nothing to do.
 func NotModified() *Error { return &Error{Status: http.StatusNotModified} }
 
@@ -133,27 +154,27 @@ func reasoned(status int, text, reason string) *Error {
 
 // Invalid returns 400 for attributes of a model that are not valid: their names, and the problems of each.
 func Invalid(attributes map[string][]string) *Error {
-	return &Error{Status: http.StatusBadRequest, Body: message{Message: attributes}}
+	return &Error{Status: http.StatusBadRequest, body: message{Message: attributes}}
 }
 
 // Unprocessable returns 422 with the texts in a list.
 func Unprocessable(texts ...string) *Error {
-	return &Error{Status: http.StatusUnprocessableEntity, Body: message{Message: texts}}
+	return &Error{Status: http.StatusUnprocessableEntity, body: message{Message: texts}}
 }
 
 // Parameters returns 400 for problems with the parameters, all in one text.
 func Parameters(problems ...string) *Error {
-	return &Error{Status: http.StatusBadRequest, Body: problem{Error: strings.Join(problems, ", ")}}
+	return &Error{Status: http.StatusBadRequest, body: problem{Error: strings.Join(problems, ", ")}}
 }
 
 // InvalidToken returns 401 for a bearer token that is not accepted.
 func InvalidToken(description string) *Error {
-	return &Error{Status: http.StatusUnauthorized, Body: problem{Error: "invalid_token", ErrorDescription: description}}
+	return &Error{Status: http.StatusUnauthorized, body: problem{Error: "invalid_token", ErrorDescription: description}}
 }
 
 // InsufficientScope returns 403 for a token that has none of the scopes.
 func InsufficientScope(scopes []string) *Error {
-	return &Error{Status: http.StatusForbidden, Body: problem{
+	return &Error{Status: http.StatusForbidden, body: problem{
 		Error:            "insufficient_scope",
 		ErrorDescription: "The request requires higher privileges than provided by the access token.",
 		Scope:            strings.Join(scopes, " "),

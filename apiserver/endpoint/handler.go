@@ -401,7 +401,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	for name, values := range e.Header {
 		w.Header()[name] = values
 	}
-	switch body := e.Body.(type) {
+	switch body := e.body.(type) {
 	case nil:
 		h.send(w, e.Status, nil)
 	case text:

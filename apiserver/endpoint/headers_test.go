@@ -63,7 +63,7 @@ func TestAnswer_namesItsRequest(t *testing.T) {
 }
 
 func TestRefuse_setsUsualHeaders(t *testing.T) {
-	h := newHandler(various).Refuse(&endpoint.Error{Status: http.StatusGone, Body: map[string]string{"error": "It is gone."}})
+	h := newHandler(various).Refuse(endpoint.Gone("It is gone."))
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/fine", http.NoBody))
 	if w.Code != http.StatusGone || w.Body.String() != `{"error":"It is gone."}` || w.Header().Get("X-Request-Id") == "" {

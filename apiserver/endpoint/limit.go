@@ -71,20 +71,20 @@ func (e *Endpoint) BodyLimit() int64 { return e.most() }
 func TooManyRequests(what string, wait time.Duration) *Error {
 	return &Error{
 		Status: http.StatusTooManyRequests,
-		Body:   message{Message: map[string]string{"error": fmt.Sprintf("This %s has been requested too many times. Try again later.", what)}},
+		body:   message{Message: map[string]string{"error": fmt.Sprintf("This %s has been requested too many times. Try again later.", what)}},
 		Header: retryAfter(wait),
 	}
 }
 
 // Throttled returns 429 for a caller who makes too many requests, whatever they are about. The client can retry after the given time.
 func Throttled(wait time.Duration) *Error {
-	return &Error{Status: http.StatusTooManyRequests, Body: text("Retry later\n"), Header: retryAfter(wait)}
+	return &Error{Status: http.StatusTooManyRequests, body: text("Retry later\n"), Header: retryAfter(wait)}
 }
 
 // TooManyAtOnce returns 429 with the given text for a caller who already has the maximum number of concurrent requests.
 func TooManyAtOnce(text string, wait time.Duration) *Error {
 	return &Error{
-		Status: http.StatusTooManyRequests, Body: message{Message: map[string]string{"error": text}}, Header: retryAfter(wait),
+		Status: http.StatusTooManyRequests, body: message{Message: map[string]string{"error": text}}, Header: retryAfter(wait),
 	}
 }
 
@@ -114,6 +114,3 @@ func Unavailable(text string) *Error {
 func retryAfter(wait time.Duration) http.Header {
 	return http.Header{"Retry-After": {strconv.Itoa(int((wait + time.Second - 1) / time.Second))}}
 }
-
-// text is a body that is not JSON.
-type text string

@@ -89,7 +89,7 @@ var bodyTypes = []string{"application/json", "application/x-www-form-urlencoded"
 
 // unsupported returns the answer for a body of another media type than those that are supported.
 func unsupported(kind string, supported []string) *Error {
-	answer := &Error{Status: http.StatusUnsupportedMediaType, Body: problem{Error: fmt.Sprintf("The provided content-type '%.100s' is not supported.", kind)}}
+	answer := &Error{Status: http.StatusUnsupportedMediaType, body: problem{Error: fmt.Sprintf("The provided content-type '%.100s' is not supported.", kind)}}
 	return answer.Describe("The content-type must be %s.", oneOf(supported))
 }
 

@@ -136,7 +136,7 @@ func unzip(r *http.Request) (what string, from io.Reader, err error) {
 	default:
 		return "", nil, &Error{
 			Status: http.StatusUnsupportedMediaType,
-			Body:   problem{Error: fmt.Sprintf("The provided content-encoding '%.100s' is not supported.", encoding)},
+			body:   problem{Error: fmt.Sprintf("The provided content-encoding '%.100s' is not supported.", encoding)},
 		}
 	}
 }
@@ -168,6 +168,6 @@ func Stored(bytes int64) http.Header {
 // RangeNotSatisfiable returns 416 for a piece that does not begin at the end of the stored bytes.
 func RangeNotSatisfiable(bytes int64) *Error {
 	return &Error{
-		Status: http.StatusRequestedRangeNotSatisfiable, Body: problem{Error: "416 Range Not Satisfiable"}, Header: Stored(bytes),
+		Status: http.StatusRequestedRangeNotSatisfiable, body: problem{Error: "416 Range Not Satisfiable"}, Header: Stored(bytes),
 	}
 }

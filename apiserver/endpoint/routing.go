@@ -87,7 +87,7 @@ func (h *Handler) unknown(w http.ResponseWriter, r *http.Request, escaped string
 		return
 	}
 	h.fail(w, r, &Error{
-		Status: http.StatusMethodNotAllowed, Body: problem{Error: "405 Not Allowed"},
+		Status: http.StatusMethodNotAllowed, body: problem{Error: "405 Not Allowed"},
 		Header: http.Header{"Allow": {strings.Join(allowed, ", ")}},
 	})
 }
@@ -98,6 +98,6 @@ func noRoute(reference string) *Error {
 	if reference != "" {
 		listed = "; " + reference + " lists the paths that it serves."
 	}
-	answer := &Error{Status: http.StatusNotFound, Body: problem{Error: "404 Not Found"}}
+	answer := &Error{Status: http.StatusNotFound, body: problem{Error: "404 Not Found"}}
 	return answer.Describe("This server does not serve this path%s Each slash within a full path, a branch or the path of a file must be sent as %%2F.", listed)
 }
