@@ -83,6 +83,48 @@ func TestMistakes_areUnderstoodFromTheBodyAlone(t *testing.T) {
 	}
 }
 
+func TestRefusal_saysWhichRoleIsMissing(t *testing.T) {
+	w := newWorld(t, v1alpha1.VisibilityPublic)
+	send := func(username, request, body string) *httptest.ResponseRecorder {
+		method, target, _ := strings.Cut(request, " ")
+		r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
+		r.Header = http.Header{"Private-Token": {familytest.Value(username)}, "Content-Type": {"application/json"}}
+		answer := httptest.NewRecorder()
+		w.handler.ServeHTTP(answer, r)
+		return answer
+	}
+	developer, maintainer, owner := member("project", v1alpha1.RoleDeveloper), member("project", v1alpha1.RoleMaintainer), member("project", v1alpha1.RoleOwner)
+	for _, before := range []struct{ username, request, body string }{
+		{owner, "POST /projects/10/members", `{"user_id":2,"access_level":50}`},
+		{owner, "POST /projects/10/share", fmt.Sprintf(`{"group_id":%d,"group_access":50}`, friendsID)},
+		{"outsider", "POST /groups", `{"name":"Solo","path":"solo"}`},
+		{maintainer, "POST /projects/10/repository/branches", `{"branch":"release","ref":"main"}`},
+		{"admin", "POST /projects/10/protected_branches", `{"name":"release","unprotect_access_level":60}`},
+	} {
+		if got := send(before.username, before.request, before.body); got.Code != http.StatusCreated {
+			t.Fatalf("%s: %d %s", before.request, got.Code, got.Body)
+		}
+	}
+	for _, tt := range []struct{ username, request, body, want string }{
+		{maintainer, "PUT /projects/10", `{"visibility":"private"}`, `This needs the role Owner in the project, and you have the role Maintainer.`},
+		{maintainer, "POST /projects/10/share", fmt.Sprintf(`{"group_id":%d,"group_access":50}`, invitedID), `You have the role Maintainer, and cannot give a higher one.`},
+		{maintainer, fmt.Sprintf("DELETE /projects/10/share/%d", friendsID), "", `You have the role Maintainer, and cannot remove a share with a higher one.`},
+		{maintainer, "DELETE /projects/10/members/2", "", `You have the role Maintainer, and cannot change or remove a member with a higher one.`},
+		{"outsider", "DELETE /groups/solo/members/2", "", `This is the last Owner of the group: give somebody else the role first.`},
+		{"external", "POST /groups", `{"name":"x","path":"x"}`, `You cannot create a root group with this path: send the id of a parent group in parent_id.`},
+		{"external", "POST /projects", `{"name":"x"}`, `External users have no personal namespace: name the group to create the project in.`},
+		{maintainer, "DELETE /projects/10/protected_branches/release", "", `Only administrators may change or remove the protection of \"release\". You have the Maintainer role.`},
+		{maintainer, "DELETE /projects/10/repository/branches/release", "", `only administrators may delete it. You have the Maintainer role.`},
+		{developer, "GET /personal_access_tokens?user_id=2", "", `Only administrators can list the access tokens of other users.`},
+		{maintainer, fmt.Sprintf("POST /projects/10/access_tokens/%d/rotate", ownerTokenID), "", `The token has the role Owner, and you have the role Maintainer.`},
+		{maintainer, "POST /projects/10/access_tokens", `{"name":"x","scopes":["api"],"access_level":50}`, `You have the role Maintainer, and cannot give a higher one.`},
+	} {
+		if got := send(tt.username, tt.request, tt.body); got.Code < 400 || !strings.Contains(got.Body.String(), tt.want) {
+			t.Errorf("%s %s: %d %s", tt.request, tt.body, got.Code, got.Body)
+		}
+	}
+}
+
 // TestMistakes_doNotTellWhatIsHidden compares the answers about a hidden project with those about one that does not exist.
 func TestMistakes_doNotTellWhatIsHidden(t *testing.T) {
 	w := newWorld(t, v1alpha1.VisibilityPrivate)

@@ -19,6 +19,11 @@ func (s Subject) denial() *endpoint.Error {
 	return s.denied(s.Access, s.endpoint.Ability(), s.endpoint.Denial())
 }
 
+// Denied returns 403 for a caller who lacks an ability that only some requests of an endpoint need. The endpoint must declare it with Asks.
+func (s Subject) Denied(what endpoint.Ability) *endpoint.Error {
+	return s.denied(s.Access, what, endpoint.Forbidden(""))
+}
+
 // denied adds to a refusal which role the caller lacks for an ability. The access is the caller's on a project or group that they can see; an
 // answer that hides something stays as it is.
 func (s Subject) denied(access Access, what endpoint.Ability, answer *endpoint.Error) *endpoint.Error {

@@ -265,7 +265,7 @@ func (g *Guard) LocateNamed(ctx context.Context, of Subject, what endpoint.Abili
 		return catalog.Scope{}, err
 	}
 	if !s.Has(s.Access, what) {
-		return catalog.Scope{}, s.denied(s.Access, what, endpoint.Forbidden(""))
+		return catalog.Scope{}, s.Denied(what)
 	}
 	return s.Scope, nil
 }

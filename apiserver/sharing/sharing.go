@@ -87,7 +87,7 @@ func (s *Sharing) New(ctx context.Context, of auth.Subject, r *Request) (v1alpha
 		return v1alpha1.Share{}, endpoint.Invalid(map[string][]string{"group_access": {"is not included in the list"}})
 	}
 	if role.Role(r.GroupAccess) > of.Access.Role {
-		return v1alpha1.Share{}, endpoint.Forbidden("")
+		return v1alpha1.Share{}, endpoint.Forbidden("").Describe("You have the role %s, and cannot give a higher one.", of.Access.Role)
 	}
 	share := v1alpha1.Share{GroupRef: catalog.Refer(with.Groups[0]), Role: v1alpha1.Role(role.Role(r.GroupAccess).String())}
 	if r.ExpiresAt.Set && !r.ExpiresAt.Null {
@@ -150,7 +150,7 @@ func (s *Sharing) Remove(ctx context.Context, by auth.Subject, of v1alpha1.Share
 	kept, err := s.keep(ctx, of, func(d *v1alpha1.Share, uid string) (bool, error) {
 		kept := d.GroupRef.ID != groupID && (g == nil || uid != string(g.UID))
 		if !kept && catalog.RoleOf(d.Role) > by.Access.Role {
-			return false, endpoint.Forbidden("")
+			return false, endpoint.Forbidden("").Describe("You have the role %s, and cannot remove a share with a higher one.", by.Access.Role)
 		}
 		return kept, nil
 	})

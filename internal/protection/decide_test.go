@@ -289,3 +289,15 @@ func TestMayUnprotect(t *testing.T) {
 		})
 	}
 }
+
+func TestUnprotecting_saysWhoMay(t *testing.T) {
+	for want, unprotect := range map[string][]Grant{
+		`Only Maintainers may change or remove the protection of "main". You have the Developer role.`:    nil,
+		`Only administrators may change or remove the protection of "main". You have the Developer role.`: {{Role: role.Admin}},
+		`No one may change or remove the protection of "main". You have the Developer role.`:              {{Role: role.None}},
+	} {
+		if got := (Actor{UserID: 1, Role: role.Developer}).Unprotecting(Rule{Name: "main", Unprotect: unprotect}); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}

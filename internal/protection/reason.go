@@ -39,6 +39,11 @@ func (a Actor) describe() string {
 	}
 }
 
+// Unprotecting says to an actor who may not change or remove a rule who may.
+func (a Actor) Unprotecting(r Rule) string {
+	return fmt.Sprintf("%s may change or remove the protection of %q. %s.", sentence(who(r.unprotect())), r.Name, sentence(a.describe()))
+}
+
 func (a Actor) needed() string {
 	if a.DeployKey.ID != 0 {
 		return "a key with write access"

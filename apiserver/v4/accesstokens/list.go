@@ -75,7 +75,7 @@ func (f *Family) candidates(ctx context.Context, s auth.Instance, r *listRequest
 	of := s.Caller.User
 	if id := r.UserID.Or(0); r.UserID.Set && !r.UserID.Null && !s.Caller.Is(id) {
 		if !s.Has(s.Access, auth.AdminInstance) {
-			return nil, endpoint.Unauthorized("")
+			return nil, endpoint.Unauthorized("").Describe("Only administrators can list the access tokens of other users.")
 		}
 		var err error
 		if of, err = f.catalog.User(ctx, v1alpha1.Reference{ID: id}); errors.Is(err, catalog.ErrNotFound) {

@@ -36,7 +36,8 @@ func (f *Family) create(ctx context.Context, s auth.Subject, r *createRequest) (
 	}
 	level := role.Role(r.AccessLevel.Or(int(role.Maintainer)))
 	if level > s.Access.Role {
-		return NewToken{}, endpoint.BadRequest("Access level of the token can't be greater the access level of the user who created the token")
+		return NewToken{}, endpoint.BadRequest("Access level of the token can't be greater the access level of the user who created the token").
+			Describe("You have the role %s, and cannot give a higher one.", s.Access.Role)
 	}
 	if err := r.check(); err != nil {
 		return NewToken{}, err
@@ -109,7 +110,8 @@ func (f *Family) rotate(ctx context.Context, s auth.Subject, r *rotateOneRequest
 	}
 	// The caller gets a value with which they can do what the bot can do.
 	if catalog.RoleOf(t.Spec.Role) > s.Access.Role {
-		return NewToken{}, endpoint.Forbidden("The role of the token is higher than yours")
+		return NewToken{}, endpoint.Forbidden("The role of the token is higher than yours").
+			Describe("The token has the role %s, and you have the role %s.", t.Spec.Role, s.Access.Role)
 	}
 	return f.replace(ctx, s, t, r.ExpiresAt)
 }

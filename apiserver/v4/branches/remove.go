@@ -25,7 +25,7 @@ func (f *Family) remove(ctx context.Context, s auth.Project, r *branchRequest) (
 	var refused *ref.RefusedError
 	switch err := f.writer.Update(ctx, s, repo, refs.Update{Ref: b.Name, Old: b.Object}); {
 	case errors.As(err, &refused):
-		return none, endpoint.Message(http.StatusForbidden, "Protected branch can't be removed")
+		return none, endpoint.Message(http.StatusForbidden, "Protected branch can't be removed").Describe("%s", refused.Reason)
 	case errors.Is(err, ref.ErrDefaultBranch):
 		return none, endpoint.Message(http.StatusBadRequest, "The default branch of a project cannot be deleted.")
 	case errors.Is(err, refs.ErrMoved):

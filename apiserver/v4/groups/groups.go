@@ -123,7 +123,7 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 		g.Namespace, key = above[0].Namespace, slices.Insert(key, 0, above[0].Name)
 		g.Spec.ParentRef = ptr.To(catalog.ReferNamed(above[0]))
 	} else if !f.mayCreateRoot(caller, f.home, r.Path) {
-		return Group{}, endpoint.Forbidden("")
+		return Group{}, endpoint.Forbidden("").Describe("You cannot create a root group with this path: send the id of a parent group in parent_id.")
 	}
 	if err := check(g.Spec, v1alpha1.GroupSpec{}); err != nil {
 		return Group{}, err

@@ -212,7 +212,7 @@ func (f *Family) changeable(ctx context.Context, of auth.Subject, u *v1alpha1.Us
 // within refuses a membership with a role above the caller's.
 func within(s auth.Subject, m *v1alpha1.Membership) error {
 	if catalog.RoleOf(m.Spec.Role) > s.Access.Role {
-		return endpoint.Forbidden("")
+		return endpoint.Forbidden("").Describe("You have the role %s, and cannot change or remove a member with a higher one.", s.Access.Role)
 	}
 	return nil
 }
@@ -284,7 +284,7 @@ func (f *Family) keepsAnOwner(ctx context.Context, s auth.Subject, u *v1alpha1.U
 			return nil
 		}
 	}
-	return endpoint.Forbidden("")
+	return endpoint.Forbidden("").Describe("This is the last Owner of the group: give somebody else the role first.")
 }
 
 // roleOf returns the declared role of an access level; empty for an unknown number.

@@ -247,7 +247,7 @@ func (f *Family) landlord(ctx context.Context, c auth.Caller, path string) (*v1a
 	if path == "" {
 		u, err := c.Account()
 		if err == nil && c.External() {
-			err = endpoint.Forbidden("")
+			err = endpoint.Forbidden("").Describe("External users have no personal namespace: name the group to create the project in.")
 		}
 		return u, err
 	}
@@ -370,7 +370,7 @@ func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (
 		}
 		if v, ok := entity.Visibilities[r.Visibility.Value]; ok && v != spec.Visibility {
 			if !s.Has(s.Access, auth.OwnProject) {
-				return endpoint.Forbidden("")
+				return s.Denied(auth.OwnProject)
 			}
 			if err := f.checkWidth(ctx, scope.Project, v); err != nil {
 				return err

@@ -21,24 +21,21 @@ func (f *Family) changeable(ctx context.Context, s auth.Subject, name string) er
 	return f.checkUnprotect(ctx, s, b)
 }
 
+// checkUnprotect is changeable for a protection that was found.
 func (f *Family) checkUnprotect(ctx context.Context, s auth.Subject, b *v1alpha1.ProtectedBranch) error {
-	may, err := f.mayUnprotect(ctx, s, b)
-	if err == nil && !may {
-		err = endpoint.Forbidden("")
-	}
-	return err
-}
-
-// mayUnprotect reports whether a caller who may write protections may change or remove this one.
-func (f *Family) mayUnprotect(ctx context.Context, s auth.Subject, b *v1alpha1.ProtectedBranch) (bool, error) {
 	rule := protection.Rule{Name: b.Spec.Branch}
 	for _, l := range b.Spec.Unprotect {
 		resolved, err := protection.Resolve(ctx, f.catalog, s.Scope, b.Namespace, l)
 		if err != nil && !errors.Is(err, catalog.ErrNotFound) {
-			return false, err
+			return err
 		}
 		// An unresolved level is the zero Grant, which lets nobody through.
 		rule.Unprotect = append(rule.Unprotect, protection.GrantOf(resolved))
 	}
-	return f.guard.Actor(s).MayUnprotect(ctx, rule)
+	actor := f.guard.Actor(s)
+	may, err := actor.MayUnprotect(ctx, rule)
+	if err == nil && !may {
+		err = endpoint.Forbidden("").Describe("%s", actor.Unprotecting(rule))
+	}
+	return err
 }
