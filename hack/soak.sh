@@ -18,7 +18,7 @@ soak() {
 	git) tests ./internal/git/... ;;
 	moves) tests ./controllers/storagemove ./internal/storagemove ;;
 	replicas) tests ./test/replicas ;;
-	rest) tests ./apiserver/ratelimit ./apiserver/v4/... ./test/conformance ;;
+	rest) tests ./apiserver ./apiserver/githttp ./apiserver/ratelimit ./apiserver/v4/... ./test/conformance ;;
 	tenancy) tests ./test/tenancy ;;
 	toy) tests ./test/toy ;;
 	vulncheck) make --no-print-directory vulncheck ;;
