@@ -103,6 +103,7 @@ func TestAudit_shortensPushOfManyRefs(t *testing.T) {
 }
 
 func TestAudit_logsRefThatCouldNotBeUpdated(t *testing.T) {
+	t.Parallel() // it mostly waits
 	g := NewWithT(t)
 	f, p, c := seeded(t, "sha1")
 	lines := f.audited(t)

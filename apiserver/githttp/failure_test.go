@@ -83,6 +83,7 @@ func TestProcess_endsWhenClientLeaves(t *testing.T) {
 }
 
 func TestTimeout_endsRequest(t *testing.T) {
+	t.Parallel() // it mostly waits
 	binary, pidFile := stuck(t)
 	f := newForgeWith(t, binary, func(o *githttp.Options) { o.Timeout = 5 * time.Second })
 	f.add(t, "group/project", "sha1")
@@ -123,6 +124,7 @@ func TestSlots_refuseIfServerIsBusy(t *testing.T) {
 }
 
 func TestIdleClients_areCutOff(t *testing.T) {
+	t.Parallel() // it mostly waits
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	binary := script(t, `case "$1" in upload-pack) echo $$ >`+pidFile+`.new; mv `+pidFile+`.new `+pidFile+`; exec yes;; esac`)
 	f := newForgeWith(t, binary, func(o *githttp.Options) { o.IdleTimeout = 3 * time.Second })

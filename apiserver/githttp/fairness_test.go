@@ -280,6 +280,7 @@ func post(service, contentType string, length int) string {
 }
 
 func TestPace_cutsOffSlowFetch(t *testing.T) {
+	t.Parallel() // it mostly waits
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	binary := script(t, `case "$1" in upload-pack) echo $$ >`+pidFile+`.new; mv `+pidFile+`.new `+pidFile+`; exec yes;; esac`)
 	f := newForgeWith(t, binary, func(o *githttp.Options) { o.Patience = 3 * time.Second })
@@ -303,6 +304,7 @@ func TestPace_cutsOffSlowFetch(t *testing.T) {
 }
 
 func TestPace_toleratesSlowServer(t *testing.T) {
+	t.Parallel() // it mostly waits
 	f := newForgeWith(t, script(t, `case "$1" in upload-pack) for i in 1 2 3 4 5 6 7 8; do head -c 100000 /dev/zero; sleep 0.5; done; exit 0;; esac`),
 		func(o *githttp.Options) { o.Patience = 2 * time.Second; o.IdleTimeout = 2 * time.Second })
 	f.add(t, "group/project", "sha1")

@@ -199,12 +199,12 @@ func TestPush_withoutObjectsIsMeasuredToo(t *testing.T) {
 
 // The client reads about the limit, and not that the repository could be corrupt. Other fetches are still served.
 func TestMemory_explainsTheLimit(t *testing.T) {
-	const sentence = "fatal: This takes more than the 48 MiB of memory that the server allows a Git process."
-	f := newForgeOn(t, git.Options{Limits: git.Limits{Memory: 48 << 20}})
+	const sentence = "fatal: This takes more than the 24 MiB of memory that the server allows a Git process."
+	f := newForgeOn(t, git.Options{Limits: git.Limits{Memory: 24 << 20}})
 	p := f.add(t, "group/project", "sha1")
 	c := gittest.New(t, "sha1")
 	small := c.Commit(t, "a", "small")
-	large := c.Write(t, "commit", "tree "+c.Git(t, "rev-parse", small+"^{tree}")+"\nauthor a <a> 0 +0000\ncommitter a <a> 0 +0000\n\n"+strings.Repeat("long ", 14<<20))
+	large := c.Write(t, "commit", "tree "+c.Git(t, "rev-parse", small+"^{tree}")+"\nauthor a <a> 0 +0000\ncommitter a <a> 0 +0000\n\n"+strings.Repeat("long ", 7<<20))
 	c.Git(t, "update-ref", "refs/heads/large", large)
 	url := f.url(developer, "group/project")
 	f.unchanged(t, p, func() { contains(t, c.Refused(t, "push", url, "large"), "remote: "+sentence) })
