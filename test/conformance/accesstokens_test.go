@@ -65,7 +65,7 @@ var _ = throughEachDoor("Personal access tokens", func(d *door) {
 		}).WithTimeout(soon).WithPolling(polling).Should(HaveValue(BeTemporally("~", time.Now(), time.Minute)))
 	})
 
-	It("have values that no object of the cluster contains", func(ctx SpecContext) {
+	It("have values that no object of the cluster contains", d.again(), func(ctx SpecContext) {
 		made := d.newToken(developer.id, "read_user")
 		rotated, _, err := d.as(root).PersonalAccessTokens.RotatePersonalAccessTokenByID(made.ID, nil)
 		Expect(err).NotTo(HaveOccurred())
@@ -87,7 +87,7 @@ var _ = throughEachDoor("Personal access tokens", func(d *door) {
 			Not(ContainSubstring(made.Token)), Not(ContainSubstring(rotated.Token))))
 	})
 
-	It("are listed by user, state and name", func() {
+	It("are listed by user, state and name", d.again(), func() {
 		u := d.newUser(fresh("tokens"))
 		first, second := d.newToken(u.ID, "api"), d.newToken(u.ID, "api")
 		_, err := d.as(root).PersonalAccessTokens.RevokePersonalAccessTokenByID(first.ID)

@@ -75,7 +75,7 @@ var _ = throughEachDoor("Avatars", func(d *door) {
 		Expect(answered(r)).To(Equal(`404 {"message":"404 Avatar Not Found"}`))
 	})
 
-	It("go with new projects, groups and users", func() {
+	It("go with new projects, groups and users", d.again(), func() {
 		name := fresh("pictured")
 		g, _, err := d.as(root).Groups.CreateGroup(&gitlab.CreateGroupOptions{
 			Name: &name, Path: &name, Avatar: &gitlab.GroupAvatar{Filename: "a.png", Image: picture(4)},
@@ -124,7 +124,7 @@ var _ = throughEachDoor("Avatars", func(d *door) {
 		Expect(answered(send(d.as(guest), "GET users/"+fmt.Sprint(guest.id)+"/avatar", ""))).To(Equal(`404 {"message":"404 Avatar Not Found"}`))
 	})
 
-	It("are refused unless they are pictures", func() {
+	It("are refused unless they are pictures", d.again(), func() {
 		team := d.newTeam(gitlab.PublicVisibility)
 		_, r, err := d.as(maintainer).Projects.UploadAvatar(team.project.ID, bytes.NewReader([]byte(`<svg xmlns="http://www.w3.org/2000/svg"/>`)), "avatar.png")
 		Expect(err).To(HaveOccurred())

@@ -104,7 +104,7 @@ var _ = throughEachDoor("Badges", func(d *door) {
 		}
 	})
 
-	It("need no name, and can lose it", func() {
+	It("need no name, and can lose it", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		path := fmt.Sprintf("projects/%d/badges", team.project.ID)
 		r := send(d.as(maintainer), "POST "+path, `{"link_url":"https://a","image_url":"https://b"}`)
@@ -113,7 +113,7 @@ var _ = throughEachDoor("Badges", func(d *door) {
 		Expect(answered(send(d.as(maintainer), fmt.Sprintf("PUT %s/%d", path, made.ID), `{"name":null}`))).To(ContainSubstring(`"name":null`))
 	})
 
-	It("of groups are listed with those of the project, and cannot be changed through it", func() {
+	It("of groups are listed with those of the project, and cannot be changed through it", d.again(), func() {
 		team := d.newTeam(gitlab.PublicVisibility)
 		first := d.newBadge(team.project.ID, "Build")
 		above := d.newGroupBadge(team, "build")
@@ -174,7 +174,7 @@ var _ = throughEachDoor("Badges", func(d *door) {
 			`"rendered_link_url":"https://a/` + team.project.PathWithNamespace + `","rendered_image_url":"https://a/?main&%{commit_sha}"}`))
 	})
 
-	It("are removed only if they have not changed, when the client asks for that", func() {
+	It("are removed only if they have not changed, when the client asks for that", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		made := d.newBadge(team.project.ID, "Build")
 		r, err := d.as(maintainer).ProjectBadges.DeleteProjectBadge(team.project.ID, made.ID, gitlab.WithHeader("If-Unmodified-Since", "Sat, 01 Jan 2000 00:00:00 GMT"))

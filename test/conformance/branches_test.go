@@ -36,7 +36,7 @@ var _ = throughEachDoor("Branches", func(d *door) {
 		return names
 	}
 
-	It("are listed, searched and read", func() {
+	It("are listed, searched and read", d.again(), func() {
 		team, history := d.cloned()
 		rev := func(name string) string { return history.Git(GinkgoTB(), "rev-parse", name) }
 		c := d.as(developer).Branches
@@ -77,7 +77,7 @@ var _ = throughEachDoor("Branches", func(d *door) {
 		Expect(branchNames(paged)).To(Equal([]string{"left", "main", "right/side"}))
 	})
 
-	It("are created and deleted, and Git sees the changes", func() {
+	It("are created and deleted, and Git sees the changes", d.again(), func() {
 		team, history := d.cloned()
 		c := d.as(developer).Branches
 		made, r, err := c.CreateBranch(team.project.ID, &gitlab.CreateBranchOptions{Branch: gitlab.Ptr("new/ümläut"), Ref: gitlab.Ptr("left")})
@@ -135,7 +135,7 @@ var _ = throughEachDoor("Branches", func(d *door) {
 		Expect(answered(r)).To(Equal(`400 {"message":"The default branch of a project cannot be deleted."}`))
 	})
 
-	It("are refused with the messages of the API", func() {
+	It("are refused with the messages of the API", d.again(), func() {
 		team, _ := d.cloned()
 		at := "projects/" + gitlab.PathEscape(team.project.PathWithNamespace) + "/repository/branches"
 		for _, refused := range []struct {
@@ -209,7 +209,7 @@ var _ = throughEachDoor("Tags", func(d *door) {
 		Expect(answered(r)).To(Equal(`404 {"message":"404 Tag Not Found"}`))
 	})
 
-	It("are refused with the messages of the API", func() {
+	It("are refused with the messages of the API", d.again(), func() {
 		team, _ := d.cloned()
 		at := "projects/" + gitlab.PathEscape(team.project.PathWithNamespace) + "/repository/tags"
 		_, _, err := d.as(developer).Tags.CreateTag(team.project.ID, &gitlab.CreateTagOptions{TagName: gitlab.Ptr("v1"), Ref: gitlab.Ptr("main")})

@@ -89,7 +89,7 @@ var _ = throughEachDoor("Changelogs", func(d *door) {
 		Expect(commit.ParentIDs).To(Equal([]string{history.Git(GinkgoTB(), "rev-parse", "topic")}))
 	})
 
-	It("say why there is no changelog, and who may not commit it", func() {
+	It("say why there is no changelog, and who may not commit it", d.again(), func() {
 		at := fmt.Sprintf("projects/%d/repository/changelog", team.project.ID)
 		const noStart = `422 {"message":"Failed to generate the changelog: The commit start range is unspecified, and no previous tag could be found to use instead"}`
 		for query, want := range map[string]string{

@@ -59,7 +59,7 @@ var _ = throughEachDoor("Commits", func(d *door) {
 		Expect(counted).To(HaveEach(HaveField("Stats", Equal(&gitlab.CommitStats{Additions: 1, Total: 1}))))
 	})
 
-	It("are listed page by page, each once", func() {
+	It("are listed page by page, each once", d.again(), func() {
 		team, history := d.cloned()
 		for _, pagination := range []string{"", "keyset"} {
 			all, err := gitlab.ScanAndCollect(func(p gitlab.PaginationOptionFunc) ([]*gitlab.Commit, *gitlab.Response, error) {
@@ -112,7 +112,7 @@ var _ = throughEachDoor("Commits", func(d *door) {
 		}
 	})
 
-	It("are created from actions, and are subject to protections", func() {
+	It("are created from actions, and are subject to protections", d.again(), func() {
 		team, history := d.cloned()
 		c := d.as(developer).Commits
 		created, r, err := c.CreateCommit(team.project.PathWithNamespace, &gitlab.CreateCommitOptions{
@@ -156,7 +156,7 @@ var _ = throughEachDoor("Commits", func(d *door) {
 		Expect(created.Stats).To(BeNil())
 	})
 
-	It("are refused with the messages of the API", func() {
+	It("are refused with the messages of the API", d.again(), func() {
 		team, _ := d.cloned()
 		at := "projects/" + gitlab.PathEscape(team.project.PathWithNamespace) + "/repository/commits"
 		for body, want := range map[string]string{
@@ -188,7 +188,7 @@ var _ = throughEachDoor("Commits", func(d *door) {
 })
 
 var _ = throughEachDoor("Files", func(d *door) {
-	It("are read by their paths", func() {
+	It("are read by their paths", d.again(), func() {
 		team, history := d.cloned()
 		rev := func(name string) string { return history.Git(GinkgoTB(), "rev-parse", name) }
 		c := d.as(developer).RepositoryFiles
@@ -260,7 +260,7 @@ var _ = throughEachDoor("Files", func(d *door) {
 		}
 	})
 
-	It("are refused with the messages of the API", func() {
+	It("are refused with the messages of the API", d.again(), func() {
 		team, _ := d.cloned()
 		at := "projects/" + gitlab.PathEscape(team.project.PathWithNamespace) + "/repository/files/"
 		write := `{"branch":"left","commit_message":"x","content":"x"}`

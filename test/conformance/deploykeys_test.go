@@ -97,7 +97,7 @@ var _ = throughEachDoor("Deploy keys", func(d *door) {
 		Expect(answered(r)).To(Equal(`404 {"message":"404 Deploy Key Not Found"}`))
 	})
 
-	It("are listed across all projects for administrators, with their projects", func() {
+	It("are listed across all projects for administrators, with their projects", d.again(), func() {
 		p := d.newTeam(gitlab.PrivateVisibility).project
 		reading, writing := d.newDeployKey(p.ID, "Reading", false), d.newDeployKey(p.ID, "Writing", true)
 		all, err := gitlab.ScanAndCollect(func(page gitlab.PaginationOptionFunc) ([]*gitlab.InstanceDeployKey, *gitlab.Response, error) {

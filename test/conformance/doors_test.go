@@ -15,6 +15,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/endpointtest"
 	"github.com/forgeplane/forgeplane/test/soak"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 // door is a door together with a way to identify the caller.
@@ -37,12 +38,21 @@ var (
 	identities = &door{name: "through kube-apiserver, by Kubernetes identities"}
 )
 
-// each returns the doors of most specs. "make test" sends tokens through kube-apiserver only where tokens matter, "make soak" everywhere.
+// each returns the doors of most specs. "make test" sends tokens through kube-apiserver only where tokens matter, "make soak" everywhere. All specs
+// run at Forgeplane's own address, and at the others those that call an endpoint which no other spec calls, or that depend on the door.
 func each() []*door {
 	if soak.Running() {
 		return []*door{own, kubernetes, identities}
 	}
 	return []*door{own, identities}
+}
+
+// again labels the other specs of throughEachDoor, which only "make soak" runs at every door.
+func (d *door) again() Labels {
+	if d == own {
+		return nil
+	}
+	return suite.Soak
 }
 
 // throughEachDoor declares specs for each of the doors.

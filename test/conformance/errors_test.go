@@ -321,7 +321,7 @@ var _ = throughEachDoor("Errors", func(d *door) {
 	for text, refusals := range map[string][]refusal{
 		"about parameters": aboutParameters, "about callers": aboutCallers, "about what is asked for": aboutWhat,
 	} {
-		It(text+" have the status and the body that clients know", func() {
+		It(text+" have the status and the body that clients know", d.again(), func() {
 			victims := d.newVictims()
 			var wrong []string
 			for _, r := range refusals {

@@ -45,7 +45,7 @@ var _ = throughEachDoor("Forks", func(d *door) {
 		return ids
 	}
 
-	It("begin with the branches of the project, and are listed", func() {
+	It("begin with the branches of the project, and are listed", d.again(), func() {
 		fork, r, err := d.as(outsider).Projects.ForkProject(team.project.PathWithNamespace, &gitlab.ForkProjectOptions{
 			Path: gitlab.Ptr(fresh("fork")), Name: gitlab.Ptr("The fork"), Description: gitlab.Ptr("ours"), Visibility: gitlab.Ptr(gitlab.PublicVisibility),
 		})
@@ -70,7 +70,7 @@ var _ = throughEachDoor("Forks", func(d *door) {
 		}
 	})
 
-	It("can have some branches only, and are visible to no more people than the project", func() {
+	It("can have some branches only, and are visible to no more people than the project", d.again(), func() {
 		private := d.newTeam(gitlab.PrivateVisibility)
 		push(private.project, history)
 		fork, _, err := d.as(developer).Projects.ForkProject(private.project.ID, &gitlab.ForkProjectOptions{
@@ -87,7 +87,7 @@ var _ = throughEachDoor("Forks", func(d *door) {
 		Expect(names(owner, private.project.ID, nil)).To(BeEmpty(), "the owner of the project does not see the fork of somebody else")
 	})
 
-	It("are refused with a reason", func() {
+	It("are refused with a reason", d.again(), func() {
 		fork, _, err := d.as(outsider).Projects.ForkProject(team.project.ID, &gitlab.ForkProjectOptions{Path: gitlab.Ptr(fresh("fork"))})
 		Expect(err).NotTo(HaveOccurred())
 		at := fmt.Sprintf("POST projects/%d/fork", team.project.ID)
@@ -135,7 +135,7 @@ var _ = throughEachDoor("Forks", func(d *door) {
 		Expect(result.Commits).To(HaveExactElements(HaveField("ID", rev("left"))))
 	})
 
-	It("take commits that begin in the project, of what they do not have yet", func() {
+	It("take commits that begin in the project, of what they do not have yet", d.again(), func() {
 		fork, _, err := d.as(outsider).Projects.ForkProject(team.project.ID, &gitlab.ForkProjectOptions{
 			Branches: gitlab.Ptr("left"), Path: gitlab.Ptr(fresh("fork")), Visibility: gitlab.Ptr(gitlab.PrivateVisibility),
 		})

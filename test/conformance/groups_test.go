@@ -72,7 +72,7 @@ var _ = throughEachDoor("Groups", func(d *door) {
 		}
 	})
 
-	It("refuse changes over REST if they or a group above declare it", func() {
+	It("refuse changes over REST if they or a group above declare it", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		below := d.newGroup(owner, team.group, gitlab.PrivateVisibility)
 		declare := func(writes v1alpha1.RESTWrites) {
@@ -116,7 +116,7 @@ var _ = throughEachDoor("Groups", func(d *door) {
 		Eventually(change(below.ID)).WithTimeout(soon).WithPolling(polling).Should(HavePrefix("200 "))
 	})
 
-	It("are listed by the relation of the caller to them", func() {
+	It("are listed by the relation of the caller to them", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		below := d.newGroup(owner, team.group, gitlab.PrivateVisibility)
 		paths := func(p *person, o *gitlab.ListGroupsOptions) (all []string) {

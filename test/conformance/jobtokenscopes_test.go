@@ -107,7 +107,7 @@ var _ = throughEachDoor("Job token scopes", func(d *door) {
 		}
 	})
 
-	It("accept at most 100 projects", func() {
+	It("accept at most 100 projects", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		listed, one, more := d.newProject(team.group.ID, gitlab.PrivateVisibility), d.newProject(team.group.ID, gitlab.PrivateVisibility), d.newProject(team.group.ID, gitlab.PrivateVisibility)
 		d.allow(team.project.ID, listed.ID)

@@ -29,7 +29,7 @@ var _ = throughEachDoor("Labels", func(d *door) {
 	var team team
 	BeforeEach(func() { team = d.newTeam(gitlab.PrivateVisibility) })
 
-	It("are created, read, changed and removed", func() {
+	It("are created, read, changed and removed", d.again(), func() {
 		c := d.as(developer).Labels
 		for _, id := range []any{team.project.ID, team.project.PathWithNamespace} {
 			made, r, err := c.CreateLabel(id, &gitlab.CreateLabelOptions{
@@ -91,7 +91,7 @@ var _ = throughEachDoor("Labels", func(d *door) {
 		Expect(answered(r)).To(And(HavePrefix("200"), ContainSubstring(`"name":"third"`)))
 	})
 
-	It("are listed by title, with those of the groups above", func() {
+	It("are listed by title, with those of the groups above", d.again(), func() {
 		below := d.newGroup(owner, team.group, gitlab.PrivateVisibility)
 		project := d.newProject(below.ID, gitlab.PrivateVisibility)
 		for of, title := range map[int64]string{team.project.ID: "above", project.ID: "middle"} {
@@ -155,7 +155,7 @@ var _ = throughEachDoor("Labels", func(d *door) {
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("keep their id when they are promoted, and replace labels of the same title in sibling projects", func() {
+	It("keep their id when they are promoted, and replace labels of the same title in sibling projects", d.again(), func() {
 		other := d.newProject(team.group.ID, gitlab.PrivateVisibility)
 		l, sibling := d.newLabel(team.project.ID, "both"), d.newLabel(other.ID, "both")
 		_, _, err := d.as(guest).Labels.SubscribeToLabel(other.ID, sibling.ID)
@@ -182,7 +182,7 @@ var _ = throughEachDoor("Labels", func(d *door) {
 		Expect(answered(r)).To(Equal(`400 {"message":"Failed to promote project label to group label"}`))
 	})
 
-	It("of personal projects cannot be promoted", func() {
+	It("of personal projects cannot be promoted", d.again(), func() {
 		p, _, err := d.as(owner).Projects.CreateProject(&gitlab.CreateProjectOptions{Name: gitlab.Ptr(fresh("mine"))})
 		Expect(err).NotTo(HaveOccurred())
 		_, _, err = d.as(owner).Labels.CreateLabel(p.ID, &gitlab.CreateLabelOptions{Name: gitlab.Ptr("own"), Color: gitlab.Ptr("#000")})
@@ -227,7 +227,7 @@ var _ = throughEachDoor("Labels", func(d *door) {
 		}
 	})
 
-	It("can have unusual titles", func() {
+	It("can have unusual titles", d.again(), func() {
 		for _, title := range titles {
 			for _, id := range []any{team.project.ID, team.project.PathWithNamespace} {
 				made := d.newLabel(id, title)

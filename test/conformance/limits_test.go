@@ -57,7 +57,7 @@ func (d *door) expectLimited(p *person, project *gitlab.Project, what, request s
 }
 
 var _ = throughEachDoor("An expensive request", func(d *door) {
-	It("is limited per minute, for each user and each project", func() {
+	It("is limited per minute, for each user and each project", d.again(), func() {
 		team, requests := d.newCostly()
 		other := d.newProject(team.group.ID, gitlab.PrivateVisibility)
 		Expect(slices.Sorted(maps.Keys(requests))).To(Equal(slices.Sorted(maps.Keys(costly))))

@@ -48,7 +48,7 @@ var _ = throughEachDoor("Members of a project", func(d *door) {
 		}
 	})
 
-	It("can be added several at a time", func() {
+	It("can be added several at a time", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		first, second := d.newUser(fresh("several")), d.newUser(fresh("several"))
 		c := d.as(maintainer).ProjectMembers
@@ -62,7 +62,7 @@ var _ = throughEachDoor("Members of a project", func(d *door) {
 		Expect(listed).To(ConsistOf(HaveField("ID", first.ID), HaveField("ID", second.ID)))
 	})
 
-	It("are listed for the project alone, or with the groups above", func() {
+	It("are listed for the project alone, or with the groups above", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		u := d.newUser(fresh("Own_mem.ber-"))
 		c := d.as(maintainer).ProjectMembers
@@ -145,7 +145,7 @@ var _ = throughEachDoor("Members of a group", func(d *door) {
 		Expect(inherited.AccessLevel).To(Equal(gitlab.GuestPermissions))
 	})
 
-	It("can leave, unless they are the last owner", func() {
+	It("can leave, unless they are the last owner", d.again(), func() {
 		g := d.newGroup(owner, nil, gitlab.PrivateVisibility)
 		_, _, err := d.as(owner).GroupMembers.AddGroupMember(g.ID, &gitlab.AddGroupMemberOptions{
 			UserID: &guest.id, AccessLevel: gitlab.Ptr(gitlab.GuestPermissions),

@@ -37,7 +37,7 @@ var _ = throughEachDoor("Parameters", func(d *door) {
 		}
 	})
 
-	It("of lists can be repeated, or separated by commas", func() {
+	It("of lists can be repeated, or separated by commas", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		for _, query := range []string{"user_ids[]=%d&user_ids[]=%d", "user_ids%%5B%%5D=%d&user_ids%%5B%%5D=%d", "user_ids=%d,%d", "user_ids=%d%%2C%d"} {
 			r := d.as(root)
@@ -46,7 +46,7 @@ var _ = throughEachDoor("Parameters", func(d *door) {
 		}
 	})
 
-	It("that are null clear optional values, and absent parameters change nothing", func() {
+	It("that are null clear optional values, and absent parameters change nothing", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		path := fmt.Sprintf("groups/%d/members/%d", team.group.ID, guest.id)
 		expires := func(body string) string {
@@ -62,7 +62,7 @@ var _ = throughEachDoor("Parameters", func(d *door) {
 })
 
 var _ = throughEachDoor("Times", func(d *door) {
-	It("are in UTC with milliseconds", func() {
+	It("are in UTC with milliseconds", d.again(), func() {
 		p := d.newTeam(gitlab.PrivateVisibility).project
 		Expect(answered(send(d.as(root), fmt.Sprintf("GET projects/%d", p.ID), ""))).To(
 			MatchRegexp(`"created_at":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"`))

@@ -18,7 +18,7 @@ func (d *door) newPersonalProject(p *person) *gitlab.Project {
 }
 
 var _ = throughEachDoor("Projects", func(d *door) {
-	It("are created in the namespace of their creator, unless the request names another one", func() {
+	It("are created in the namespace of their creator, unless the request names another one", d.again(), func() {
 		p := d.newPersonalProject(outsider)
 		Expect(p.Namespace.Kind).To(Equal("user"))
 		Expect(p.Namespace.FullPath).To(Equal("outsider"))
@@ -110,7 +110,7 @@ var _ = throughEachDoor("Projects", func(d *door) {
 		}
 	})
 
-	It("are listed by the relation of the caller to them", func() {
+	It("are listed by the relation of the caller to them", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		public := d.newProject(d.newGroup(owner, nil, gitlab.PublicVisibility).ID, gitlab.PublicVisibility)
 		ids := func(p *person, o *gitlab.ListProjectsOptions) (all []int64) {
@@ -153,7 +153,7 @@ var _ = throughEachDoor("Projects", func(d *door) {
 		}
 	})
 
-	It("are listed below a group", func() {
+	It("are listed below a group", d.again(), func() {
 		team := d.newTeam(gitlab.PublicVisibility)
 		below := d.newGroup(owner, team.group, gitlab.PublicVisibility)
 		deep := d.newProject(below.ID, gitlab.PublicVisibility)

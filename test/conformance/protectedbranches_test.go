@@ -48,7 +48,7 @@ var _ = throughEachDoor("Protected branches", func(d *door) {
 		return b
 	}
 
-	It("are for maintainers by default", func() {
+	It("are for maintainers by default", d.again(), func() {
 		made := protect(team.project.ID, &gitlab.ProtectRepositoryBranchesOptions{Name: gitlab.Ptr("main")})
 		Expect(made.ID).NotTo(BeZero())
 		Expect(made.Name).To(Equal("main"))
@@ -65,7 +65,7 @@ var _ = throughEachDoor("Protected branches", func(d *door) {
 		}
 	})
 
-	It("are for the given roles", func() {
+	It("are for the given roles", d.again(), func() {
 		made := protect(team.project.PathWithNamespace, &gitlab.ProtectRepositoryBranchesOptions{
 			Name: gitlab.Ptr("release/*"), PushAccessLevel: gitlab.Ptr(gitlab.NoPermissions),
 			MergeAccessLevel: gitlab.Ptr(gitlab.DeveloperPermissions), UnprotectAccessLevel: gitlab.Ptr(gitlab.AdminPermissions),
@@ -78,7 +78,7 @@ var _ = throughEachDoor("Protected branches", func(d *door) {
 		Expect(made.CodeOwnerApprovalRequired).To(BeTrue())
 	})
 
-	It("are for users, groups and deploy keys instead of the default, or in addition to a role", func() {
+	It("are for users, groups and deploy keys instead of the default, or in addition to a role", d.again(), func() {
 		key := d.newDeployKey(team.project.ID, "Robot", true)
 		made := protect(team.project.ID, &gitlab.ProtectRepositoryBranchesOptions{
 			Name:               gitlab.Ptr("main"),
@@ -97,7 +97,7 @@ var _ = throughEachDoor("Protected branches", func(d *door) {
 		Expect(levels(made.UnprotectAccessLevels)).To(Equal(of(admins)))
 	})
 
-	It("are changed record by record, and the remaining records keep their ids", func() {
+	It("are changed record by record, and the remaining records keep their ids", d.again(), func() {
 		made := protect(team.project.ID, &gitlab.ProtectRepositoryBranchesOptions{
 			Name: gitlab.Ptr("main"), PushAccessLevel: gitlab.Ptr(gitlab.MaintainerPermissions),
 			AllowedToPush: &[]*gitlab.BranchPermissionOptions{{UserID: &developer.id}},
@@ -150,7 +150,7 @@ var _ = throughEachDoor("Protected branches", func(d *door) {
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("are created once, whether or not the project already protects its default branch", func() {
+	It("are created once, whether or not the project already protects its default branch", d.again(), func() {
 		protect(team.project.ID, &gitlab.ProtectRepositoryBranchesOptions{Name: gitlab.Ptr("main"), PushAccessLevel: gitlab.Ptr(gitlab.NoPermissions)})
 		_, r, err := d.as(maintainer).ProtectedBranches.ProtectRepositoryBranches(team.project.ID, &gitlab.ProtectRepositoryBranchesOptions{Name: gitlab.Ptr("main")})
 		Expect(err).To(HaveOccurred())
@@ -171,7 +171,7 @@ var _ = throughEachDoor("Protected branches", func(d *door) {
 		Expect(levels(made.PushAccessLevels)).To(Equal(of(noOne)))
 	})
 
-	It("are found by part of a name, and removed", func() {
+	It("are found by part of a name, and removed", d.again(), func() {
 		for _, name := range []string{"main", "Release/*", "release-1"} {
 			protect(team.project.ID, &gitlab.ProtectRepositoryBranchesOptions{Name: &name})
 		}
@@ -190,7 +190,7 @@ var _ = throughEachDoor("Protected branches", func(d *door) {
 		Expect(left).To(HaveLen(2))
 	})
 
-	It("are not removed if they have changed since the client read them", func() {
+	It("are not removed if they have changed since the client read them", d.again(), func() {
 		protect(team.project.ID, &gitlab.ProtectRepositoryBranchesOptions{Name: gitlab.Ptr("main")})
 		c := d.as(maintainer).ProtectedBranches
 		r, err := c.UnprotectRepositoryBranches(team.project.ID, "main", gitlab.WithHeader("If-Unmodified-Since", "Thu, 01 Jan 2015 00:00:00 GMT"))
@@ -201,7 +201,7 @@ var _ = throughEachDoor("Protected branches", func(d *door) {
 		Expect(answered(r)).To(Equal("204"))
 	})
 
-	It("are inherited from the groups above, where they can be changed", func() {
+	It("are inherited from the groups above, where they can be changed", d.again(), func() {
 		var group v1alpha1.GroupList
 		Expect(api.List(context.Background(), &group)).To(Succeed())
 		for _, g := range group.Items {

@@ -150,7 +150,7 @@ func names(l client.ObjectList, which func(client.Object) bool) (all []string) {
 const quotaOfLabels = "count/labels.forgeplane.dev"
 
 var _ = throughEachDoor("A namespace with the ResourceQuota of the documentation", func(d *door) {
-	It("accepts no more over REST than it allows, and keeps nothing of a refused request", func() {
+	It("accepts no more over REST than it allows, and keeps nothing of a refused request", d.again(), func() {
 		b := d.newBounded()
 		b.use(true)
 		refused := func(what corev1.ResourceName) string {

@@ -62,7 +62,7 @@ func (d *door) repositoriesOf(p *person, project any) []*gitlab.RegistryReposito
 }
 
 var _ = throughEachDoor("The container registry", func(d *door) {
-	It("lists the repositories of projects and groups", func() {
+	It("lists the repositories of projects and groups", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		path := team.project.PathWithNamespace
 		Expect(d.repositoriesOf(guest, team.project.ID)).To(BeEmpty())
@@ -105,7 +105,7 @@ var _ = throughEachDoor("The container registry", func(d *door) {
 		Expect(answered(send(d.as(guest), fmt.Sprintf("GET registry/repositories/%d?size=true", first.ID), ""))).To(MatchRegexp(`"size":[1-9]\d+`))
 	})
 
-	It("lists tags by their names, and shows what they mean", func() {
+	It("lists tags by their names, and shows what they mean", d.again(), func() {
 		team := d.newTeam(gitlab.PublicVisibility)
 		path := team.project.PathWithNamespace
 		for _, tag := range []string{"c", "a", "b"} {
@@ -237,7 +237,7 @@ var _ = throughEachDoor("The container registry", func(d *door) {
 		Expect(answered(send(d.as(nobody), reads[3], ""))).To(HavePrefix("401 "))
 	})
 
-	It("is hidden with its project", func() {
+	It("is hidden with its project", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		pushImage(team.project.PathWithNamespace + ":1.0")
 		id := d.repositoriesOf(guest, team.project.ID)[0].ID

@@ -28,7 +28,7 @@ var _ = throughEachDoor("The bulk deletion of tags", func(d *door) {
 		return all
 	}
 
-	It("deletes what the rules select, for Maintainers and once an hour", func() {
+	It("deletes what the rules select, for Maintainers and once an hour", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		path := team.project.PathWithNamespace
 		for _, tag := range []string{"latest", "v1", "v2", "v3", "rc1", "rc22"} {
@@ -57,7 +57,7 @@ var _ = throughEachDoor("The bulk deletion of tags", func(d *door) {
 		Consistently(func() []string { return names(id) }, "1s").Should(ContainElement("rc1"), "the run has ended")
 	})
 
-	It("leaves a RegistryCleanup that says what was done", func() {
+	It("leaves a RegistryCleanup that says what was done", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		pushImage(team.project.PathWithNamespace + ":1.0")
 		id := d.repositoriesOf(guest, team.project.ID)[0].ID
@@ -90,7 +90,7 @@ var _ = throughEachDoor("The bulk deletion of tags", func(d *door) {
 		Eventually(owners).WithTimeout(patience).Should(BeEmpty())
 	})
 
-	It("accepts one of several requests that are sent at once, and leaves no object of the others", func() {
+	It("accepts one of several requests that are sent at once, and leaves no object of the others", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		pushImage(team.project.PathWithNamespace + ":1.0")
 		id := d.repositoriesOf(guest, team.project.ID)[0].ID
@@ -120,7 +120,7 @@ var _ = throughEachDoor("The bulk deletion of tags", func(d *door) {
 		Expect(all.Items).To(HaveLen(1))
 	})
 
-	It("shares its hour with a declared RegistryCleanup, which is pruned after its time", func() {
+	It("shares its hour with a declared RegistryCleanup, which is pruned after its time", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		pushImage(team.project.PathWithNamespace + ":1.0")
 		id := d.repositoriesOf(guest, team.project.ID)[0].ID

@@ -127,7 +127,7 @@ var _ = throughEachDoor("Repositories", func(d *door) {
 		Expect(below).To(HaveExactElements(HaveField("Path", "docs/api"), HaveField("Path", "docs/a b.md"), HaveField("Path", "docs/api/ünï.md")))
 	})
 
-	It("list all files, page by page, each once", func() {
+	It("list all files, page by page, each once", d.again(), func() {
 		all := func(perPage int64, branch string) []*gitlab.TreeNode {
 			options := &gitlab.ListTreeOptions{
 				ListOptions: gitlab.ListOptions{Pagination: "keyset", PerPage: perPage}, Recursive: gitlab.Ptr(true), Ref: &branch,
@@ -198,7 +198,7 @@ var _ = throughEachDoor("Repositories", func(d *door) {
 		))
 	})
 
-	It("can be compared", func() {
+	It("can be compared", d.again(), func() {
 		for _, id := range both() {
 			found, _, err := d.as(developer).Repositories.Compare(id, &gitlab.CompareOptions{From: gitlab.Ptr("left"), To: gitlab.Ptr("right/side")})
 			Expect(err).NotTo(HaveOccurred())
@@ -238,7 +238,7 @@ var _ = throughEachDoor("Repositories", func(d *door) {
 		}
 	})
 
-	It("say what is missing, and who cannot see it", func() {
+	It("say what is missing, and who cannot see it", d.again(), func() {
 		at := fmt.Sprintf("projects/%d/repository/", team.project.ID)
 		for request, want := range map[string]string{
 			"tree?ref=x":             `404 {"message":"404 Tree Not Found"}`,
@@ -266,7 +266,7 @@ var _ = throughEachDoor("Repositories", func(d *door) {
 		}
 	})
 
-	It("are visible to everybody in a public project, and empty until the first push", func() {
+	It("are visible to everybody in a public project, and empty until the first push", d.again(), func() {
 		public := d.newTeam(gitlab.PublicVisibility)
 		at := fmt.Sprintf("GET projects/%d/repository/", public.project.ID)
 		Expect(answered(send(d.as(nobody), at+"tree", ""))).To(Equal(`404 {"message":"404 Tree Not Found"}`))

@@ -48,7 +48,7 @@ var _ = throughEachDoor("Repository storage moves", func(d *door) {
 		return m
 	}
 
-	It("move a project while it is used, and are history afterwards", func() {
+	It("move a project while it is used, and are history afterwards", d.again(), func() {
 		shard, team := newShard(), d.newTeam(gitlab.PrivateVisibility)
 		c := d.as(root).ProjectRepositoryStorageMove
 		there := to(team.project.ID, shard.Name)
@@ -108,12 +108,20 @@ var _ = throughEachDoor("Repository storage moves", func(d *door) {
 				}
 				return all[0], nil
 			}).WithTimeout(patience).Should(And(HaveField("State", "finished"), HaveField("SourceStorageName", shard.Name)))
+			all, _, err := c.RetrieveAllStorageMovesForProject(t.project.ID, gitlab.RetrieveAllProjectStorageMovesOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			got, _, err := c.GetStorageMoveForProject(t.project.ID, all[0].ID)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(got).To(Equal(all[0]))
+			every, _, err := c.RetrieveAllStorageMoves(gitlab.RetrieveAllProjectStorageMovesOptions{ListOptions: gitlab.ListOptions{PerPage: 100}})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(every).To(ContainElements(all))
 		}
 		Expect(api.Delete(context.Background(), shard)).To(Succeed())
 		admin.Kubectl("wait", "--for=delete", "--timeout=60s", "repositorystorage/"+shard.Name)
 	})
 
-	It("admit one of many at once", func() {
+	It("admit one of many at once", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		answers := make(chan string, 12)
 		for range cap(answers) {
@@ -135,7 +143,7 @@ var _ = throughEachDoor("Repository storage moves", func(d *door) {
 		Expect(len(refused)).To(BeNumerically("<", cap(answers)))
 	})
 
-	It("stay in the history when their objects are pruned", func() {
+	It("stay in the history when their objects are pruned", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		project := projectOf(team.project.ID)
 		m := &v1alpha1.StorageMove{Spec: v1alpha1.StorageMoveSpec{
@@ -149,7 +157,7 @@ var _ = throughEachDoor("Repository storage moves", func(d *door) {
 		Expect(moves).To(HaveExactElements(HaveField("State", "finished")))
 	})
 
-	It("are refused to everybody except administrators, and in words", func() {
+	It("are refused to everybody except administrators, and in words", d.again(), func() {
 		team := d.newTeam(gitlab.PublicVisibility)
 		_, r, err := d.as(maintainer).ProjectRepositoryStorageMove.ScheduleStorageMoveForProject(team.project.ID, gitlab.ScheduleStorageMoveForProjectOptions{})
 		Expect(err).To(HaveOccurred())

@@ -7,7 +7,7 @@ import (
 )
 
 var _ = throughEachDoor("Projects with topics", func(d *door) {
-	It("are found by them", func() {
+	It("are found by them", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		topic := fresh("topic")
 		p, _, err := d.as(maintainer).Projects.EditProject(team.project.ID, &gitlab.EditProjectOptions{Topics: &[]string{topic, "Go"}})

@@ -79,7 +79,7 @@ var _ = throughEachDoor("Pipeline triggers", func(d *door) {
 		}
 	})
 
-	It("can have the same description any number of times", func() {
+	It("can have the same description any number of times", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		first, second := d.newTrigger(maintainer, team.project.ID, "CI"), d.newTrigger(maintainer, team.project.ID, "CI")
 		Expect(second.ID).NotTo(Equal(first.ID))
@@ -88,7 +88,7 @@ var _ = throughEachDoor("Pipeline triggers", func(d *door) {
 		Expect(empty.Description).To(BeEmpty())
 	})
 
-	It("show their token to their owner, and four characters to others", func() {
+	It("show their token to their owner, and four characters to others", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		made := d.newTrigger(maintainer, team.project.ID, "Nightly")
 		short := strings.TrimPrefix(made.Token, triggertoken.Prefix)[:4]
@@ -111,7 +111,7 @@ var _ = throughEachDoor("Pipeline triggers", func(d *door) {
 		Expect(answered(r)).To(Equal("204"))
 	})
 
-	It("are not removed if they have changed meanwhile", func() {
+	It("are not removed if they have changed meanwhile", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		made := d.newTrigger(maintainer, team.project.ID, "Nightly")
 		before := time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat)
@@ -135,7 +135,7 @@ var _ = throughEachDoor("Pipeline triggers", func(d *door) {
 		Expect(answered(r)).To(Equal("204"))
 	})
 
-	It("have their value only in a Secret of the platform, which is deleted with them", func() {
+	It("have their value only in a Secret of the platform, which is deleted with them", d.again(), func() {
 		ctx := context.Background()
 		team := d.newTeam(gitlab.PrivateVisibility)
 		made := d.newTrigger(maintainer, team.project.ID, "Nightly")
@@ -163,7 +163,7 @@ var _ = throughEachDoor("Pipeline triggers", func(d *door) {
 			Should(Satisfy(apierrors.IsNotFound))
 	})
 
-	It("that were declared without an owner belong to nobody", func() {
+	It("that were declared without an owner belong to nobody", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		like := declared(d.newTrigger(maintainer, team.project.ID, "Nightly").ID)
 		t := &v1alpha1.TriggerToken{Spec: v1alpha1.TriggerTokenSpec{ProjectRef: like.Spec.ProjectRef, Description: "Declared"}}

@@ -51,7 +51,7 @@ var _ = throughEachDoor("Users", func(d *door) {
 		Expect(answered(r)).To(Equal(`404 {"message":"404 User Not Found"}`))
 	})
 
-	It("see and change less or more if they are external users or auditors", func() {
+	It("see and change less or more if they are external users or auditors", d.again(), func() {
 		team := d.newTeam(gitlab.InternalVisibility)
 		c, theirs := d.as(root), d.as(outsider)
 		become := func(external, auditor bool) *gitlab.User {
@@ -85,7 +85,7 @@ var _ = throughEachDoor("Users", func(d *door) {
 		Expect(r.StatusCode).To(Equal(403))
 	})
 
-	It("are listed by username and by part of a name, and sorted for administrators", func() {
+	It("are listed by username and by part of a name, and sorted for administrators", d.again(), func() {
 		word := fresh("list")
 		first, second := d.newUser(word+"-a"), d.newUser(word+"-b")
 		usernames := func(p *person, o *gitlab.ListUsersOptions) (all []string) {
@@ -175,7 +175,7 @@ var _ = throughEachDoor("Users", func(d *door) {
 		Expect(err).To(MatchError(gitlab.ErrUserDeactivatePrevented))
 	})
 
-	It("take their personal projects with them when they are deleted for good", func() {
+	It("take their personal projects with them when they are deleted for good", d.again(), func() {
 		u := d.newUser(fresh("whole"))
 		project, _, err := d.with(d.newToken(u.ID, "api").Token).Projects.CreateProject(&gitlab.CreateProjectOptions{Name: gitlab.Ptr("notes")})
 		Expect(err).NotTo(HaveOccurred())

@@ -2,10 +2,12 @@
 package suite
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
 	"github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/test/patience"
@@ -15,6 +17,13 @@ import (
 
 // Soak labels specs that only "make soak" runs.
 var Soak = ginkgo.Label("soak")
+
+// Whole reports whether all specs have run that are not left to "make soak".
+func Whole(r ginkgo.Report) bool {
+	return !slices.ContainsFunc(r.SpecReports, func(s ginkgo.SpecReport) bool {
+		return s.State == types.SpecStateSkipped && !slices.Contains(s.Labels(), Soak[0])
+	})
+}
 
 // Run runs the specs of a package. The seed of the tests decides their order and what GinkgoRandomSeed returns, and Eventually waits for
 // patience.Wait.
