@@ -100,8 +100,8 @@ func newWorld(rules ...catalog.RootGroupRule) *world {
 // youngerFromHere makes all later objects younger than the existing ones. Among objects of the same second, the order would be random.
 func (w *world) youngerFromHere() {
 	GinkgoHelper()
-	from := time.Now()
-	Eventually(time.Now).WithTimeout(5 * time.Second).Should(BeTemporally(">", from.Add(time.Second)))
+	next := time.Now().Truncate(time.Second).Add(time.Second)
+	Eventually(time.Now).WithTimeout(20 * time.Second).Should(BeTemporally(">", next))
 }
 
 // declare creates objects as Mallory.
