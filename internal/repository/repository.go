@@ -199,20 +199,17 @@ func (r *Repositories) Empty(ctx context.Context, p *v1alpha1.Project) (bool, er
 	return empty, err
 }
 
-// Commits returns the number of commits of a project's default branch, as of the status; 0 if there is no such branch or no repository.
+// Commits returns the number of commits of a project's default branch, as of the status; 0 if there is no such branch. See
+// Content for the errors.
 func (r *Repositories) Commits(ctx context.Context, p *v1alpha1.Project) (int, error) {
 	if p.Status.HeadCommit == "" {
 		return 0, nil
 	}
-	repo, err := r.Of(ctx, p)
-	number := 0
-	if err == nil {
-		number, err = history.Count(ctx, repo, p.Status.HeadCommit)
+	repo, err := r.Content(ctx, p)
+	if err != nil {
+		return 0, err
 	}
-	if missing(err) {
-		return 0, nil
-	}
-	return number, err
+	return history.Count(ctx, repo, p.Status.HeadCommit)
 }
 
 // missing reports whether an error says that a project has no repository, or that it cannot be reached.

@@ -4,11 +4,13 @@ import (
 	"context"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/git"
 )
 
 // Statistics are the sizes of what belongs to a project, in bytes.
 type Statistics struct {
-	CommitCount           int   `json:"commit_count" doc:"Number of commits of the default branch."`
+	CommitCount           *int  `json:"commit_count" doc:"Number of commits of the default branch. Null while the repository is not available."`
 	StorageSize           int64 `json:"storage_size" doc:"All sizes together."`
 	RepositorySize        int64 `json:"repository_size"`
 	WikiSize              int64 `json:"wiki_size" doc:"Always 0."`
@@ -22,12 +24,15 @@ type Statistics struct {
 }
 
 func (f *Family) statistics(ctx context.Context, p *v1alpha1.Project) (*Statistics, error) {
-	commits, err := f.refs.Commits(ctx, p)
-	if err != nil {
+	counted := &Statistics{RepositorySize: p.Status.SizeBytes}
+	switch commits, err := f.refs.Commits(ctx, p); {
+	case err == nil:
+		counted.CommitCount = &commits
+	case !git.OutOfReach(err) && !ref.Missing(err): // a list also shows projects whose repository is lost
 		return nil, err
 	}
-	counted := &Statistics{CommitCount: commits, RepositorySize: p.Status.SizeBytes}
 	if f.images != nil {
+		var err error
 		if counted.ContainerRegistrySize, err = f.images.Records.Size(ctx, p.UID); err != nil {
 			return nil, err
 		}

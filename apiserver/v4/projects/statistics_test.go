@@ -1,10 +1,15 @@
 package projects_test
 
 import (
+	"errors"
+	"os"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
@@ -37,9 +42,9 @@ func TestStatistics_areShownToReporters(t *testing.T) {
 	if err := s.Client.Status().Update(t.Context(), &web); err != nil {
 		t.Fatal(err)
 	}
-	want := projects.Statistics{CommitCount: 2, StorageSize: 4096, RepositorySize: 4096}
+	want := projects.Statistics{CommitCount: ptr.To(2), StorageSize: 4096, RepositorySize: 4096}
 	for _, request := range []string{"GET /projects/20?statistics=true", "GET /projects/acme%2Fweb?statistics=1"} {
-		if got := familytest.Decode[counted](t, s.As("rita", request, "")); got.Statistics == nil || *got.Statistics != want {
+		if got := familytest.Decode[counted](t, s.As("rita", request, "")); !reflect.DeepEqual(got.Statistics, &want) {
 			t.Errorf("%s: got %+v, want %+v", request, got.Statistics, want)
 		}
 		for _, other := range []string{"gus", ""} {
@@ -64,6 +69,26 @@ func TestStatistics_areShownToReporters(t *testing.T) {
 	for _, p := range familytest.Decode[[]counted](t, s.As("rita", "GET /projects?statistics=true", "")) {
 		if has := p.Statistics != nil; has != (p.ID == 20) {
 			t.Errorf("%d: got %+v", p.ID, p.Statistics)
+		}
+	}
+}
+
+func TestStatistics_doNotCountCommitsOfLostRepository(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "README.md", "hello\n")
+	s := familytest.NewShop(t, c, familytest.User("rita", 2), familytest.InProject("acme", "web", "rita", v1alpha1.RoleReporter))
+	s.Serve(projects.New(s.Catalog, s.Guard, s.Writer, s.Refs(), s.Clock, familytest.WebURL, "home").Table())
+	var web v1alpha1.Project
+	s.Named(&web, "acme/web")
+	if err := s.Repositories.Observe(t.Context(), &web); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Client.Status().Update(t.Context(), &web), os.RemoveAll(s.Git.Dir())); err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range []string{"GET /projects/20?statistics=true", "GET /projects?statistics=true"} {
+		if got := s.As("rita", request, "").String(); !strings.HasPrefix(got, "200 ") || !strings.Contains(got, `"statistics":{"commit_count":null,`) {
+			t.Errorf("%s: got %s", request, got)
 		}
 	}
 }
