@@ -36,8 +36,8 @@ func (p policy) acceptBelow(ctx context.Context, in catalog.Scope) error {
 
 // allowChange is allowBelow for a change of a group. A change that only concerns the group itself is always allowed.
 func (p policy) allowChange(ctx context.Context, was, is client.Object) error {
-	g, ok := is.(*v1alpha1.Group)
-	if !ok || equality.Semantic.DeepEqual(inherited(was.(*v1alpha1.Group)), inherited(g)) {
+	g, ok := was.(*v1alpha1.Group)
+	if !ok || equality.Semantic.DeepEqual(inherited(g), inherited(is.(*v1alpha1.Group))) {
 		return nil
 	}
 	return p.allowBelow(ctx, g, catalog.Scope{Groups: []*v1alpha1.Group{g}})

@@ -53,6 +53,22 @@ func TestGroup_isHeldToRESTWritesBelow(t *testing.T) {
 	}
 }
 
+func TestGroup_isHeldToRESTWritesBelowBeforeItHasStatus(t *testing.T) {
+	root := familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPrivate)
+	root.Status.FullPath = ""
+	web := familytest.Project("acme", "web", 20, "", v1alpha1.VisibilityPrivate)
+	web.Spec.GroupRef, web.Spec.RESTWrites = v1alpha1.Reference{Path: "acme"}, refuse
+	f := familytest.New(t, root, web)
+	_, err := store.Groups(f.Writer).Update(t.Context(), auth.Subject{Scope: catalog.Scope{Groups: []*v1alpha1.Group{root}}}, store.Only{},
+		func(g *v1alpha1.Group) error {
+			g.Spec.Path = "moved"
+			return nil
+		})
+	if want := refusedBy("the project acme/web"); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
 func TestSettingsOfGroup_areHeldToRESTWritesBelow(t *testing.T) {
 	for name, tt := range map[string]struct {
 		sub, web v1alpha1.RESTWrites

@@ -34,7 +34,7 @@ const (
 	IndexMember = "member"
 	// IndexCreator holds the REST ids, in decimal, of the users who created groups and projects over REST.
 	IndexCreator = "creator"
-	// IndexRESTWrites holds the spec.restWrites of the groups and projects that declare one.
+	// IndexRESTWrites holds the spec.restWrites of the groups and projects that declare one, joined with the key of the group above.
 	IndexRESTWrites = "rest-writes"
 	// IndexInvited holds the keys of the groups that groups and projects are shared with.
 	IndexInvited = "invited"

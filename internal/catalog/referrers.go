@@ -35,12 +35,21 @@ func (c *Catalog) Referrers(of client.ObjectList, index string) handler.MapFunc 
 	return c.Peers(of, index, c.Keys)
 }
 
-// KeysBelow returns every key by which a reference can name any group below obj, a group, including obj itself.
+// KeysBelow returns every key by which a reference can name any group below obj, a group.
 func (c *Catalog) KeysBelow(ctx context.Context, obj client.Object) []string {
 	g, ok := obj.(*v1alpha1.Group)
 	if !ok {
 		return nil
 	}
+	keys, err := c.keysBelow(ctx, g)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Looking up the groups below a group", "group", client.ObjectKeyFromObject(g))
+	}
+	return keys
+}
+
+// keysBelow is KeysBelow for callers that must not miss a key. With an error, it returns the keys found so far.
+func (c *Catalog) keysBelow(ctx context.Context, g *v1alpha1.Group) ([]string, error) {
 	var keys []string
 	seen := map[types.UID]bool{g.UID: true} // the groups can form a cycle
 	for next := []*v1alpha1.Group{g}; len(next) > 0; next = next[1:] {
@@ -50,8 +59,7 @@ func (c *Catalog) KeysBelow(ctx context.Context, obj client.Object) []string {
 		}
 		children, err := List[*v1alpha1.Group](ctx, c, IndexGroup, own...)
 		if err != nil {
-			log.FromContext(ctx).Error(err, "Looking up the groups below a group", "group", client.ObjectKeyFromObject(g))
-			return keys
+			return keys, err
 		}
 		for _, child := range children {
 			if !seen[child.UID] {
@@ -60,12 +68,16 @@ func (c *Catalog) KeysBelow(ctx context.Context, obj client.Object) []string {
 			}
 		}
 	}
-	return keys
+	return keys, nil
 }
 
 // ProjectsBelow returns the projects anywhere below a group.
 func (c *Catalog) ProjectsBelow(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Project, error) {
-	found, err := List[*v1alpha1.Project](ctx, c, IndexGroup, append(c.GroupKeys(ctx, g), c.KeysBelow(ctx, g)...)...)
+	keys, err := c.keysBelow(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	found, err := List[*v1alpha1.Project](ctx, c, IndexGroup, append(c.GroupKeys(ctx, g), keys...)...)
 	if err != nil {
 		return nil, err
 	}

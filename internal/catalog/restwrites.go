@@ -13,19 +13,41 @@ import (
 // restWritesIndexes returns the indexes of groups and projects that limit what REST callers can change.
 func restWritesIndexes() []Index {
 	return []Index{
-		{&v1alpha1.Project{}, IndexRESTWrites, func(o client.Object) []string { return Text(string(o.(*v1alpha1.Project).Spec.RESTWrites)) }},
-		{&v1alpha1.Group{}, IndexRESTWrites, func(o client.Object) []string { return Text(string(o.(*v1alpha1.Group).Spec.RESTWrites)) }},
+		{&v1alpha1.Project{}, IndexRESTWrites, func(o client.Object) []string {
+			spec := &o.(*v1alpha1.Project).Spec
+			return limitKeys(RefKeys(o, &spec.GroupRef), spec.RESTWrites)
+		}},
+		{&v1alpha1.Group{}, IndexRESTWrites, func(o client.Object) []string {
+			spec := &o.(*v1alpha1.Group).Spec
+			return limitKeys(RefKeys(o, spec.ParentRef), spec.RESTWrites)
+		}},
 	}
 }
 
+// limitKeys returns the keys of what declares a restWrites directly below a group with any of the keys.
+func limitKeys(group []string, by v1alpha1.RESTWrites) (keys []string) {
+	if by == "" {
+		return nil
+	}
+	for _, key := range group {
+		keys = append(keys, string(by)+"|"+key)
+	}
+	return keys
+}
+
 // LimitedBelow returns a project or group below a group that itself declares a restWrites, or ErrNotFound. Its cost grows with the number of
-// objects that declare it anywhere.
+// groups below the group, and of what declares it there.
 func (c *Catalog) LimitedBelow(ctx context.Context, g *v1alpha1.Group, by v1alpha1.RESTWrites) (Scope, error) {
-	groups, err := List[*v1alpha1.Group](ctx, c, IndexRESTWrites, string(by))
+	below, err := c.keysBelow(ctx, g)
 	if err != nil {
 		return Scope{}, err
 	}
-	projects, err := List[*v1alpha1.Project](ctx, c, IndexRESTWrites, string(by))
+	keys := limitKeys(append(c.GroupKeys(ctx, g), below...), by)
+	groups, err := List[*v1alpha1.Group](ctx, c, IndexRESTWrites, keys...)
+	if err != nil {
+		return Scope{}, err
+	}
+	projects, err := List[*v1alpha1.Project](ctx, c, IndexRESTWrites, keys...)
 	if err != nil {
 		return Scope{}, err
 	}
