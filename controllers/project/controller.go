@@ -140,8 +140,8 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 
 // Reconcile reconciles one project.
 func (c *Controller) Reconcile(ctx context.Context, p *v1alpha1.Project) (reconcile.Result, error) {
-	return c.frame.Run(ctx, p, frame.RecordShares(c.frame), c.place, c.checkBranch, c.recordOrigin, c.recallStorage, c.adopt,
-		c.chooseStorage, c.provide, c.observe, c.setHead, c.protectDefault, frame.ResolveShares(c.frame))
+	return c.frame.Run(ctx, p, frame.RecordShares(c.frame), c.place, c.recordOrigin, c.recallStorage, c.adopt,
+		c.chooseStorage, c.provide, c.observe, c.setHead, c.protectDefault, frame.ResolveShares(c.frame), c.checkBranch)
 }
 
 // place puts the full path into force, unless it is not available.
@@ -159,7 +159,8 @@ func (c *Controller) place(ctx context.Context, p *v1alpha1.Project) error {
 	return nil
 }
 
-// checkBranch rejects names that the schema accepts but Git does not.
+// checkBranch rejects names that the schema accepts, or has accepted in earlier versions, and that no branch can have. It is the last step,
+// because a project that has its repository works without one.
 func (c *Controller) checkBranch(_ context.Context, p *v1alpha1.Project) error {
 	if p.Spec.DefaultBranch == "" {
 		return nil
@@ -192,6 +193,9 @@ func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
 	case p.Status.RefsChecksum != "":
 		return frame.Failed(v1alpha1.ReasonStorageUnavailable,
 			"the repository is no longer on storage %s: restore it to %s, or delete the project", p.Status.Storage, p.Status.RepositoryPath)
+	}
+	if err := c.checkBranch(ctx, p); err != nil {
+		return err
 	}
 	if err := c.own(ctx, p); errors.Is(err, git.ErrStorageMissing) {
 		return frame.Failed(v1alpha1.ReasonStorageUnavailable, "%w", err)
@@ -236,6 +240,9 @@ func (c *Controller) observe(ctx context.Context, p *v1alpha1.Project) error {
 func (c *Controller) setHead(ctx context.Context, p *v1alpha1.Project) error {
 	if p.Spec.DefaultBranch == "" || p.Spec.DefaultBranch == p.Status.DefaultBranch {
 		return nil
+	}
+	if err := c.checkBranch(ctx, p); err != nil {
+		return nil //nolint:nilerr // the last step returns it
 	}
 	repo, err := c.repositories.Of(ctx, p)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
@@ -26,8 +27,8 @@ import (
 func (c *Controller) protectDefault(ctx context.Context, p *v1alpha1.Project) error {
 	done := p.Status.ProtectedDefaultBranch
 	if done == "" {
-		if p.Status.HeadCommit == "" {
-			return nil
+		if p.Status.HeadCommit == "" || object.CheckBranchName(p.Status.DefaultBranch) != nil {
+			return nil //nolint:nilerr // no ProtectedBranch can name the branch
 		}
 		return c.protect(ctx, p, p.Status.DefaultBranch)
 	}
