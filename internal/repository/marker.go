@@ -90,23 +90,28 @@ func decodeMarker(f *os.File) (*Marker, error) {
 // Mark durably writes the marker of a shard into its directory. If the directory has a marker, it fails, or replaces the marker if takeOver is
 // set.
 func Mark(s *v1alpha1.RepositoryStorage, takeOver bool) error {
-	staged, err := os.CreateTemp(s.Spec.Path, ".new-*")
+	// Each shard has its own name, so that the next attempt finds what a crash has left behind.
+	staged := filepath.Join(s.Spec.Path, ".new-"+string(s.UID))
+	if err := os.Remove(staged); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("marking the volume: %w", err)
+	}
+	f, err := os.OpenFile(staged, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("marking the volume: %w", err)
 	}
-	_, err = fmt.Fprintln(staged, MarkerOf(s))
-	err = errors.Join(err, staged.Sync(), staged.Close())
+	_, err = fmt.Fprintln(f, MarkerOf(s))
+	err = errors.Join(err, f.Sync(), f.Close())
 	place := os.Link // unlike a rename, this fails if another process has marked the volume
 	if takeOver {
 		place = os.Rename
 	}
 	if err == nil {
-		err = place(staged.Name(), MarkerPath(s))
+		err = place(staged, MarkerPath(s))
 	}
 	if errors.Is(err, unix.EPERM) || errors.Is(err, errors.ErrUnsupported) {
-		err = os.Rename(staged.Name(), MarkerPath(s)) // the volume has no hard links
+		err = os.Rename(staged, MarkerPath(s)) // the volume has no hard links
 	}
-	if removed := os.Remove(staged.Name()); !errors.Is(removed, fs.ErrNotExist) {
+	if removed := os.Remove(staged); !errors.Is(removed, fs.ErrNotExist) {
 		err = errors.Join(err, removed)
 	}
 	if err == nil {

@@ -45,6 +45,21 @@ func TestMark_replacesMarkerOnlyToTakeOver(t *testing.T) {
 	g.Expect(os.ReadDir(directory)).To(BeEmpty())
 }
 
+func TestMark_removesWhatCrashHasLeft(t *testing.T) {
+	g := NewWithT(t)
+	one := shardAt(t.TempDir(), "one", "1")
+	left := one.Spec.Path + "/.new-1"
+	g.Expect(os.WriteFile(left, []byte(`{"na`), 0o600)).To(Succeed())
+	g.Expect(repository.Mark(one, false)).To(Succeed())
+	g.Expect(repository.CheckMarker(one)).To(Succeed())
+	g.Expect(os.ReadDir(one.Spec.Path)).To(HaveLen(1))
+
+	g.Expect(os.Link(repository.MarkerPath(one), left)).To(Succeed())
+	g.Expect(repository.Mark(one, false)).To(MatchError(fs.ErrExist))
+	g.Expect(repository.CheckMarker(one)).To(Succeed(), "both names were the same file")
+	g.Expect(os.ReadDir(one.Spec.Path)).To(HaveLen(1))
+}
+
 func TestMark_doesNotCreateDirectory(t *testing.T) {
 	g := NewWithT(t)
 	s := shardAt(t.TempDir()+"/unmounted", "one", "1")
