@@ -40,7 +40,7 @@ type NamespaceSelector struct {
 	// matchLabels are the labels that a namespace must have, with their values. A namespace must have all of them.
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() < 318 && k.matches('^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$'))",message="a label must be a name such as team, or a prefix and a name such as example.com/team, as in Kubernetes"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue())",message="a label must be a name such as team, or a prefix and a name such as example.com/team, as in Kubernetes: the name has at most 63 characters"
 	// +required
 	MatchLabels map[string]LabelValue `json:"matchLabels"`
 }

@@ -388,6 +388,15 @@ var _ = Describe("A root group in an installation with rules for root groups", f
 	})
 })
 
+// admitting returns a change after which a group admits namespaces that have a label.
+func admitting(label string) func(*v1alpha1.GroupSpec) {
+	return func(s *v1alpha1.GroupSpec) {
+		s.AllowedNamespaces = &v1alpha1.AllowedNamespaces{
+			From: v1alpha1.NamespacesFromSelector, Selector: &v1alpha1.NamespaceSelector{MatchLabels: map[string]v1alpha1.LabelValue{label: "c"}},
+		}
+	}
+}
+
 var _ = DescribeTable("A group is refused by the API server",
 	func(change func(*v1alpha1.GroupSpec), words ...string) {
 		acme := forge.Group("acme").In(namespace).Build()
@@ -425,11 +434,10 @@ var _ = DescribeTable("A group is refused by the API server",
 			From: v1alpha1.NamespacesFromAll, Selector: &v1alpha1.NamespaceSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}},
 		}
 	}, "selector goes with from: Selector"),
-	Entry("with a label that no namespace can have", func(s *v1alpha1.GroupSpec) {
-		s.AllowedNamespaces = &v1alpha1.AllowedNamespaces{
-			From: v1alpha1.NamespacesFromSelector, Selector: &v1alpha1.NamespaceSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a b": "c"}},
-		}
-	}, "a label must be a name"),
+	Entry("with a label that no namespace can have", admitting("a b"), "a label must be a name"),
+	Entry("with a label whose name is too long", admitting(strings.Repeat("a", 64)), "a label must be a name"),
+	Entry("with a label whose prefix begins with a hyphen", admitting("-example.com/team"), "a label must be a name"),
+	Entry("with a label whose prefix has an empty part", admitting("example..com/team"), "a label must be a name"),
 	Entry("with a value that no label can have", func(s *v1alpha1.GroupSpec) {
 		s.AllowedNamespaces = &v1alpha1.AllowedNamespaces{
 			From: v1alpha1.NamespacesFromSelector, Selector: &v1alpha1.NamespaceSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "team-*"}},
