@@ -292,7 +292,11 @@ func (f *Frame[T]) delete(ctx context.Context, obj T) (reconcile.Result, error) 
 		// The optimistic lock prevents a stale cache from removing the finalizers of others.
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		told := audit.Because(ctx, audit.Event{Action: "finalize"})
-		return reconcile.Result{}, ignoreConflict(client.IgnoreNotFound(f.Client.Patch(told, obj, patch)))
+		err = f.Client.Patch(told, obj, patch)
+		if apierrors.IsConflict(err) {
+			err = nil // the watch will deliver the newer object
+		}
+		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
@@ -311,12 +315,4 @@ func unwritten(err error) (reconcile.Result, error) {
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil // the event of the other write may have been taken for that of this one
 	}
 	return reconcile.Result{}, client.IgnoreNotFound(err)
-}
-
-// ignoreConflict returns nil for a conflict: the watch will deliver the newer object.
-func ignoreConflict(err error) error {
-	if apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
 }
