@@ -262,7 +262,8 @@ var _ = Describe("An imported project", func() {
 		f.Create(s)
 		tools := forge.Project("tools").In(acme).ImportedFrom(o.URL + "/private/tools.git").ImportSecret("origin").Build()
 		f.Create(tools)
-		f.ExpectWaiting(tools, v1alpha1.ReasonImportFailed, "importing "+o.URL+"/private/tools.git", "does not accept the credentials")
+		f.ExpectWaiting(tools, v1alpha1.ReasonImportFailed,
+			"importing "+o.URL+"/private/tools.git: the remote does not accept the credentials, or requires credentials: correct Secret origin (Forgeplane tries again)")
 		for _, c := range tools.Status.Conditions {
 			Expect(c.Message).NotTo(Or(ContainSubstring("wrong-horse"), ContainSubstring(importer)))
 		}
@@ -291,7 +292,8 @@ var _ = Describe("An imported project", func() {
 		Entry("when the host does not answer", func() string { return "http://127.0.0.1:1/tools.git" }, "Failed to connect"),
 		Entry("when the host is unknown", func() string { return "http://nobody.invalid/tools.git" }, "Could not resolve host"),
 		Entry("when the repository does not exist", func() string { return o.URL + "/none.git" }, "not found"),
-		Entry("when credentials are needed", func() string { return o.URL + "/private/tools.git" }, "does not accept the credentials, or requires credentials"),
+		Entry("when credentials are needed", func() string { return o.URL + "/private/tools.git" },
+			"private/tools.git: the remote does not accept the credentials, or requires credentials: set importSecretRef (Forgeplane tries again)"),
 	)
 
 	DescribeTable("is refused by the schema",

@@ -2,6 +2,8 @@ package project
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -39,6 +41,7 @@ func (c *Controller) importRepository(ctx context.Context, p *v1alpha1.Project, 
 	if strings.HasPrefix(p.Spec.ImportURL, "file:") && !c.options.AllowFileImport {
 		return frame.Stalled(v1alpha1.ReasonInvalid, "importURL: file URLs are for development only: use http or https")
 	}
+	correct := "set importSecretRef"
 	o := transfer.ImportOptions{
 		URL: p.Spec.ImportURL, AllowFile: c.options.AllowFileImport, DefaultBranch: p.Spec.DefaultBranch,
 	}
@@ -48,6 +51,7 @@ func (c *Controller) importRepository(ctx context.Context, p *v1alpha1.Project, 
 		if err != nil {
 			return err
 		}
+		correct = "correct Secret " + offer.Name
 		o.Username, o.Password = login.Username, login.Password
 		if o.Password == "" {
 			return frame.Waiting(v1alpha1.ReasonInvalid, "importSecretRef: Secret %s has no key %s", offer.Name, credential.PasswordKey)
@@ -58,7 +62,11 @@ func (c *Controller) importRepository(ctx context.Context, p *v1alpha1.Project, 
 		o.Progress = progress
 		return c.options.Egress.Through(func(proxy string) error {
 			o.Proxy = proxy
-			return repo.Import(audit.For(ctx, declared), o)
+			err := repo.Import(audit.For(ctx, declared), o)
+			if errors.Is(err, transfer.ErrCredentials) { // Git's own words are about a terminal
+				err = fmt.Errorf("%w: %s", transfer.ErrCredentials, correct)
+			}
+			return err
 		})
 	})
 	return s.wait("importing " + p.Spec.ImportURL)
