@@ -611,5 +611,7 @@ var _ = Describe("The spec of a mirror", func() {
 		f.Create(m)
 		f.ExpectStalled(m, v1alpha1.ReasonInvalid, "branchRegex is not in RE2 syntax")
 		expectRefused(m, "branchRegex is not in RE2 syntax")
+		f.Change(m, func() { m.Spec.BranchRegex = `^refs\/heads\/main` })
+		f.ExpectStalled(m, v1alpha1.ReasonInvalid, "branchRegex is matched against names without refs/heads/: write ^release/")
 	})
 })

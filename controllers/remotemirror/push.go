@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -36,7 +37,9 @@ func (c *Controller) rules(ctx context.Context, m *v1alpha1.RemoteMirror, scope 
 	r := rules{keep: m.Spec.KeepDivergentRefs, guarded: m.Spec.OnlyProtectedBranches}
 	if m.Spec.BranchRegex != "" {
 		var err error
-		if r.matching, err = pattern.Compile(m.Spec.BranchRegex); err != nil {
+		if r.matching, err = pattern.Branches(m.Spec.BranchRegex); errors.Is(err, pattern.ErrFullName) {
+			return r, frame.Stalled(v1alpha1.ReasonInvalid, "branchRegex %w", err)
+		} else if err != nil {
 			return r, frame.Stalled(v1alpha1.ReasonInvalid, "branchRegex is not in RE2 syntax, or too large: %w", err)
 		}
 	}

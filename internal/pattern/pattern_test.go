@@ -42,6 +42,20 @@ func TestCompile_refusesMalformedExpressions(t *testing.T) {
 	}
 }
 
+func TestBranches_refusesFullNames(t *testing.T) {
+	for expression, refused := range map[string]bool{
+		"^refs/.*": true, `^refs\/heads\/main`: true, `\Arefs/`: true, "^(refs/heads|refs/tags)/x$": true, "^(refs/.*)$": true,
+		"refs/heads/main": true, "^main$": false, "refs/": false, "^references": false, "^refs?/": false, "^refs/a|main": false, "(?i)^refs/": false, "": false,
+	} {
+		if _, err := pattern.Branches(expression); errors.Is(err, pattern.ErrFullName) != refused || err != nil && !refused {
+			t.Errorf("Branches(%q): %v", expression, err)
+		}
+	}
+	if _, err := pattern.Branches("("); !errors.As(err, new(*syntax.Error)) {
+		t.Errorf("a malformed expression: %v", err)
+	}
+}
+
 func TestWhole_matchesWholeTexts(t *testing.T) {
 	for _, tt := range []struct {
 		expression, text string

@@ -234,6 +234,7 @@ func TestMirror_isUpdatedSyncedAndDeleted(t *testing.T) {
 
 func TestInvalidRequests_areRefusedWithAReason(t *testing.T) {
 	blocked := func(what string) string { return `400 {"message":{"url":["is blocked: ` + what + `"]}}` }
+	const fullName = `400 {"message":{"mirror_branch_regex":["is matched against names without refs/heads/: write ^release/, not ^refs/heads/release/"]}}`
 	const exclusive = `400 {"error":"only_protected_branches, mirror_branch_regex are mutually exclusive"}`
 	for _, test := range []struct{ request, body, want string }{
 		{"POST " + base, ``, `400 {"error":"url is missing"}`},
@@ -255,6 +256,8 @@ func TestInvalidRequests_areRefusedWithAReason(t *testing.T) {
 		{"POST " + base, `{"url":"https://example.com/` + strings.Repeat("x", 2048) + `"}`, `400 {"message":{"url":["is too long (maximum is 2048 characters)"]}}`},
 		{"POST " + base, `{"url":"https://example.com/x","only_protected_branches":null}`, `400 {"message":{"only_protected_branches":["can't be blank"]}}`},
 		{"POST " + base, `{"url":"https://example.com/x","only_protected_branches":true,"mirror_branch_regex":"x"}`, exclusive},
+		{"POST " + base, `{"url":"https://example.com/x","mirror_branch_regex":"^refs/.*"}`, fullName},
+		{"PUT " + base + "/30", `{"only_protected_branches":false,"mirror_branch_regex":"refs/heads/main"}`, fullName},
 		{"POST " + base, `{"url":"https://example.com/x","mirror_branch_regex":"*"}`, `400 {"message":{"mirror_branch_regex":["not valid RE2 syntax: missing argument to repetition operator: *"]}}`},
 		{"POST " + base, `{"url":"https://example.com/x","mirror_branch_regex":"` + strings.Repeat("x", 256) + `"}`, `400 {"message":{"mirror_branch_regex":["is too long (maximum is 255 characters)"]}}`},
 		{"POST " + base, `{"url":"https://example.com/x","enabled":"maybe"}`, `400 {"error":"enabled is invalid"}`},

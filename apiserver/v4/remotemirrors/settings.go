@@ -16,7 +16,6 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/egress"
-	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/pattern"
 )
 
@@ -115,17 +114,18 @@ func (s settings) apply(m *v1alpha1.RemoteMirror) error {
 		return endpoint.Parameters("only_protected_branches, mirror_branch_regex are mutually exclusive")
 	case len([]rune(regex)) > maxRegex:
 		return invalid("mirror_branch_regex", "is too long (maximum is 255 characters)")
-	case strings.Contains(regex, object.BranchPrefix):
-		return invalid("mirror_branch_regex", "is matched against names without refs/heads/: write ^release/, not ^refs/heads/release/")
 	default:
 		return checkRegex(regex)
 	}
 }
 
 func checkRegex(regex string) error {
-	_, err := pattern.Compile(regex)
+	_, err := pattern.Branches(regex)
 	if errors.Is(err, pattern.ErrTooLarge) {
 		return invalid("mirror_branch_regex", "is too large")
+	}
+	if errors.Is(err, pattern.ErrFullName) {
+		return invalid("mirror_branch_regex", err.Error())
 	}
 	var wrong *syntax.Error
 	if errors.As(err, &wrong) {
