@@ -120,6 +120,9 @@ func (c *Controller) mirror(ctx context.Context, m *v1alpha1.RemoteMirror) error
 	if p.Status.RefsChecksum == "" {
 		return frame.Progressing(0, v1alpha1.ReasonReferenceNotReady, "projectRef: the project %s has no repository yet", p.Name)
 	}
+	if m.Status.UpdateStatus == v1alpha1.MirrorNone && !repository.Filled(p) {
+		return nil // a push would not even speak to the target
+	}
 	now := c.options.Clock.Now()
 	at := c.pool.look(m.UID)
 	if at.phase == done {

@@ -127,9 +127,13 @@ var _ = Describe("A mirror", func() {
 		there.git.Git(GinkgoTB(), "fetch", "--quiet", worker.Dir, "+"+commit("theirs")+":refs/heads/main")
 		m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
 		f.Create(m)
-		expectPushed(m)
+		f.ExpectReady(m)
+		Expect(m.Status).To(And(HaveField("UpdateStatus", v1alpha1.MirrorNone), HaveField("LastSuccessfulUpdateAt", BeNil())), "there is nothing to push")
 		Expect(there.refs()).To(HaveKey("refs/heads/main"))
 		Expect(there.asked.Load()).To(BeZero())
+		commit("one")
+		push("HEAD:refs/heads/main")
+		expectPushed(m)
 	})
 
 	It("receives credentials, which appear nowhere", func() {
