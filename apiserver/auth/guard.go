@@ -360,14 +360,24 @@ func (g *Guard) Group(ctx context.Context, id string) (catalog.Scope, error) {
 	})
 }
 
+// GroupAt is Group for a full path, which can be a number.
+func (g *Guard) GroupAt(ctx context.Context, path string) (catalog.Scope, error) {
+	group, err := g.catalog.GroupByPath(ctx, path)
+	s, err := groupScope(ctx, g.catalog, group, err)
+	return s, reachable(err)
+}
+
 func groupNamed(ctx context.Context, c *catalog.Catalog, id string) (catalog.Scope, error) {
-	var group *v1alpha1.Group
-	var err error
 	if n, numeric := number(id); numeric {
-		group, err = catalog.ByID[*v1alpha1.Group](ctx, c, n)
-	} else {
-		group, err = c.GroupByPath(ctx, id)
+		group, err := catalog.ByID[*v1alpha1.Group](ctx, c, n)
+		return groupScope(ctx, c, group, err)
 	}
+	group, err := c.GroupByPath(ctx, id)
+	return groupScope(ctx, c, group, err)
+}
+
+// groupScope returns the scope of a group that a lookup has found.
+func groupScope(ctx context.Context, c *catalog.Catalog, group *v1alpha1.Group, err error) (catalog.Scope, error) {
 	if err == nil && !group.DeletionTimestamp.IsZero() {
 		err = catalog.ErrNotFound
 	}
@@ -383,11 +393,15 @@ func groupNamed(ctx context.Context, c *catalog.Catalog, id string) (catalog.Sco
 
 // User returns the user that an id or username names, or catalog.ErrNotFound. A number is an id.
 func (g *Guard) User(ctx context.Context, id string) (*v1alpha1.User, error) {
-	ref := v1alpha1.Reference{Path: id}
 	if n, numeric := number(id); numeric {
-		ref = v1alpha1.Reference{ID: n}
+		return g.catalog.User(ctx, v1alpha1.Reference{ID: n})
 	}
-	return g.catalog.User(ctx, ref)
+	return g.UserNamed(ctx, id)
+}
+
+// UserNamed is User for a username, which can be a number.
+func (g *Guard) UserNamed(ctx context.Context, username string) (*v1alpha1.User, error) {
+	return g.catalog.User(ctx, v1alpha1.Reference{Path: username})
 }
 
 func number(id string) (int64, bool) {

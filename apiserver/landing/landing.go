@@ -174,12 +174,12 @@ func (h *Handler) project(ctx context.Context, caller auth.Caller, path string) 
 }
 
 func (h *Handler) group(ctx context.Context, caller auth.Caller, path string) (shown, error) {
-	s, err := h.Guard.Group(ctx, path)
+	s, err := h.Guard.GroupAt(ctx, path)
 	if err == nil {
 		_, err = h.Guard.Visible(ctx, caller, s)
 	}
 	// A personal namespace has the path of its user. Not all callers can see users.
-	if err == nil && (!strings.EqualFold(s.Path(), path) || namespace.Personal(s.Groups[0])) {
+	if err == nil && namespace.Personal(s.Groups[0]) {
 		err = catalog.ErrNotFound
 	}
 	if err != nil {
@@ -193,12 +193,9 @@ func (h *Handler) user(ctx context.Context, caller auth.Caller, username string)
 	if caller.Anonymous() {
 		return shown{}, catalog.ErrNotFound
 	}
-	u, err := h.Guard.User(ctx, username)
+	u, err := h.Guard.UserNamed(ctx, username)
 	if errors.Is(err, catalog.ErrNotFound) {
 		u, err = h.Guard.BotNamed(ctx, caller, username)
-	}
-	if err == nil && !strings.EqualFold(u.Spec.Username, username) {
-		err = catalog.ErrNotFound
 	}
 	if err != nil {
 		return shown{}, err

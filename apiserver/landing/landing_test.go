@@ -38,6 +38,8 @@ func browseAt(t *testing.T, outdated func(context.Context) (bool, error)) func(u
 		familytest.User("root", 1, familytest.Admin), gus, familytest.User("otto", 5),
 		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic), team, web,
 		familytest.Group("hidden", "hidden", 12, "", v1alpha1.VisibilityPrivate), personal,
+		familytest.Group("numbers", "2026", 14, "", v1alpha1.VisibilityPublic), familytest.User("007", 6),
+		familytest.Project("numbers", "12", 23, "2026", v1alpha1.VisibilityPublic),
 		familytest.Project("acme", "inner", 21, "acme", v1alpha1.VisibilityInternal),
 		familytest.Project("acme", "secret", 22, "acme", v1alpha1.VisibilityPrivate),
 		familytest.InProject("acme", "secret", "gus", v1alpha1.RoleGuest),
@@ -101,6 +103,7 @@ func TestWebURL_leadsToPage(t *testing.T) {
 		{"", "/acme", "<h1>acme</h1>"}, {"", "/groups/acme", "<h1>acme</h1>"}, {"", "/groups/acme/team", group}, {"", "/acme/team", group},
 		{"", "/acme/web/-/commit/0123456789abcdef0123456789abcdef01234567", project}, {"", "/acme/web/-/tree/topic/a%23b", project},
 		{"", "/acme/web/-/compare/main...topic", project}, {"otto", "/gus", user}, {"otto", "/Gus/", user},
+		{"", "/2026", "<h1>2026</h1>"}, {"", "/groups/2026", "<h1>2026</h1>"}, {"", "/2026/12", "<h1>2026 / 12</h1>"}, {"otto", "/007", "<p>007</p>"},
 	} {
 		if got := get(tt.username, tt.path); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), tt.holds) {
 			t.Errorf("%s as %q: got %d %s", tt.path, tt.username, got.Code, got.Body)
