@@ -77,7 +77,7 @@ type ProtectedBranchSpec struct {
 	// slashes. The branch need not exist. It cannot change.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^\x00-\x20\x7f~^:?\[\\-][^\x00-\x20\x7f~^:?\[\\]*$')`,message="branch must be the name of a branch or a wildcard such as release/*: it must not begin with a hyphen, and must not contain spaces, control characters, backslashes or any of ~ ^ : ? ["
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^\x00-\x20\x7f~^:?\[\\-][^\x00-\x20\x7f~^:?\[\\]*$')`,message="branch must be the name of a branch or a wildcard such as release/*, not a regular expression: it must not begin with a hyphen, and must not contain spaces, control characters, backslashes or any of ~ ^ : ? ["
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('refs/')",message="branch must not begin with refs/: write prod, not refs/heads/prod"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="branch cannot change: declare another ProtectedBranch"
 	// +required
