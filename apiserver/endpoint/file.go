@@ -101,7 +101,7 @@ func (s *spool) keep(from io.Reader, most int64) (content io.ReaderAt, size int6
 // write appends to the file.
 func (s *spool) write(from io.Reader) (content io.ReaderAt, size int64, err error) {
 	if s.file == nil {
-		if s.file, err = os.CreateTemp(s.dir, "upload-"); err != nil {
+		if s.file, err = os.CreateTemp(s.dir, ".new-"); err != nil {
 			return nil, 0, err
 		}
 		if err := os.Remove(s.file.Name()); err != nil {
