@@ -101,6 +101,26 @@ func TestNews_dropsOwnWritesOfObjectsThatAreRetried(t *testing.T) {
 	}
 }
 
+func TestNews_seesDeclarationBehindOwnWrite(t *testing.T) {
+	g := NewWithT(t)
+	f := &Frame[*v1alpha1.User]{}
+	was := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "ada", UID: "1", ResourceVersion: "7", Generation: 1}}
+	is := was.DeepCopy()
+	is.ResourceVersion, is.Generation = "9", 2
+	f.replaced.Store(was.UID, was.ResourceVersion)
+	g.Expect(f.news().Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is})).To(BeTrue(), "a relist shows both changes at once")
+}
+
+func TestNews_forgetsDeletedObjects(t *testing.T) {
+	g := NewWithT(t)
+	f := &Frame[*v1alpha1.User]{}
+	ada := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "ada", UID: "1", ResourceVersion: "7"}}
+	f.replaced.Store(ada.UID, ada.ResourceVersion)
+	g.Expect(f.news().Delete(event.DeleteEvent{Object: ada})).To(BeTrue())
+	_, kept := f.replaced.Load(ada.UID)
+	g.Expect(kept).To(BeFalse())
+}
+
 // silent records no events.
 type silent struct{}
 
