@@ -3,7 +3,7 @@
 # minutes. All parts run even if one fails.
 set -eu
 
-parts="crash fuzz git moves replicas rest tenancy toy vulncheck"
+parts="crash e2e fuzz git moves replicas rest tenancy toy vulncheck"
 export FORGEPLANE_SOAK=1
 # The seed is printed, so that a failure can be repeated.
 export FORGEPLANE_TEST_SEED="${FORGEPLANE_TEST_SEED:-$(date +%s)}"
@@ -14,6 +14,7 @@ tests() { sh hack/memory.sh go test -count=1 -vet=off -p 2 -timeout 30m "$@"; }
 soak() {
 	case $1 in
 	crash) tests ./test/crash ;;
+	e2e) tests ./test/e2e ;;
 	fuzz) sh hack/fuzz.sh 1m ;;
 	git) tests ./internal/git/... ;;
 	moves) tests ./controllers/storagemove ./internal/storagemove ;;

@@ -39,7 +39,7 @@ spec:
 		return rest.Must[[]badges.Badge](max, http.StatusOK, "GET "+path, "")
 	}
 	image := func(name string) func() string {
-		return func() string { return admin.Field(".status.renderedImageURL", "badge", name, "--namespace=mill") }
+		return func() string { return mill.show("badge/"+name, "{.status.renderedImageURL}") }
 	}
 
 	It("that is applied is listed over REST, and not written when it is applied again", func() {
@@ -50,11 +50,11 @@ spec:
 		Expect(all[0].RenderedLinkURL).To(Equal("https://ci.example.com/mill/app"))
 		Expect(all[0].RenderedImageURL).To(Equal("https://ci.example.com/app/main.svg?" + work.Git("rev-parse", "HEAD")))
 		Expect(image("build")()).To(Equal(all[0].RenderedImageURL))
-		Expect(admin.Field(".spec.id", "badge", "build", "--namespace=mill")).To(Equal(fmt.Sprint(all[0].ID)))
-		Expect(admin.Field(".metadata.ownerReferences[*].name", "badge", "build", "--namespace=mill")).To(BeEmpty())
+		Expect(mill.show("badge/build", "{.spec.id}")).To(Equal(fmt.Sprint(all[0].ID)))
+		Expect(mill.show("badge/build", "{.metadata.ownerReferences[*].name}")).To(BeEmpty())
 
 		version := func() string {
-			return admin.Field(".metadata.resourceVersion", "badge", "build", "--namespace=mill")
+			return mill.show("badge/build", "{.metadata.resourceVersion}")
 		}
 		before := version()
 		Expect(admin.Apply(manifest)).To(HaveSuffix(" unchanged"))
@@ -77,10 +77,9 @@ spec:
 		one := fmt.Sprintf("%s/%d", path, list()[0].ID)
 		changed := rest.Must[badges.Badge](max, http.StatusOK, "PUT "+one, `{"link_url":"https://other.example.com/%{project_name}","name":null}`)
 		Expect(changed.RenderedLinkURL).To(Equal("https://other.example.com/app"))
-		Expect(admin.Field(".spec.linkURL", "badge", "build", "--namespace=mill")).To(Equal(changed.LinkURL))
-		Expect(admin.Field(".spec.name", "badge", "build", "--namespace=mill")).To(BeEmpty())
-		Eventually(admin.Field).WithArguments(".status.renderedLinkURL", "badge", "build", "--namespace=mill").
-			WithTimeout(soon).WithPolling(polling).Should(Equal(changed.RenderedLinkURL))
+		Expect(mill.show("badge/build", "{.spec.linkURL}")).To(Equal(changed.LinkURL))
+		Expect(mill.show("badge/build", "{.spec.name}")).To(BeEmpty())
+		mill.wait("badge/build", "{.status.renderedLinkURL}", changed.RenderedLinkURL)
 		Expect(max.Status("DELETE " + one)).To(Equal(http.StatusNoContent))
 		Expect(mill.kubectl("get", "badges", "--output=name")).To(BeEmpty())
 	})
@@ -89,7 +88,7 @@ spec:
 		made := rest.Must[badges.Badge](max, http.StatusCreated, "POST "+path, `{"link_url":"https://a.example.com","image_url":"https://a.example.com/%{project_id}"}`)
 		name := mill.kubectl("get", "badges", "--output=name")
 		mill.waitReady(name)
-		Expect(mill.kubectl("get", name, "--output=jsonpath={.spec.id} {.status.renderedImageURL}")).To(Equal(fmt.Sprint(made.ID, " ", made.RenderedImageURL)))
+		Expect(mill.show(name, "{.spec.id} {.status.renderedImageURL}")).To(Equal(fmt.Sprint(made.ID, " ", made.RenderedImageURL)))
 		mill.patch(name, `{"spec":{"name":"By hand"}}`)
 		expectShown[[]badges.Badge](max, path, ConsistOf(HaveField("Name", HaveValue(Equal("By hand")))))
 		mill.kubectl("delete", name)
@@ -105,7 +104,7 @@ spec: {groupRef: {name: TEAM}, linkURL: "https://ci.example.com/%{group_name}/%{
 `)
 		mill.waitReady("badge/everywhere")
 		all := expectShown[[]badges.Badge](max, path, ConsistOf(And(HaveField("Kind", "group"), HaveField("RenderedLinkURL", "https://ci.example.com/mill/app"))))
-		Expect(admin.Field(".status.renderedLinkURL", "badge", "everywhere", "--namespace=mill")).To(Equal("https://ci.example.com/mill/%{project_name}"))
+		Expect(mill.show("badge/everywhere", "{.status.renderedLinkURL}")).To(Equal("https://ci.example.com/mill/%{project_name}"))
 		Expect(max.Call(fmt.Sprintf("DELETE %s/%d", path, all[0].ID), "")).To(HaveField("Status", http.StatusNotFound))
 		mill.kubectl("delete", "badge", "everywhere")
 	})
@@ -123,17 +122,3 @@ spec: {groupRef: {name: TEAM}, linkURL: "https://ci.example.com/%{group_name}/%{
 		rest.Must[badges.Badge](max, http.StatusOK, fmt.Sprintf("PUT %s/%d", path, own.ID), `{"name":"Mine"}`)
 	})
 })
-
-// rest declares a token with which a member calls the REST API.
-func (t team) rest(name string) rest.Client {
-	GinkgoHelper()
-	user, of := t.user(name), t.user(name+"-rest")
-	admin.Apply(fmt.Sprintf(`
-apiVersion: forgeplane.dev/v1alpha1
-kind: AccessToken
-metadata: {name: %s}
-spec: {userRef: {name: %s}, scopes: [api], secretRef: {name: %[1]s}}
-`, of, user))
-	admin.WaitReady("accesstoken/" + of)
-	return rest.WithToken(admin.Getenv("FORGEPLANE_URL"), token(of))
-}

@@ -1,11 +1,14 @@
 package e2e
 
 import (
+	"context"
 	"encoding/base64"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
@@ -19,8 +22,9 @@ var credentials = map[string]bool{}
 // token returns the value of an access token, which is kept in a Secret of the same name.
 func token(name string) string {
 	GinkgoHelper()
-	value := admin.Kubectl("get", "secret", name, "--namespace", forgeplane.Namespace,
-		"--output=go-template={{.data.token | base64decode}}")
+	var secret corev1.Secret
+	Expect(api.Get(context.Background(), client.ObjectKey{Namespace: forgeplane.Namespace, Name: name}, &secret)).To(Succeed())
+	value := string(secret.Data["token"])
 	Expect(value).To(HavePrefix(accesstoken.Prefix))
 	credentials[value] = true
 	return value

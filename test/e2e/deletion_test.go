@@ -3,12 +3,11 @@ package e2e
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/test/rest"
 )
@@ -50,20 +49,23 @@ spec:
 	// left returns the names of the retained repositories of the team.
 	left := func() []string {
 		GinkgoHelper()
-		return strings.Fields(admin.Kubectl("get", "retainedrepositories", "--field-selector=spec.project.namespace=attic",
-			"--output=jsonpath={.items[*].spec.project.name}"))
+		var names []string
+		for _, one := range list("retainedrepository", client.MatchingFields{"spec.project.namespace": "attic"}) {
+			names = append(names, fill(&one, "{.spec.project.name}"))
+		}
+		return names
 	}
 
 	It("retains the repository of a project by default, and the same declaration gets it back with its id", func() {
 		repository := project("kept", "")
-		id := attic.kubectl("get", "project", "kept", "--output=jsonpath={.spec.id}")
+		id := attic.show("project/kept", "{.spec.id}")
 		attic.kubectl("delete", "project", "kept", "--timeout=60s")
 		Expect(attic.as("max").Fail("git", "ls-remote", attic.url("kept"))).To(ContainSubstring("could not be found"))
 		admin.Git("--git-dir="+repository, "fsck", "--full", "--strict")
 		Expect(left()).To(ConsistOf("kept"))
 		Expect(admin.Kubectl("get", "retainedrepositories")).To(MatchRegexp(`(?m)attic +kept +` + id + ` +attic/kept +default`))
 		Expect(project("kept", "")).To(Equal(repository))
-		Expect(attic.kubectl("get", "project", "kept", "--output=jsonpath={.spec.id} {.status.id}")).To(Equal(id + " " + id))
+		Expect(attic.show("project/kept", "{.spec.id} {.status.id}")).To(Equal(id + " " + id))
 		clone := attic.as("max").Clone(attic.url("kept"))
 		Expect(clone.Git("rev-parse", "HEAD")).To(Equal(head))
 		clone.Commit("more.txt", "More.\n")
@@ -89,7 +91,7 @@ spec:
 		}
 		says := func(part string) string {
 			GinkgoHelper()
-			return attic.kubectl("get", "project", "after", `--output=jsonpath={.status.conditions[?(@.type=="Ready")].`+part+`}`)
+			return attic.show("project/after", `{.status.conditions[?(@.type=="Ready")].`+part+`}`)
 		}
 		renamed("")
 		Eventually(says).WithArguments("reason").WithTimeout(soon).WithPolling(polling).Should(Equal("AlreadyExists"))
@@ -106,14 +108,11 @@ spec:
 
 	It("over REST keeps declared objects, and removes objects that were created over REST", func() {
 		declared := project("shelf", "")
-		config, err := clientcmd.BuildConfigFromFlags("", admin.Getenv("KUBECONFIG"))
-		Expect(err).NotTo(HaveOccurred())
-		admin.Kubectl("wait", "--for=condition=Available", "--timeout=30s", "apiservice/v4.rest.forgeplane.dev")
-		root := rest.ThroughKubernetes(config)
+		root := throughKubernetes()
 		made := rest.Must[struct {
 			ID int `json:"id"`
-		}](root, http.StatusCreated, "POST /projects", fmt.Sprintf(`{"path":"box","namespace_id":%s}`, attic.kubectl("get", "group", "attic", "--output=jsonpath={.spec.id}")))
-		attic.kubectl("wait", "--for=condition=Ready", "--timeout=30s", "project", "--all")
+		}](root, http.StatusCreated, "POST /projects", fmt.Sprintf(`{"path":"box","namespace_id":%s}`, attic.show("group/attic", "{.spec.id}")))
+		attic.waitReady("project")
 		box := repositoryOf("attic", attic.kubectl("get", "project", fmt.Sprintf("--field-selector=spec.id=%d", made.ID), "--output=jsonpath={.items[0].metadata.name}"))
 		Expect(root.Status(fmt.Sprintf("DELETE /projects/%d", made.ID))).To(Equal(http.StatusAccepted))
 		Expect(root.Status("DELETE /projects/attic%2Fshelf")).To(Equal(http.StatusAccepted))
@@ -131,12 +130,16 @@ spec:
 		Expect(left()).To(BeEmpty())
 	})
 
+	// The discovery of the REST API is a part of the deletion of a namespace.
 	It("is not delayed if it deletes a namespace, and each repository is removed or retained according to its policy", func() {
 		gone := []string{project("first", "deletionPolicy: Delete"), project("second", "deletionPolicy: Delete")}
 		kept := []string{project("third", "deletionPolicy: Retain"), repositoryOf("attic", "app")}
+		door := throughKubernetes()
+		Expect(door.Status("GET /projects/attic%2Fapp")).To(Equal(http.StatusOK))
 		begun := time.Now()
 		admin.Kubectl("delete", "namespace", "attic", "--timeout=60s")
 		report("namespace with projects deleted after", time.Since(begun))
+		Expect(door.Status("GET /projects/attic%2Fapp")).To(Equal(http.StatusNotFound))
 		for _, repository := range gone {
 			Expect(repository).NotTo(BeADirectory())
 		}
@@ -144,7 +147,7 @@ spec:
 			admin.Git("--git-dir="+repository, "fsck", "--full", "--strict")
 			Expect(admin.Git("--git-dir="+repository, "rev-parse", "main")).To(Equal(head))
 		}
-		for _, object := range admin.List("forge", "--all-namespaces") {
+		for _, object := range every() {
 			Expect(object.GetNamespace()).NotTo(Equal("attic"), object.GetName())
 		}
 		Expect(left()).To(ConsistOf("third", "app", "kept", "after"))

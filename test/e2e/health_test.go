@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"os"
@@ -11,6 +12,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/argocd"
@@ -45,12 +48,14 @@ func decode(output string) (objects []unstructured.Unstructured) {
 	return objects
 }
 
-// every returns the objects of all kinds of Forgeplane that further arguments of kubectl select.
-func every(args ...string) []unstructured.Unstructured {
+// every returns the objects of all kinds of Forgeplane that options select.
+func every(options ...client.ListOption) []unstructured.Unstructured {
 	GinkgoHelper()
-	kinds := strings.Fields(admin.Kubectl("api-resources", "--api-group="+v1alpha1.GroupVersion.Group, "--verbs=list", "--output=name"))
-	Expect(kinds).To(HaveLen(len(v1alpha1.Kinds())))
-	return admin.List(append([]string{strings.Join(kinds, ","), "--all-namespaces"}, args...)...)
+	var all []unstructured.Unstructured
+	for _, kind := range kinds() {
+		all = append(all, list(kind.Spec.Names.Plural, options...)...)
+	}
+	return all
 }
 
 var _ = Describe("The health check for Argo CD", Ordered, func() {
@@ -58,7 +63,7 @@ var _ = Describe("The health check for Argo CD", Ordered, func() {
 	var patients string
 	of := func(state string) map[string]string {
 		GinkgoHelper()
-		return verdicts(every("--selector=clinic=" + state))
+		return verdicts(every(client.MatchingLabels{"clinic": state}))
 	}
 	kindsOf := func(found map[string]string) []string {
 		var kinds []string
@@ -87,16 +92,16 @@ var _ = Describe("The health check for Argo CD", Ordered, func() {
 		// The objects that are ready hold what others claim too.
 		admin.DoWith(patients, "kubectl", "apply", "--selector=clinic=ready", "--filename=-")
 		Eventually(of).WithArguments("ready").WithTimeout(soon).WithPolling(polling).Should(HaveEach(argocd.Healthy))
-		admin.Apply(patients)
+		apply(patients)
 		for state, want := range map[string]string{
 			"waiting": argocd.Progressing, "stalled": argocd.Degraded, "expired": argocd.Healthy, "suspended": argocd.Suspended, "ready": argocd.Healthy,
 		} {
 			Eventually(of).WithArguments(state).WithTimeout(soon).WithPolling(polling).Should(And(Not(BeEmpty()), HaveEach(want)), state)
 		}
-		for _, o := range every("--selector=clinic=expired") {
-			Expect(admin.Field(`.status.conditions[?(@.type=="Ready")].reason`, o.GetKind(), o.GetName(), "--namespace="+clinic.name)).To(Equal("Expired"))
+		for _, o := range every(client.MatchingLabels{"clinic": "expired"}) {
+			Expect(fill(&o, reason)).To(Equal("Expired"))
 		}
-		Expect(verdicts(every("--namespace=" + clinic.name))).To(HaveKeyWithValue("project/app", argocd.Healthy))
+		Expect(verdicts(every(client.InNamespace(clinic.name)))).To(HaveKeyWithValue("project/app", argocd.Healthy))
 	})
 
 	It("calls an object whose declaration has just changed Progressing", func() {
@@ -108,17 +113,13 @@ var _ = Describe("The health check for Argo CD", Ordered, func() {
 
 	It("calls an object that is being deleted Progressing, whatever its state was", func() {
 		admin.DoWith(patients, "kubectl", "delete", "--wait=false", "--filename=-")
-		found := verdicts(every("--selector=clinic"))
+		found := verdicts(every(client.HasLabels{"clinic"}))
 		Expect(found).To(HaveEach(argocd.Progressing))
 		Expect(kindsOf(found)).To(HaveLen(len(v1alpha1.Kinds()) - 1))
-		for _, o := range every("--selector=clinic") {
-			args := []string{"patch", o.GetKind(), o.GetName(), "--type=json", "--patch", `[{"op":"test","path":"/metadata/finalizers/0",` +
-				`"value":"example.com/clinic"},{"op":"remove","path":"/metadata/finalizers/0"}]`}
-			if o.GetNamespace() != "" {
-				args = append(args, "--namespace="+o.GetNamespace())
-			}
-			admin.Kubectl(args...)
+		for _, o := range every(client.HasLabels{"clinic"}) {
+			change := `[{"op":"test","path":"/metadata/finalizers/0","value":"example.com/clinic"},{"op":"remove","path":"/metadata/finalizers/0"}]`
+			Expect(api.Patch(context.Background(), &o, client.RawPatch(types.JSONPatchType, []byte(change)))).To(Succeed())
 		}
-		Eventually(every).WithArguments("--selector=clinic").WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+		Eventually(every).WithArguments(client.HasLabels{"clinic"}).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
 	})
 })

@@ -61,13 +61,13 @@ spec: {path: ` + name + `, groupRef: {name: TEAM}, importURL: "` + origin.url + 
 		museum.waitReady("project/loan")
 		refs := museum.as("dana").Git("ls-remote", museum.url("loan"))
 		Expect(refs).To(And(ContainSubstring(head+"\trefs/heads/trunk"), ContainSubstring(head+"\trefs/tags/v1")))
-		Expect(museum.kubectl("get", "project", "loan", "--output=jsonpath={.status.defaultBranch} {.status.headCommit}")).To(Equal("trunk " + head))
+		Expect(museum.show("project/loan", "{.status.defaultBranch} {.status.headCommit}")).To(Equal("trunk " + head))
 	})
 
 	It("that the source refuses says so, without the credentials", func() {
 		declare("refused", "wrong")
-		museum.kubectl("wait", "--for=jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}=ImportFailed", "--timeout=30s", "project/refused")
-		message := museum.kubectl("get", "project", "refused", "--output=jsonpath={.status.conditions[?(@.type==\"Ready\")].message}")
+		museum.wait("project/refused", reason, "ImportFailed")
+		message := museum.show("project/refused", "{.status.conditions[?(@.type==\"Ready\")].message}")
 		Expect(message).To(ContainSubstring("does not accept the credentials"))
 		expectNoCredential("the condition", message)
 		museum.kubectl("delete", "project", "refused", "--timeout=30s")

@@ -43,7 +43,7 @@ spec: {path: other, groupRef: {name: TEAM}}
 `)
 		here.waitReady("project/lib", "project/other")
 		there.patch("project/app", `{"spec":{"visibility":"Public"}}`)
-		lib, abroad = here.kubectl("get", "project", "lib", "--output=jsonpath={.spec.id}"), there.kubectl("get", "project", "app", "--output=jsonpath={.spec.id}")
+		lib, abroad = here.show("project/lib", "{.spec.id}"), there.show("project/app", "{.spec.id}")
 		max = here.rest("max")
 	})
 
@@ -58,9 +58,9 @@ spec: {path: other, groupRef: {name: TEAM}}
 		}
 		return all
 	}
-	field := func(jsonpath string) string {
+	field := func(path string) string {
 		GinkgoHelper()
-		return admin.Field(jsonpath, "jobtokenscope", "app", "--namespace=forge-a")
+		return here.show("jobtokenscope/app", "{"+path+"}")
 	}
 
 	It("that is applied can be read over REST, and is not written when it is applied again", func() {
@@ -84,14 +84,14 @@ spec: {path: other, groupRef: {name: TEAM}}
 		Expect(field(".spec.allowlist")).To(MatchJSON(`[{"projectRef":{"name":"lib"}}]`))
 		rest.Must[jobtokenscopes.Addition](max, http.StatusCreated, "POST "+path+"/allowlist", fmt.Sprintf(`{"target_project_id":%s}`, abroad))
 		Expect(field(".spec.allowlist")).To(MatchJSON(
-			`[{"projectRef":{"name":"lib"}},{"projectRef":{"id":` + abroad + `,"uid":"` + there.kubectl("get", "project", "app", "--output=jsonpath={.metadata.uid}") + `"}}]`))
+			`[{"projectRef":{"name":"lib"}},{"projectRef":{"id":` + abroad + `,"uid":"` + there.show("project/app", "{.metadata.uid}") + `"}}]`))
 		Expect(paths()).To(Equal([]string{"forge-a/lib", "forge-b/app"}))
 		here.waitReady("jobtokenscope/app")
 		Eventually(field).WithArguments(".status.allowlist[*].id").WithTimeout(soon).WithPolling(polling).Should(Equal(lib + " " + abroad))
 	})
 
 	It("names the entries that lead nowhere as soon as they do", func() {
-		admin.Apply(manifest)
+		apply(manifest)
 		here.waitReady("jobtokenscope/app")
 		there.patch("project/app", `{"spec":{"path":"moved"}}`)
 		Eventually(field).WithArguments(`.status.conditions[?(@.type=="Ready")].message`).WithTimeout(soon).WithPolling(polling).
@@ -110,7 +110,7 @@ spec: {path: other, groupRef: {name: TEAM}}
 		for request, body := range map[string]string{
 			"PATCH " + path:                        `{"enabled":false}`,
 			"DELETE " + path + "/allowlist/" + lib: "",
-			"POST " + path + "/allowlist":          `{"target_project_id":` + here.kubectl("get", "project", "other", "--output=jsonpath={.spec.id}") + `}`,
+			"POST " + path + "/allowlist":          `{"target_project_id":` + here.show("project/other", "{.spec.id}") + `}`,
 		} {
 			Eventually(func() rest.Answer { return max.Call(request, body) }).WithTimeout(soon).WithPolling(polling).Should(And(
 				HaveField("Status", http.StatusForbidden), HaveField("Body", MatchRegexp(`"message":"403 Forbidden - .*argocd-controller`))), request)
@@ -124,7 +124,7 @@ spec: {path: other, groupRef: {name: TEAM}}
 		rest.Must[jobtokenscopes.Addition](max, http.StatusCreated, "POST "+path+"/allowlist", fmt.Sprintf(`{"target_project_id":%s}`, lib))
 		name := here.kubectl("get", "jobtokenscopes", "--output=name")
 		here.waitReady(name)
-		Expect(here.kubectl("get", name, "--output=jsonpath={.spec.inboundEnabled} {.status.allowlist[*].path}")).To(Equal("true forge-a/lib"))
+		Expect(here.show(name, "{.spec.inboundEnabled} {.status.allowlist[*].path}")).To(Equal("true forge-a/lib"))
 		here.patch(name, `{"spec":{"inboundEnabled":false,"allowlist":[]}}`)
 		Eventually(settings).WithTimeout(soon).WithPolling(polling).Should(HaveField("InboundEnabled", false))
 		Expect(paths()).To(BeEmpty())

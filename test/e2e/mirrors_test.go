@@ -13,6 +13,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 	"github.com/forgeplane/forgeplane/test/rest"
+	"github.com/forgeplane/forgeplane/test/suite"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
@@ -41,17 +42,11 @@ apiVersion: forgeplane.dev/v1alpha1
 kind: Project
 metadata: {name: copy, namespace: TEAM}
 spec: {path: copy, groupRef: {name: TEAM}, defaultBranch: unused}
----
-apiVersion: forgeplane.dev/v1alpha1
-kind: AccessToken
-metadata: {name: TEAM-rest}
-spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 `)
 		abbey.waitReady("project/copy")
-		admin.WaitReady("accesstoken/abbey-rest")
 		max = abbey.start()
 		password = token("abbey-max")
-		client = rest.WithToken(admin.Getenv("FORGEPLANE_URL"), token("abbey-rest"))
+		client = abbey.rest("max")
 		abbey.apply(`
 apiVersion: v1
 kind: Secret
@@ -97,9 +92,9 @@ spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
 		eventually("a deletion", func() bool { return !strings.Contains(refs(), "feature") && !strings.Contains(refs(), "v1") })
 
 		version := func() string {
-			return abbey.kubectl("get", "remotemirror", "copy", "--output=jsonpath={.metadata.resourceVersion} {.metadata.managedFields[*].manager}")
+			return abbey.show("remotemirror/copy", "{.metadata.resourceVersion} {.metadata.managedFields[*].manager}")
 		}
-		abbey.kubectl("wait", "--for=jsonpath={.status.updateStatus}=Finished", "--timeout=30s", "remotemirror/copy")
+		abbey.wait("remotemirror/copy", "{.status.updateStatus}", "Finished")
 		before := version()
 		abbey.apply(yaml)
 		Consistently(version).WithTimeout(500 * time.Millisecond).WithPolling(100 * time.Millisecond).Should(Equal(before))
@@ -110,7 +105,7 @@ spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
 			HaveField("URL", strings.Replace(abbey.url("copy"), "://", "://*****:*****@", 1)))))
 		path := fmt.Sprintf("%s/%d", mirrors, all[0].ID)
 		rest.Must[mirrored](client, http.StatusOK, "PUT "+path, `{"keep_divergent_refs":true}`)
-		Expect(abbey.kubectl("get", "remotemirror", "copy", "--output=jsonpath={.spec.keepDivergentRefs}")).To(Equal("true"))
+		Expect(abbey.show("remotemirror/copy", "{.spec.keepDivergentRefs}")).To(Equal("true"))
 
 		By("keeping branches that have diverged")
 		theirs := abbey.as("max").Clone(abbey.url("copy"), "--branch=main")
@@ -147,7 +142,7 @@ spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
 		url := strings.Replace(abbey.url("copy"), "://", "://abbey-max:"+password+"@", 1)
 		made := rest.Must[mirrored](client, http.StatusCreated, "POST "+mirrors, fmt.Sprintf(`{"url":%q,"enabled":true}`, url))
 		Expect(made.URL).To(Equal(strings.Replace(abbey.url("copy"), "://", "://*****:*****@", 1)))
-		object := admin.List("remotemirror", "--namespace=abbey")[0]
+		object := abbey.list("remotemirror")[0]
 		Expect(object.Object["spec"]).To(And(HaveKeyWithValue("id", BeEquivalentTo(made.ID)), HaveKeyWithValue("url", abbey.url("copy")), HaveKeyWithValue("enabled", true)))
 		abbey.waitReady("remotemirror/" + object.GetName())
 		commit := max.Commit("rest.txt", "REST.\n")
@@ -164,8 +159,9 @@ spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
 		}).WithTimeout(soon).WithPolling(polling).ShouldNot(ContainSubstring("remote-mirror-"))
 	})
 
-	It("shows its password to no process, and resumes after a crash during a push", func() {
-		const secret = "abbey-correct-horse-battery"
+	// held declares the mirror "held", whose target requires a password and answers after its release.
+	held := func(secret string) *elsewhere {
+		GinkgoHelper()
 		credentials[secret] = true
 		target := newElsewhere("curator", secret)
 		target.hold()
@@ -180,8 +176,14 @@ kind: RemoteMirror
 metadata: {name: held, namespace: TEAM}
 spec: {projectRef: {name: app}, url: "` + target.url + `", secretRef: {name: held}}
 `)
+		return target
+	}
+
+	It("shows its password to no process, and resumes after a crash during a push", func() {
+		const secret = "abbey-correct-horse-battery"
+		target := held(secret)
 		Eventually(target.asked).WithTimeout(soon).WithPolling(polling).Should(BeTrue())
-		abbey.kubectl("wait", "--for=jsonpath={.status.updateStatus}=Started", "--timeout=30s", "remotemirror/held")
+		abbey.wait("remotemirror/held", "{.status.updateStatus}", "Started")
 		lines := strings.Join(checkout.Processes(), "\n")
 		Expect(lines).To(ContainSubstring("remote-http"))
 		expectNoCredential("a command line", lines)
@@ -199,8 +201,8 @@ spec: {projectRef: {name: app}, url: "` + target.url + `", secretRef: {name: hel
 		Expect(os.Rename(target.repository, gone)).To(Succeed())
 		commit := max.Commit("more.txt", "More.\n")
 		max.MustPush("more")
-		abbey.kubectl("wait", "--for=jsonpath={.status.updateStatus}=Failed", "--timeout=30s", "remotemirror/held")
-		said := abbey.kubectl("get", "remotemirror", "held", "--output=jsonpath={.status.lastError}")
+		abbey.wait("remotemirror/held", "{.status.updateStatus}", "Failed")
+		said := abbey.show("remotemirror/held", "{.status.lastError}")
 		Expect(said).To(ContainSubstring("not found"))
 		expectNoCredential("the error", said)
 		Expect(os.Rename(gone, target.repository)).To(Succeed())
@@ -208,17 +210,17 @@ spec: {projectRef: {name: app}, url: "` + target.url + `", secretRef: {name: hel
 		Eventually(func() string { return target.work.Git("ls-remote", target.repository) }).WithTimeout(soon).WithPolling(polling).
 			Should(ContainSubstring(commit + "\trefs/heads/more"))
 		abbey.waitReady("remotemirror/held")
-		By("making the target hang, and then answer again")
-		target.hold()
-		commit = max.Commit("late.txt", "Late.\n")
-		max.MustPush("more")
-		abbey.kubectl("wait", "--for=jsonpath={.status.updateStatus}=Failed", "--timeout=60s", "remotemirror/held")
-		Expect(abbey.kubectl("get", "remotemirror", "held", "--output=jsonpath={.status.lastError}")).To(Equal("the push took longer than allowed"))
+		abbey.kubectl("delete", "remotemirror", "held")
+	})
+
+	It("is given up if its target hangs, and is pushed to when the target answers again", suite.Soak, func() {
+		target := held("abbey-battery-staple")
+		abbey.wait("remotemirror/held", "{.status.updateStatus}", "Failed")
+		Expect(abbey.show("remotemirror/held", "{.status.lastError}")).To(Equal("the push took longer than allowed"))
 		target.release()
-		abbey.kubectl("annotate", "--overwrite", "remotemirror", "held", "forgeplane.dev/sync=again")
-		Eventually(func() string { return target.work.Git("ls-remote", target.repository) }).WithTimeout(soon).WithPolling(polling).
-			Should(ContainSubstring(commit + "\trefs/heads/more"))
-		abbey.waitReady("remotemirror/held")
+		abbey.kubectl("annotate", "remotemirror", "held", "forgeplane.dev/sync=now")
+		abbey.wait("remotemirror/held", "{.status.updateStatus}", "Finished")
+		Expect(target.work.Git("ls-remote", "--heads", "--tags", target.repository)).To(Equal(max.Git("ls-remote", "--heads", "--tags", "origin")))
 		abbey.kubectl("delete", "remotemirror", "held")
 	})
 })

@@ -6,6 +6,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
@@ -46,23 +48,22 @@ spec:
 	}
 
 	It("is created for the default branch, is deleted when one is declared, and does not come back", func() {
-		made := "--selector=forgeplane.dev/default-protection"
-		Eventually(dock.kubectl).WithArguments("get", "protectedbranch", made, "--output=jsonpath={.items[*].spec.branch}").
-			WithTimeout(soon).WithPolling(polling).Should(Equal("main"))
-		Expect(dock.kubectl("get", "protectedbranch", made, "--output=jsonpath={.items[*].metadata.ownerReferences[*].name}")).To(Equal("app"))
+		made := func() []unstructured.Unstructured {
+			return dock.list("protectedbranch", client.HasLabels{"forgeplane.dev/default-protection"})
+		}
+		Eventually(made).WithTimeout(soon).WithPolling(polling).Should(HaveLen(1))
+		Expect(fill(&made()[0], "{.spec.branch} {.metadata.ownerReferences[*].name}")).To(Equal("main app"))
 		try := pushOf(dana, "main")
 		_, err := try()
 		Expect(err).To(HaveOccurred())
 		protect("main", "push: [{role: Developer}]")
 		expectAccepted("another protection of the default branch is declared", try)
-		Eventually(dock.kubectl).WithArguments("get", "protectedbranch", made, "--output=name").
-			WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+		Eventually(made).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
 		dock.waitReady("protectedbranch/main")
 		dock.kubectl("delete", "protectedbranch", "main")
 		expectAccepted("the declared protection is deleted", try)
 		admin.Kubectl("annotate", "project", "app", "--namespace=dock", "test=touched")
-		Consistently(dock.kubectl).WithArguments("get", "protectedbranch", made, "--output=name").
-			WithTimeout(quiet).WithPolling(quiet / 5).Should(BeEmpty())
+		Consistently(made).WithTimeout(quiet).WithPolling(quiet / 5).Should(BeEmpty())
 	})
 
 	It("that lets a user through lets nobody else through", func() {
@@ -100,8 +101,8 @@ spec: {groupRef: {name: guests}, userRef: {name: TEAM-dana}, role: Guest}
 		protect("machine", "push: [{deployKeyRef: {name: robot}}]")
 		expectRefused("a deploy key may push", pushOf(max, "machine"), `only the deploy key "The robot" may push to it. You have the Maintainer role.`)
 		dock.waitReady("protectedbranch/machine")
-		Expect(dock.kubectl("get", "protectedbranch", "machine", "--output=jsonpath={.status.push[0].deployKeyID}")).
-			To(Equal(dock.kubectl("get", "deploykey", "robot", "--output=jsonpath={.spec.id}")))
+		Expect(dock.show("protectedbranch/machine", "{.status.push[0].deployKeyID}")).
+			To(Equal(dock.show("deploykey/robot", "{.spec.id}")))
 	})
 
 	It("can allow those who push to rewrite the branch", func() {

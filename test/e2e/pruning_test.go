@@ -32,7 +32,7 @@ spec: {projectRef: {name: app}, userRef: {name: TEAM-USER}, role: Maintainer}
 
 	It("have no owner, and take effect at once when they are removed or pruned", func() {
 		declare("dana", "otto")
-		press.waitReady("memberships", "--all")
+		press.waitReady("memberships")
 		Expect(press.kubectl("get", "memberships", "--output=jsonpath={.items[*].metadata.ownerReferences}")).To(BeEmpty())
 		otto, dana := press.clone("otto"), press.clone("dana")
 		expectAccepted("a membership is declared", pushOf(otto, "main"))
@@ -51,7 +51,7 @@ spec: {projectRef: {name: app}, userRef: {name: TEAM-USER}, role: Maintainer}
 		press.waitReady("membership/writer-otto")
 		press.patch("project/app", `{"spec":{"deletionPolicy":"Delete"}}`)
 		press.kubectl("delete", "project", "app", "--timeout=60s")
-		press.kubectl("wait", `--for=jsonpath={.status.conditions[?(@.type=="Ready")].reason}=ReferenceNotFound`, "--timeout=30s", "membership/writer-otto")
+		press.wait("membership/writer-otto", reason, "ReferenceNotFound")
 		press.apply(teamManifests)
 		press.waitReady("project/app", "membership/writer-otto")
 	})

@@ -26,9 +26,9 @@ var _ = Describe("The samples", Ordered, func() {
 	It("are applied and become Ready", func() {
 		admin.Kubectl("apply", "--kustomize=config/samples", "--server-side")
 		// Other specs have tokens that are not Ready on purpose.
-		admin.WaitReady("repositorystorage/default", "user/root", "user/max", "user/dana",
+		waitReady("", "repositorystorage/default", "user/root", "user/max", "user/dana",
 			"accesstoken/root", "accesstoken/max", "accesstoken/dana")
-		acme.waitReady("group,project,membership,deploykey,protectedbranch,triggertoken,bottoken,badge,jobtokenscope,remotemirror,label", "--all")
+		acme.waitReady("group", "project", "membership", "deploykey", "protectedbranch", "triggertoken", "bottoken", "badge", "jobtokenscope", "remotemirror", "label")
 	})
 
 	DescribeTable("are not written again when the same YAML is applied again", func(options ...string) {
@@ -63,8 +63,7 @@ var _ = Describe("The samples", Ordered, func() {
 
 	It("show the push in the status of the project", func() {
 		id := max.Git("rev-parse", "HEAD")
-		Eventually(acme.kubectl).WithArguments("get", "project", "website", "--output=jsonpath={.status.headCommit}").
-			WithTimeout(soon).WithPolling(polling).Should(Equal(id))
+		acme.wait("project/website", "{.status.headCommit}", id)
 	})
 
 	It("refuse a push of the developer to the default branch, and say why", func() {
@@ -114,9 +113,8 @@ var _ = Describe("The samples", Ordered, func() {
 		edit("role: NoOne", "role: Developer")
 		expectAccepted("developers may push to release/*", try)
 		acme.waitReady(protection)
-		Expect(acme.kubectl("get", protection, "--output=jsonpath={.status.push[*].description}")).To(Equal("Developers + Maintainers"))
-		Eventually(acme.kubectl).WithArguments("get", protection, "--output=jsonpath={.status.matchedBranches[*]}").
-			WithTimeout(soon).WithPolling(polling).Should(Equal("release/1.0"))
+		Expect(acme.show(protection, "{.status.push[*].description}")).To(Equal("Developers + Maintainers"))
+		acme.wait(protection, "{.status.matchedBranches[*]}", "release/1.0")
 		edit("role: Developer", "role: NoOne")
 		expectRefused("nobody may push to release/*", try, "no one may push to it")
 	})
@@ -135,11 +133,14 @@ var _ = Describe("The samples", Ordered, func() {
 		report("project deleted after", time.Since(begun))
 		Expect(repository).NotTo(BeADirectory())
 		Expect(dana.Fail("git", "fetch")).To(ContainSubstring("could not be found or you don't have permission to view it"))
-		Eventually(acme.kubectl).WithArguments("get", "protectedbranch", "--output=name").
-			WithTimeout(soon).WithPolling(polling).Should(BeEmpty(), "what the project created goes with it")
-		acme.kubectl("wait", `--for=jsonpath={.status.conditions[?(@.type=="Ready")].reason}=ReferenceNotFound`, "--timeout=30s",
+		Eventually(acme.list).WithArguments("protectedbranch").WithTimeout(soon).WithPolling(polling).
+			Should(BeEmpty(), "what the project created goes with it")
+		for _, object := range []string{
 			"deploykey/website-ci", "triggertoken/website-nightly", "bottoken/website-release", "badge/website-build", "jobtokenscope/website",
-			"label/website-bug")
+			"label/website-bug",
+		} {
+			acme.wait(object, reason, "ReferenceNotFound")
+		}
 	})
 
 	It("are deleted together with their namespace", func() {
@@ -153,10 +154,7 @@ var _ = Describe("The samples", Ordered, func() {
 func versions() map[string]string {
 	GinkgoHelper()
 	all := map[string]string{}
-	objects := admin.List("forge,accesstokens", "--all-namespaces")
-	for _, namespace := range []string{forgeplane.Namespace, "acme"} {
-		objects = append(objects, admin.List("secrets", "--namespace="+namespace)...)
-	}
+	objects := slices.Concat(every(), secrets(forgeplane.Namespace), secrets("acme"))
 	for _, object := range objects {
 		of := strings.TrimSuffix(object.GetName(), "-token")
 		if object.GetNamespace() == "acme" || slices.Contains([]string{"root", "max", "dana"}, of) {
@@ -169,8 +167,6 @@ func versions() map[string]string {
 // repositoryOf returns the directory of a project's repository.
 func repositoryOf(namespace, project string) string {
 	GinkgoHelper()
-	object := admin.Get("project", project, "--namespace="+namespace)
-	status := object.Object["status"].(map[string]any)
-	storage := admin.Field(".spec.path", "repositorystorage", status["storage"].(string))
-	return filepath.Join(storage, status["repositoryPath"].(string))
+	storage := show(namespace, "project/"+project, "{.status.storage}")
+	return filepath.Join(show("", "repositorystorage/"+storage, "{.spec.path}"), show(namespace, "project/"+project, "{.status.repositoryPath}"))
 }

@@ -22,7 +22,7 @@ func TestEndToEnd(t *testing.T) {
 
 const (
 	// soon is the time limit for the consequences of a change that must not take long.
-	soon    = 30 * time.Second
+	soon    = time.Minute
 	polling = 20 * time.Millisecond
 )
 
@@ -54,6 +54,7 @@ func start(env ...string) {
 	running = checkout.Start(slices.Concat(ports.Variables(), []string{"RUN_SPLIT=true", "RUN_FLAGS=--mirror-timeout=15s"}, env)...)
 	readyTime = running.WaitReady()
 	admin = checkout.Sourced()
+	connect()
 }
 
 // After everything that the specs have done, no log and no object contains a credential, and Argo CD judges every object like kstatus. At the end,

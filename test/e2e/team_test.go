@@ -1,12 +1,19 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/forgeplane/forgeplane/test/rest"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
@@ -57,7 +64,8 @@ spec: {userRef: {name: USER}, scopes: [write_repository], secretRef: {name: USER
 func newTeam(name string) team {
 	GinkgoHelper()
 	t := team{name}
-	Expect(admin.Kubectl("get", "namespace", name, "--ignore-not-found", "--output=name")).To(BeEmpty(), "the team %s is taken", name)
+	taken := api.Get(context.Background(), client.ObjectKey{Name: name}, &corev1.Namespace{})
+	Expect(apierrors.IsNotFound(taken)).To(BeTrue(), "the team %s is taken", name)
 	manifests := teamManifests
 	var users []string
 	for _, user := range []string{"max", "dana", "otto"} {
@@ -66,8 +74,8 @@ func newTeam(name string) team {
 		users = append(users, "user/"+user, "accesstoken/"+user)
 	}
 	t.apply(manifests)
-	admin.WaitReady(users...)
-	t.waitReady("group,project,membership,protectedbranch", "--all")
+	waitReady("", users...)
+	t.waitReady("group", "project", "membership")
 	return t
 }
 
@@ -83,7 +91,7 @@ func (t team) as(name string) terminal.Terminal {
 // apply applies manifests, in which TEAM stands for the name.
 func (t team) apply(manifests string) {
 	GinkgoHelper()
-	admin.Apply(strings.ReplaceAll(manifests, "TEAM", t.name))
+	apply(strings.ReplaceAll(manifests, "TEAM", t.name))
 }
 
 // kubectl runs kubectl in the team's namespace.
@@ -93,14 +101,32 @@ func (t team) kubectl(args ...string) string {
 }
 
 // patch merges a patch into an object.
-func (t team) patch(object, patch string) {
+func (t team) patch(object, change string) {
 	GinkgoHelper()
-	t.kubectl("patch", object, "--type=merge", "--patch", patch)
+	patch(t.name, object, change)
 }
 
-func (t team) waitReady(args ...string) {
+// show fills a template of kubectl with the fields of an object.
+func (t team) show(object, template string) string {
 	GinkgoHelper()
-	admin.WaitReady(append([]string{"--namespace", t.name}, args...)...)
+	return show(t.name, object, template)
+}
+
+// wait waits until an object shows a text.
+func (t team) wait(object, template, text string) {
+	GinkgoHelper()
+	wait(t.name, object, template, text)
+}
+
+// list returns the team's objects of a kind.
+func (t team) list(kind string, options ...client.ListOption) []unstructured.Unstructured {
+	GinkgoHelper()
+	return list(kind, append(options, client.InNamespace(t.name))...)
+}
+
+func (t team) waitReady(objects ...string) {
+	GinkgoHelper()
+	waitReady(t.name, objects...)
 }
 
 // url returns the address of a project, given as its path within the group.
@@ -121,4 +147,29 @@ func (t team) start() terminal.Terminal {
 	clone.Commit("README.md", "The beginning.\n")
 	clone.MustPush("main")
 	return clone
+}
+
+// rest declares a token with which a member calls the REST API.
+func (t team) rest(name string) rest.Client {
+	GinkgoHelper()
+	user, of := t.user(name), t.user(name+"-rest")
+	apply(fmt.Sprintf(`
+apiVersion: forgeplane.dev/v1alpha1
+kind: AccessToken
+metadata: {name: %s}
+spec: {userRef: {name: %s}, scopes: [api], secretRef: {name: %[1]s}}
+`, of, user))
+	waitReady("", "accesstoken/"+of)
+	return rest.WithToken(admin.Getenv("FORGEPLANE_URL"), token(of))
+}
+
+// throughKubernetes returns a client that calls the REST API through kube-apiserver, as the cluster's administrator.
+func throughKubernetes() rest.Client {
+	GinkgoHelper()
+	for _, state := range []string{"create", "condition=Available"} {
+		admin.Kubectl("wait", "--for="+state, "--timeout=60s", "apiservice/v4.rest.forgeplane.dev")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", admin.Getenv("KUBECONFIG"))
+	Expect(err).NotTo(HaveOccurred())
+	return rest.ThroughKubernetes(config)
 }

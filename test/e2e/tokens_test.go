@@ -32,7 +32,7 @@ kind: AccessToken
 metadata: {name: %s}
 spec: {userRef: {name: TEAM-dana}, scopes: [%s], secretRef: {name: %[1]s}}
 `, name, strings.Join(scopes, ", ")))
-		admin.WaitReady("accesstoken/" + name)
+		waitReady("", "accesstoken/"+name)
 		return as(office.user("dana"), name).In(office.clone("dana").Dir)
 	}
 	listing := func(t terminal.Terminal) command {
@@ -43,10 +43,9 @@ spec: {userRef: {name: TEAM-dana}, scopes: [%s], secretRef: {name: %[1]s}}
 		dana := another("revoked", "write_repository")
 		try := pushOf(dana, "revoked")
 		Expect(try()).Error().NotTo(HaveOccurred())
-		admin.Kubectl("patch", "accesstoken", office.user("revoked"), "--type=merge", "--patch", `{"spec":{"revoked":true}}`)
+		patch("", "accesstoken/"+office.user("revoked"), `{"spec":{"revoked":true}}`)
 		expectRefused("the token is revoked", try, notValid)
-		admin.Kubectl("wait", "--for=jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}=Revoked", "--timeout=30s",
-			"accesstoken", office.user("revoked"))
+		wait("", "accesstoken/"+office.user("revoked"), reason, "Revoked")
 	})
 
 	It("is refused within a second of its deletion, and its Secret is deleted with it", func() {
@@ -61,16 +60,14 @@ spec: {userRef: {name: TEAM-dana}, scopes: [%s], secretRef: {name: %[1]s}}
 		dana := another("expiring", "write_repository")
 		Expect(listing(dana)()).Error().NotTo(HaveOccurred())
 		expiry := time.Now().Add(2 * time.Second).Truncate(time.Second)
-		admin.Kubectl("patch", "accesstoken", office.user("expiring"), "--type=merge", "--patch",
-			fmt.Sprintf(`{"spec":{"expiresAt":%q}}`, expiry.UTC().Format(time.RFC3339)))
+		patch("", "accesstoken/"+office.user("expiring"), fmt.Sprintf(`{"spec":{"expiresAt":%q}}`, expiry.UTC().Format(time.RFC3339)))
 		Eventually(func() error {
 			_, err := listing(dana)()
 			return err
 		}).WithTimeout(time.Until(expiry.Add(soon))).WithPolling(polling).Should(HaveOccurred())
 		Expect(time.Now()).To(BeTemporally(">=", expiry), "not before")
 		Expect(dana.Fail("git", "ls-remote", "origin")).To(ContainSubstring(notValid))
-		admin.Kubectl("wait", "--for=jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}=Expired", "--timeout=30s",
-			"accesstoken", office.user("expiring"))
+		wait("", "accesstoken/"+office.user("expiring"), reason, "Expired")
 	})
 
 	It("that is unknown is refused, even for a public project", func() {
@@ -107,7 +104,7 @@ spec: {userRef: {name: TEAM-dana}, scopes: [%s], secretRef: {name: %[1]s}}
 		Expect(try()).Error().NotTo(HaveOccurred())
 		state := func(state string) {
 			GinkgoHelper()
-			admin.Kubectl("patch", "user", office.user("dana"), "--type=merge", "--patch", fmt.Sprintf(`{"spec":{"state":%q}}`, state))
+			patch("", "user/"+office.user("dana"), fmt.Sprintf(`{"spec":{"state":%q}}`, state))
 		}
 		state("Blocked")
 		expectRefused("the user is blocked", try, "remote: Your account has been blocked.")

@@ -8,7 +8,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
@@ -39,18 +38,8 @@ spec: {projectRef: {name: app}, ownerRef: {path: TEAM-max}, description: Every n
 
 	BeforeAll(func() {
 		tower = newTeam("tower")
-		tower.apply(`
-apiVersion: forgeplane.dev/v1alpha1
-kind: AccessToken
-metadata: {name: TEAM-rest}
-spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
-`)
-		admin.WaitReady("accesstoken/tower-rest")
-		max = rest.WithToken(admin.Getenv("FORGEPLANE_URL"), token("tower-rest"))
-		config, err := clientcmd.BuildConfigFromFlags("", admin.Getenv("KUBECONFIG"))
-		Expect(err).NotTo(HaveOccurred())
-		identity = rest.ThroughKubernetes(config)
-		admin.Kubectl("wait", "--for=condition=Available", "--timeout=30s", "apiservice/v4.rest.forgeplane.dev")
+		max = tower.rest("max")
+		identity = throughKubernetes()
 	})
 
 	// value returns the value in a Secret of the team or of the platform. Nobody else may learn it.
@@ -68,15 +57,15 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 	// issued returns the Secret of the platform that contains the value of a token.
 	issued := func(object string) string {
 		GinkgoHelper()
-		return tower.kubectl("get", object, "--output=jsonpath={.status.secretRef.name}")
+		return tower.show(object, "{.status.secretRef.name}")
 	}
 	shown := func(c rest.Client, id string) trigger {
 		GinkgoHelper()
 		return rest.Must[trigger](c, http.StatusOK, "GET "+triggers+"/"+id, "")
 	}
-	field := func(jsonpath, object string) string {
+	field := func(path, object string) string {
 		GinkgoHelper()
-		return tower.kubectl("get", object, "--output=jsonpath={"+jsonpath+"}")
+		return tower.show(object, "{"+path+"}")
 	}
 	// expectAnother waits until the token has another value, and its owner can see that value.
 	expectAnother := func(object, than string) string {
@@ -138,7 +127,7 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		rotate := func(text string) {
 			GinkgoHelper()
 			tower.kubectl("annotate", "--overwrite", nightly, "forgeplane.dev/rotate="+text)
-			tower.kubectl("wait", "--for=jsonpath={.status.rotated}="+text, "--timeout=30s", nightly)
+			tower.wait(nightly, "{.status.rotated}", text)
 		}
 		rotate("june")
 		third := expectAnother(nightly, second)
@@ -160,24 +149,24 @@ kind: TriggerToken
 metadata: {name: adopting, namespace: TEAM}
 spec: {projectRef: {name: app}, ownerRef: {name: TEAM-max}, secretRef: {name: vault, key: ci}}
 `)
-		tower.kubectl("wait", `--for=jsonpath={.status.conditions[?(@.type=="Ready")].reason}=ReferenceNotFound`, "--timeout=30s", "triggertoken/adopting")
+		tower.wait("triggertoken/adopting", reason, "ReferenceNotFound")
 		_, remedy, _ := strings.Cut(field(`.status.conditions[?(@.type=="Ready")].message`, "triggertoken/adopting"), ": kubectl ")
 		tower.kubectl(strings.Fields(remedy)...)
 		tower.waitReady("triggertoken/adopting")
 		Expect(field(".status.digest", "triggertoken/adopting")).To(Equal(credential.Digest(chosen)))
 		id := field(".spec.id", "triggertoken/adopting")
 		expectShown[trigger](max, triggers+"/"+id, HaveField("Token", BeEmpty()))
-		Expect(field(".metadata.ownerReferences", "secret/vault")).To(BeEmpty())
+		Expect(tower.kubectl("get", "secret/vault", "--output=jsonpath={.metadata.ownerReferences}")).To(BeEmpty())
 
-		tower.patch("secret/vault", `{"stringData":{"ci":"short"}}`)
-		tower.kubectl("wait", "--for=condition=Stalled", "--timeout=30s", "triggertoken/adopting")
+		tower.kubectl("patch", "secret/vault", "--patch", `{"stringData":{"ci":"short"}}`)
+		tower.wait("triggertoken/adopting", `{.status.conditions[?(@.type=="Stalled")].status}`, "True")
 		Expect(field(`.status.conditions[?(@.type=="Ready")].message`, "triggertoken/adopting")).To(ContainSubstring("shorter than 20 characters"))
-		tower.patch("secret/vault", `{"stringData":{"ci":"`+chosen+`-2"}}`)
+		tower.kubectl("patch", "secret/vault", "--patch", `{"stringData":{"ci":"`+chosen+`-2"}}`)
 		tower.waitReady("triggertoken/adopting")
 		Eventually(field).WithArguments(".status.digest", "triggertoken/adopting").WithTimeout(soon).WithPolling(polling).Should(Equal(credential.Digest(chosen + "-2")))
 
 		tower.kubectl("annotate", "triggertoken/adopting", "forgeplane.dev/rotate=june")
-		tower.kubectl("wait", "--for=condition=Stalled", "--timeout=30s", "triggertoken/adopting")
+		tower.wait("triggertoken/adopting", `{.status.conditions[?(@.type=="Stalled")].status}`, "True")
 		Expect(max.Status("DELETE " + triggers + "/" + id)).To(Equal(http.StatusNoContent))
 		Expect(tower.kubectl("get", "triggertoken", "--output=name")).NotTo(ContainSubstring("adopting"))
 		Expect(value("vault", "ci")).To(Equal(chosen + "-2"))

@@ -56,8 +56,7 @@ var _ = Describe("A project", Ordered, func() {
 		expectRefused("the group is private", func() (string, error) { return admin.Try("git", "ls-remote", studio.url("app")) },
 			"could not read Username")
 		studio.waitReady("project/app")
-		Eventually(studio.kubectl).WithArguments("get", "project", "app", "--output=jsonpath={.status.visibility}").
-			WithTimeout(soon).WithPolling(polling).Should(Equal("Private"))
+		studio.wait("project/app", "{.status.visibility}", "Private")
 	})
 
 	It("that is read-only accepts no push, and says when to try again", func() {
@@ -95,8 +94,8 @@ var _ = Describe("A project", Ordered, func() {
 		repository := repositoryOf("studio", "app")
 		renamed("project/app", "product", "/studio/app.git", "/studio/product.git")
 		renamed("group/studio", "atelier", "/studio/product.git", "/atelier/product.git")
-		studio.waitReady("group,project,membership,protectedbranch", "--all")
-		Expect(studio.kubectl("get", "project", "app", "--output=jsonpath={.status.fullPath}")).To(Equal("atelier/product"))
+		studio.waitReady("group", "project", "membership", "protectedbranch")
+		Expect(studio.show("project/app", "{.status.fullPath}")).To(Equal("atelier/product"))
 		Expect(repositoryOf("studio", "app")).To(Equal(repository), "nothing is moved on disk")
 	})
 })
