@@ -119,7 +119,7 @@ var _ = Describe("A mistake in a manifest", func() {
 			`spec.branch: Invalid value: "dev": branch cannot change: declare another ProtectedBranch`),
 		Entry("of the URL", "RemoteMirror", `{projectRef: {name: shop}, url: "https://host/x.git"}`, `{url: "https://host/y.git"}`,
 			`spec.url: Invalid value: "https://host/y.git": url cannot change: make a new mirror`),
-		Entry("of an import", "Project", `{path: shop, groupRef: {name: acme}}`, `{importURL: "https://host/y.git"}`,
+		Entry("of importURL", "Project", `{path: shop, groupRef: {name: acme}}`, `{importURL: "https://host/y.git"}`,
 			`spec.importURL: Invalid value: importURL is read once, when the project is created: it can be removed, not set or changed`),
 		Entry("of the object format", "Project", `{path: shop, groupRef: {name: acme}, objectFormat: sha1}`, `{objectFormat: sha256}`,
 			`spec.objectFormat: Invalid value: objectFormat cannot change: make a new project`),
