@@ -26,7 +26,7 @@ func TestGeneratedClient_makesRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := tools.Client(t, text, "try", server.URL+restPrefix, familytest.Value("admin"), strconv.Itoa(projectID))
+	got := tools.Client(t, text, "try", base(t, server.URL+restPrefix+"/openapi.json"), familytest.Value("admin"), strconv.Itoa(projectID))
 	const want = `project: 200 above/team/app
 label: 201 generated #d9534f
 label: 409 Label already exists
@@ -35,6 +35,29 @@ missing: 404 true`
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
+}
+
+// base returns the address of the API according to the document at an address, as clients find it.
+func base(t *testing.T, address string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var document struct{ Servers []struct{ URL string } }
+	if err := json.NewDecoder(answer.Body).Decode(&document); err != nil || len(document.Servers) == 0 {
+		t.Fatalf("got %v, %v", document, err)
+	}
+	to, err := r.URL.Parse(document.Servers[0].URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to.String()
 }
 
 // narrow removes from schemas what the generator does not know: a list that can also be a text, and null as a value of an enum.
