@@ -23,6 +23,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // toyServer is a server with test endpoints instead of the endpoints of the forge.
@@ -138,7 +139,7 @@ func TestUploads_areStoredInTheirDirectoryAndCounted(t *testing.T) {
 				}
 			}
 			// A client can receive the answer before the server has finished the request.
-			NewWithT(t).Eventually(func() []string { return opened(t, directory) }).WithTimeout(time.Minute).Should(BeEmpty())
+			NewWithT(t).Eventually(func() []string { return opened(t, directory) }).WithTimeout(patience.Wait).Should(BeEmpty())
 			if left, err := os.ReadDir(directory); err != nil || len(left) > 0 {
 				t.Errorf("left: %v, %v", left, err)
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/aggregated"
 	"github.com/forgeplane/forgeplane/internal/certificate"
 	"github.com/forgeplane/forgeplane/internal/registration"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 var _ = Describe("The certificate", func() {
@@ -60,7 +61,7 @@ var _ = Describe("The certificate", func() {
 			last = string(first)
 			clock.Step(61 * 24 * time.Hour)
 		}
-	}, NodeTimeout(soon))
+	}, NodeTimeout(patience.Wait))
 
 	It("is renewed while the server serves, and while kube-apiserver uses it", func(ctx SpecContext) {
 		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -81,7 +82,7 @@ var _ = Describe("The certificate", func() {
 		go func() { ended <- server.Start(serving) }()
 		DeferCleanup(func() {
 			stop()
-			Eventually(ended).WithTimeout(soon).Should(Receive(Succeed()))
+			Eventually(ended).Should(Receive(Succeed()))
 		})
 		available()
 		served := func() string {
@@ -95,7 +96,7 @@ var _ = Describe("The certificate", func() {
 		before := served()
 		Expect(before).NotTo(BeEmpty())
 		clock.Step(61 * 24 * time.Hour)
-		Eventually(served).WithTimeout(soon).ShouldNot(Or(Equal(before), BeEmpty()))
+		Eventually(served).ShouldNot(Or(Equal(before), BeEmpty()))
 		Expect(as(cluster.Administrator()).get("/version").Path).To(Equal("/version"))
 		available()
 	}, NodeTimeout(2*time.Minute))

@@ -33,12 +33,6 @@ import (
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-const (
-	soon = 30 * time.Second
-	// deletion is how long Kubernetes may take to delete a namespace, whatever state the servers are in.
-	deletion = 2 * time.Minute
-)
-
 var (
 	cluster    *controlplane.ControlPlane
 	admin      client.Client
@@ -88,8 +82,8 @@ func available() {
 		g.Expect(admin.Get(context.Background(), client.ObjectKey{Name: registration.APIService}, r)).To(Succeed())
 		g.Expect(r.Status.Conditions).To(ContainElement(And(
 			HaveField("Type", apiregistrationv1.Available), HaveField("Status", apiregistrationv1.ConditionTrue))), "%v", r.Status)
-	}).WithTimeout(soon).Should(Succeed())
-	Eventually(as(cluster.Administrator()).status("GET", "/version")).WithTimeout(soon).Should(Equal(http.StatusOK))
+	}).Should(Succeed())
+	Eventually(as(cluster.Administrator()).status("GET", "/version")).Should(Equal(http.StatusOK))
 }
 
 // deleteNamespace creates a namespace with an object in it and deletes it. It returns a function whose error is NotFound once the namespace is
@@ -231,7 +225,7 @@ var _ = Describe("The aggregated API server", Ordered, func() {
 
 	It("admits callers to the endpoints that RBAC allows", func() {
 		alice := identity("alice", rule("get", "projects/labels"))
-		Eventually(alice.status("GET", "/projects/17/labels")).WithTimeout(soon).Should(Equal(http.StatusOK))
+		Eventually(alice.status("GET", "/projects/17/labels")).Should(Equal(http.StatusOK))
 		Expect(alice.get("/projects/17/labels").Identity).To(Equal("alice"))
 		Expect(alice.get("/projects/acme%252Fsite/labels").Path).To(Equal("/projects/acme%2Fsite/labels"))
 		for _, refused := range []string{"/projects/17", "/projects", "/projects/17/protected_branches/main", "/api/v4/projects/17/labels"} {
@@ -243,7 +237,7 @@ var _ = Describe("The aggregated API server", Ordered, func() {
 	It("also asks RBAC about the actual endpoint when kube-apiserver misreads a path", func() {
 		// kube-apiserver mistakes the project acme/labels for labels of the project acme.
 		bob := identity("bob", rule("get", "projects/labels"))
-		Eventually(bob.status("GET", "/projects/17/labels")).WithTimeout(soon).Should(Equal(http.StatusOK))
+		Eventually(bob.status("GET", "/projects/17/labels")).Should(Equal(http.StatusOK))
 		code, text, _ := bob.try("GET", "/projects/acme%2Flabels/protected_branches/main", "")
 		Expect(code).To(Equal(http.StatusForbidden))
 		Expect(text).To(ContainSubstring(`cannot get resource \"projects/protected_branches\"`))
@@ -252,7 +246,7 @@ var _ = Describe("The aggregated API server", Ordered, func() {
 	It("admits calls with the prefix api/v4 and with full paths if roles allow both forms", func() {
 		carol := identity("carol", rule("get", "projects/labels", "api/projects", "projects/site"))
 		for _, path := range []string{"/api/v4/projects/17/labels", "/projects/acme%2Fsite/labels"} {
-			Eventually(carol.status("GET", path)).WithTimeout(soon).Should(Equal(http.StatusOK), path)
+			Eventually(carol.status("GET", path)).Should(Equal(http.StatusOK), path)
 		}
 		Expect(carol.status("GET", "/api/v4/projects/17")()).To(Equal(http.StatusForbidden))
 	})
@@ -265,7 +259,7 @@ var _ = Describe("The aggregated API server", Ordered, func() {
 		Eventually(func() (string, error) {
 			text, err := os.ReadFile(audit)
 			return string(text), err
-		}).WithTimeout(soon).Should(And(
+		}).Should(And(
 			ContainSubstring(`"requestURI":"/apis/rest.forgeplane.dev/v4/projects/17/labels?page=2"`),
 			ContainSubstring(`"username":"administrator"`), ContainSubstring(`"subresource":"labels"`), Not(ContainSubstring("secret"))))
 	})
@@ -283,7 +277,7 @@ var _ = Describe("The aggregated API server", Ordered, func() {
 		Eventually(func() (string, error) {
 			text, err := os.ReadFile(writes)
 			return string(text), err
-		}).WithTimeout(soon).Should(And(
+		}).Should(And(
 			MatchRegexp(`"door":"kubernetes",.*"result":"done","status":200,.*"address":"127.0.0.1","kubernetes":"administrator"`),
 			MatchRegexp(`"door":"kubernetes",.*"result":"refused","status":403,.*"kubernetes":"stranger"`),
 			Not(ContainSubstring("GET")), Not(ContainSubstring("secret"))))
@@ -324,7 +318,7 @@ var _ = Describe("The aggregated API server", Ordered, func() {
 		identity("runner", rule("create", "jobs"), rule("list", "version"))
 		runner := as(direct(config, address))
 		// Once the first request succeeds, the server knows that RBAC allows the runner.
-		Eventually(runner.status("POST", "/jobs/request?number=1&first=")).WithTimeout(soon).Should(Equal(http.StatusOK))
+		Eventually(runner.status("POST", "/jobs/request?number=1&first=")).Should(Equal(http.StatusOK))
 		codes := make(chan int)
 		for range number - 1 {
 			go func() {
@@ -336,7 +330,7 @@ var _ = Describe("The aggregated API server", Ordered, func() {
 		Expect(runner.status("GET", "/version")()).To(Equal(http.StatusOK))
 		go func() { codes <- runner.status("POST", "/jobs/request?number=700")() }()
 		for range number {
-			Eventually(codes).WithTimeout(soon).Should(Receive(Equal(http.StatusOK)))
+			Eventually(codes).Should(Receive(Equal(http.StatusOK)))
 		}
 	})
 
@@ -355,11 +349,11 @@ var _ = Describe("The aggregated API server", Ordered, func() {
 		anybody := rule("get", "*")
 		list := rule("list", "*")
 		erin := identity("erin", anybody, list)
-		Eventually(erin.status("GET", "/projects")).WithTimeout(soon).Should(Equal(http.StatusOK))
+		Eventually(erin.status("GET", "/projects")).Should(Equal(http.StatusOK))
 		Expect(erin.get("/projects").Administrator).To(BeFalse())
 		frank := identity("frank", anybody, list, rbacv1.PolicyRule{APIGroups: []string{"forgeplane.dev"}, Resources: []string{"instances"}, Verbs: []string{"administer"}})
-		Eventually(frank.status("GET", "/projects")).WithTimeout(soon).Should(Equal(http.StatusOK))
-		Eventually(func() bool { return frank.get("/projects").Administrator }).WithTimeout(soon).Should(BeTrue())
+		Eventually(frank.status("GET", "/projects")).Should(Equal(http.StatusOK))
+		Eventually(func() bool { return frank.get("/projects").Administrator }).Should(BeTrue())
 	})
 
 	It("does not renew its lease while it is not ready", func() {
@@ -373,12 +367,12 @@ var _ = Describe("The aggregated API server", Ordered, func() {
 		}
 		omitted := func() int { return strings.Count(logOf("one"), "the server is not ready") }
 		Expect(os.WriteFile(unready, nil, 0o600)).To(Succeed())
-		Eventually(omitted).WithTimeout(soon).Should(Equal(1))
+		Eventually(omitted).Should(Equal(1))
 		last := sign()
-		Eventually(omitted).WithTimeout(soon).Should(Equal(2))
+		Eventually(omitted).Should(Equal(2))
 		Expect(sign()).To(Equal(last))
 		Expect(os.Remove(unready)).To(Succeed())
-		Eventually(sign).WithTimeout(soon).ShouldNot(Equal(last))
+		Eventually(sign).ShouldNot(Equal(last))
 	})
 
 	It("does not disturb kubectl", func() {
@@ -393,14 +387,13 @@ var _ = Describe("The aggregated API server", Ordered, func() {
 		Expect(shell.Do("kubectl", "get", "projects", "-o", "name", "-v=6", "-A")).To(BeEmpty())
 		Expect(shell.Do("kubectl", "get", "--raw", aggregated.Prefix)).To(And(
 			ContainSubstring(`"name":"projects/labels"`), ContainSubstring(`"verbs":["create","get"]`), Not(ContainSubstring(`"name":"projects"`))))
-		Eventually(func() (string, error) { return shell.Try("kubectl", "get", "--raw", "/openapi/v3"+aggregated.Prefix) }).
-			WithTimeout(soon).Should(ContainSubstring(aggregated.Prefix + "/projects/{id}/labels"))
+		Eventually(func() (string, error) { return shell.Try("kubectl", "get", "--raw", "/openapi/v3"+aggregated.Prefix) }).Should(ContainSubstring(aggregated.Prefix + "/projects/{id}/labels"))
 		Expect(shell.Do("kubectl", "get", "--raw", "/openapi/v2")).To(ContainSubstring("dev.forgeplane.v1alpha1.Project"))
 	})
 
 	It("has no resources that the controllers of Kubernetes list or delete", func() {
 		gone := deleteNamespace("visited")
-		Eventually(gone).WithTimeout(deletion).Should(Satisfy(apierrors.IsNotFound))
+		Eventually(gone).Should(Satisfy(apierrors.IsNotFound))
 		owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner"}}
 		Expect(admin.Create(context.Background(), owner)).To(Succeed())
 		owned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owned", OwnerReferences: []metav1.OwnerReference{
@@ -408,8 +401,7 @@ var _ = Describe("The aggregated API server", Ordered, func() {
 		}}}
 		Expect(admin.Create(context.Background(), owned)).To(Succeed())
 		Expect(admin.Delete(context.Background(), owner)).To(Succeed())
-		Eventually(func() error { return admin.Get(context.Background(), client.ObjectKeyFromObject(owned), owned) }).
-			WithTimeout(deletion).Should(Satisfy(apierrors.IsNotFound))
+		Eventually(func() error { return admin.Get(context.Background(), client.ObjectKeyFromObject(owned), owned) }).Should(Satisfy(apierrors.IsNotFound))
 		Expect(logOf("one")).To(ContainSubstring("tree: administrator "))
 		Expect(logOf("one")).NotTo(Or(ContainSubstring("tree: system:"), ContainSubstring("tree:  ")))
 	})
@@ -433,7 +425,7 @@ var _ = Describe("The aggregated API server", Ordered, func() {
 			Eventually(func() (string, error) {
 				text, err := os.ReadFile(writes)
 				return string(text), err
-			}).WithTimeout(soon).Should(And(
+			}).Should(And(
 				ContainSubstring(`"address":"127.0.0.2","peer":"127.0.0.1","kubernetes":"administrator"`),
 				ContainSubstring(`"address":"127.0.0.3","kubernetes":"administrator"`),
 				Not(ContainSubstring(forged))))
@@ -450,7 +442,7 @@ var _ = Describe("The aggregated API server", Ordered, func() {
 			DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, binding)).To(Succeed()) })
 			anonymous := rest.AnonymousClientConfig(cluster.Administrator())
 			for at, c := range map[string]caller{"127.0.0.2": from(anonymous, "127.0.0.2"), "127.0.0.3": from(direct(anonymous, address), "127.0.0.3")} {
-				Eventually(c.status("GET", "/projects")).WithTimeout(soon).Should(Equal(http.StatusOK))
+				Eventually(c.status("GET", "/projects")).Should(Equal(http.StatusOK))
 				Expect(c.get("/projects?address="+at).Counted).To(BeTrue(), at)
 				Expect(c.get("/projects?address="+forged).Counted).To(BeFalse(), at)
 			}

@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/apiserver/connection"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // serve runs a server with the limits until the test ends, and returns its address.
@@ -58,7 +59,7 @@ func TestListen_refusesConnectionsBeyondLimitPerAddress(t *testing.T) {
 		_, status, text := from(t, "127.0.0.2", at)
 		g.Expect(status).To(BeElementOf(0, http.StatusTooManyRequests))
 		return text
-	}).WithTimeout(time.Minute).Should(Equal("Your address has 3 connections, as many as the server allows. Close some of them first.\n"))
+	}).WithTimeout(patience.Wait).Should(Equal("Your address has 3 connections, as many as the server allows. Close some of them first.\n"))
 	_, status, text := from(t, "127.0.0.3", at)
 	g.Expect(status).To(Equal(http.StatusOK), "another one is served: %s", text)
 
@@ -66,7 +67,7 @@ func TestListen_refusesConnectionsBeyondLimitPerAddress(t *testing.T) {
 	g.Eventually(func() int {
 		_, status, _ := from(t, "127.0.0.2", at)
 		return status
-	}).WithTimeout(time.Minute).Should(Equal(http.StatusOK), "a client that closes a connection can open another one")
+	}).WithTimeout(patience.Wait).Should(Equal(http.StatusOK), "a client that closes a connection can open another one")
 }
 
 func TestListen_doesNotLimitTrustedProxies(t *testing.T) {

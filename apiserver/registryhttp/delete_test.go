@@ -17,6 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
+	"github.com/forgeplane/forgeplane/test/patience"
 	"github.com/forgeplane/forgeplane/test/seed"
 )
 
@@ -127,7 +128,7 @@ func TestPush_andDeletionLeaveNoHalfRepository(t *testing.T) {
 			}
 		}
 		return leaving
-	}, "20s", "20ms").Should(BeZero())
+	}).WithTimeout(patience.Wait).WithPolling(20 * time.Millisecond).Should(BeZero())
 
 	// A push after the deletion is complete.
 	for n := range repositories {
@@ -191,7 +192,7 @@ func TestCollect_passesRepositoriesThatAreBeingDeleted(t *testing.T) {
 			}
 		}
 		all.Wait()
-		g.Eventually(func() []record.Repository { return w.all(t) }, "20s", "10ms").Should(HaveLen(1))
+		g.Eventually(func() []record.Repository { return w.all(t) }).WithTimeout(patience.Wait).WithPolling(10 * time.Millisecond).Should(HaveLen(1))
 	}
 	got, err := remote.Image(w.ref(t, "acme/open:kept"), as("dan"))
 	g.Expect(err).NotTo(HaveOccurred())

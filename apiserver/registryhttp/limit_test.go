@@ -18,6 +18,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // stored is the number of bytes that count toward the limit of acme/app.
@@ -119,7 +120,7 @@ func TestLimit_countsUploadOfClientThatGoes(t *testing.T) {
 		location.RequestURI(), r.host, r.bearer, binary)
 	r.g.Expect(err).NotTo(HaveOccurred())
 	r.g.Expect(connection.Close()).To(Succeed())
-	r.g.Eventually(func() int64 { return r.stored(t) }, "20s").Should(BeEquivalentTo(5))
+	r.g.Eventually(func() int64 { return r.stored(t) }).WithTimeout(patience.Wait).Should(BeEquivalentTo(5))
 }
 
 func TestLimit_countsUploadThatWasNotRecorded(t *testing.T) {
@@ -155,7 +156,7 @@ func TestLimit_recordsLargeUploadMeanwhile(t *testing.T) {
 		_, err := writer.Write(chunk)
 		r.g.Expect(err).NotTo(HaveOccurred())
 	}
-	r.g.Eventually(func() int64 { return r.stored(t) }, "20s").Should(BeNumerically(">=", 64<<20))
+	r.g.Eventually(func() int64 { return r.stored(t) }).WithTimeout(patience.Wait).Should(BeNumerically(">=", 64<<20))
 	// Another client fills the project meanwhile.
 	r.g.Expect(r.records.Keep(t.Context(), record.Content{RepositoryID: r.all(t)[0].ID, Name: "other", Size: 1 << 40})).To(Succeed())
 	var err error

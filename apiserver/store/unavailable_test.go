@@ -29,7 +29,9 @@ func TestAnswerLimit_logsUnavailableRepositoryOnce(t *testing.T) {
 	log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
 	away := fmt.Errorf("opening the repository of acme/web: %w", git.ErrStorageMissing)
 	handler := endpoint.NewHandler(endpoint.Options{Guard: open{}, Log: log, BaseURL: &url.URL{Path: "/"}, Refused: store.AnswerLimit}, endpoint.Table{
-		endpoint.Get("/branches", func(context.Context, endpoint.None, *endpoint.None) (endpoint.None, error) { return endpoint.None{}, away }),
+		endpoint.Get("/branches", func(context.Context, endpoint.None, *endpoint.None) (endpoint.None, error) {
+			return endpoint.None{}, away
+		}),
 	})
 	answer := httptest.NewRecorder()
 	handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/branches", http.NoBody))

@@ -5,10 +5,11 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 func TestFrugalStart_lastsUntilTheQueuesAreEmpty(t *testing.T) {
@@ -36,11 +37,11 @@ func TestFrugalStart_lastsUntilTheQueuesAreEmpty(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- f.Start(t.Context()) }()
 	runtime.GC()
-	g.Eventually(percent).WithTimeout(10 * time.Second).Should(Equal(startPercent))
+	g.Eventually(percent).WithTimeout(patience.Wait).Should(Equal(startPercent))
 	g.Expect(debug.SetMemoryLimit(-1)).To(Equal(limit))
 	g.Consistently(percent).WithTimeout(4 * depthInterval).Should(Equal(startPercent))
 	depth.WithLabelValues("project").Set(0)
-	g.Eventually(ended).WithTimeout(10 * time.Second).Should(Receive(BeNil()))
+	g.Eventually(ended).WithTimeout(patience.Wait).Should(Receive(BeNil()))
 	g.Expect(percent()).To(Equal(90))
 }
 

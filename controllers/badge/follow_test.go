@@ -16,7 +16,7 @@ import (
 
 var _ = Describe("The rendered URLs of a badge", func() {
 	link := func(b *v1alpha1.Badge) AsyncAssertion {
-		return Eventually(func() string { f.Refresh(b); return b.Status.RenderedLinkURL }).WithTimeout(20 * time.Second).WithPolling(10 * time.Millisecond)
+		return Eventually(func() string { f.Refresh(b); return b.Status.RenderedLinkURL }).WithPolling(10 * time.Millisecond)
 	}
 
 	It("follow the project, the group, and the groups above", func() {
@@ -68,7 +68,7 @@ var _ = Describe("The commit in the URLs of a badge", func() {
 		go func() { ended <- observer.Start(ctx) }()
 		DeferCleanup(func() {
 			stop()
-			Eventually(ended).WithTimeout(10 * time.Second).Should(Receive(BeNil()))
+			Eventually(ended).Should(Receive(BeNil()))
 		})
 		worker := gittest.New(GinkgoTB(), "sha1")
 		push := func(refspec string) string {

@@ -22,7 +22,6 @@ import (
 )
 
 const (
-	settle  = 20 * time.Second
 	polling = 10 * time.Millisecond
 )
 
@@ -88,7 +87,7 @@ func expectAdopted(p *v1alpha1.Project, commit string) {
 			_, _ = f.ReconcileOnce(&retained()[i])
 		}
 		return retained(), err
-	}).WithTimeout(settle).WithPolling(polling).Should(BeEmpty())
+	}).WithPolling(polling).Should(BeEmpty())
 	f.ExpectReady(p)
 	Expect(p.Status.HeadCommit).To(Equal(commit))
 	Expect(repositoryOf(p).Dir()).To(Equal(place(p, shard)))
@@ -213,8 +212,8 @@ var _ = Describe("A project that is deleted and applied again", func() {
 			f.ExpectReady(web)
 			Expect(web.Status.HeadCommit).To(Equal(commit))
 			Expect(web.Spec.ID).To(Equal(id))
-			Eventually(retained).WithTimeout(settle).WithPolling(polling).Should(BeEmpty())
-			Eventually(records).WithTimeout(settle).WithPolling(polling).Should(BeEmpty())
+			Eventually(retained).WithPolling(polling).Should(BeEmpty())
+			Eventually(records).WithPolling(polling).Should(BeEmpty())
 		}
 		Expect(protections()).To(HaveLen(1))
 		f.ExpectRestartWritesNothing()
@@ -493,7 +492,7 @@ var _ = Describe("A project whose metadata.name changes", func() {
 			f.Change(site, func() { site.Spec.AdoptRepository = "website" })
 			f.ExpectReady(site)
 			Expect(site.Status.HeadCommit).To(Equal(commit))
-			Eventually(retained).WithTimeout(settle).WithPolling(polling).Should(BeEmpty())
+			Eventually(retained).WithPolling(polling).Should(BeEmpty())
 			Expect(repositoryOf(site).Dir()).To(Equal(place(site, shard)))
 			f.ExpectRestartWritesNothing()
 		})
@@ -564,7 +563,7 @@ var _ = Describe("A crash", func() {
 				Expect(err).NotTo(HaveOccurred())
 			}
 			return retained()
-		}).WithTimeout(settle).WithPolling(polling).Should(ConsistOf(HaveField("Spec.Project.Name", "site")))
+		}).WithPolling(polling).Should(ConsistOf(HaveField("Spec.Project.Name", "site")))
 		again := forge.Project("website").In(acme).Named("site").Build()
 		f.Create(again)
 		expectAdopted(again, commit)

@@ -57,7 +57,7 @@ var _ = Describe("A retained repository that two projects name", func() {
 			g.Expect(meta.FindStatusCondition(other.Status.Conditions, v1alpha1.ConditionReady)).To(PointTo(And(
 				HaveField("Reason", v1alpha1.ReasonReferenceNotFound), HaveField("Message", ContainSubstring("None to start with a new repository")),
 			)))
-		}).WithTimeout(3 * settle).WithPolling(polling).Should(Succeed())
+		}).WithPolling(polling).Should(Succeed())
 	})
 })
 
@@ -109,7 +109,7 @@ var _ = Describe("A project for which several deleted ones have left a repositor
 				_, _ = f.ReconcileOnce(&r)
 			}
 			return len(retained()), err
-		}).WithTimeout(settle).WithPolling(polling).Should(Equal(1))
+		}).WithPolling(polling).Should(Equal(1))
 		f.ExpectReady(web)
 		Expect(web.Status.HeadCommit).To(Equal(commits[0]))
 		Expect(web.Spec.ID).To(Equal(first.Spec.Project.ID))
@@ -127,7 +127,7 @@ var _ = Describe("A project for which several deleted ones have left a repositor
 				_, _ = f.ReconcileOnce(&r)
 			}
 			return retained(), err
-		}).WithTimeout(settle).WithPolling(polling).Should(ConsistOf(HaveField("UID", first.UID)))
+		}).WithPolling(polling).Should(ConsistOf(HaveField("UID", first.UID)))
 		f.ExpectReady(web)
 		Expect(web.Status.HeadCommit).To(Equal(commits[1]))
 		Expect(web.Spec.ID).To(Equal(second.Spec.Project.ID))
@@ -142,7 +142,7 @@ var _ = Describe("A project for which several deleted ones have left a repositor
 			_, err := f.ReconcileOnce(web)
 			_, _ = f.ReconcileOnce(r)
 			return retained(), err
-		}).WithTimeout(settle).WithPolling(polling).Should(ConsistOf(HaveField("UID", other.UID)))
+		}).WithPolling(polling).Should(ConsistOf(HaveField("UID", other.UID)))
 		f.ExpectReady(web)
 		Expect(web.Status.HeadCommit).To(Equal(commit))
 	})
@@ -190,7 +190,7 @@ var _ = Describe("A project for which several deleted ones have left a repositor
 				_, _ = f.ReconcileOnce(&r)
 			}
 			return retained(), err
-		}).WithTimeout(settle).WithPolling(polling).Should(ConsistOf(HaveField("UID", r.UID)))
+		}).WithPolling(polling).Should(ConsistOf(HaveField("UID", r.UID)))
 		f.ExpectReady(again)
 		Expect(again.Spec.ID).To(Equal(r.Spec.Project.ID))
 		Expect(again.Status.HeadCommit).To(Equal(commit))

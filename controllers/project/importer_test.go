@@ -35,7 +35,7 @@ func newLine(t *testing.T) line {
 	go func() { ended <- l.Start(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		NewWithT(t).Eventually(ended).WithTimeout(10*time.Second).Should(Receive(BeNil()), "it ends with its context")
+		NewWithT(t).Eventually(ended).Should(Receive(BeNil()), "it ends with its context")
 	})
 	return l
 }

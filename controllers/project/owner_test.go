@@ -195,7 +195,7 @@ var _ = Describe("The owner of a repository that a shard records", func() {
 		Eventually(func() (*v1alpha1.Project, error) {
 			_, err := f.ReconcileOnce(again)
 			return again, err
-		}).WithTimeout(settle).WithPolling(polling).Should(WithTransform(frame.InForce, BeTrue()))
+		}).WithPolling(polling).Should(WithTransform(frame.InForce, BeTrue()))
 		Expect(again.Status.HeadCommit).To(Equal(commit))
 		Expect(owners()).To(ConsistOf(WithTransform(os.ReadFile, ContainSubstring(string(again.UID)))))
 	})

@@ -33,7 +33,7 @@ var _ = Describe("The protection of a project's default branch", func() {
 		Eventually(func() string {
 			f.ExpectReady(web)
 			return web.Status.ProtectedDefaultBranch
-		}).WithTimeout(settle).WithPolling(polling).Should(Equal(web.Status.DefaultBranch))
+		}).WithPolling(polling).Should(Equal(web.Status.DefaultBranch))
 	}
 
 	It("is created with the branch, and the project owns it", func() {
@@ -236,8 +236,7 @@ var _ = Describe("The protection of a project's default branch", func() {
 		edited := made()
 		f.Change(edited, func() { edited.Spec.AllowForcePush = true })
 		f.ExpectReady(edited)
-		Eventually(func() []metav1.OwnerReference { f.Refresh(edited); return edited.OwnerReferences }).
-			WithTimeout(settle).WithPolling(polling).Should(BeEmpty(), "it is declared now")
+		Eventually(func() []metav1.OwnerReference { f.Refresh(edited); return edited.OwnerReferences }).WithPolling(polling).Should(BeEmpty(), "it is declared now")
 		f.Delete(web)
 		f.ExpectGone(web)
 		web = forge.Project("website").In(acme).Build()

@@ -2,7 +2,6 @@ package project_test
 
 import (
 	"crypto/rand"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -73,7 +72,7 @@ var _ = Describe("A repository that nothing was ever written to", func() {
 			defer GinkgoRecover()
 			defer close(accepted)
 			defer end()
-			Eventually(repo.Closed).WithTimeout(time.Minute).Should(BeTrue(), "whoever removes it waits for the push")
+			Eventually(repo.Closed).Should(BeTrue(), "whoever removes it waits for the push")
 			worker.Git(GinkgoTB(), "push", "--quiet", repo.Dir(), "HEAD:refs/heads/main")
 		}()
 		f.Delete(second)
@@ -100,7 +99,7 @@ var _ = Describe("A repository that nothing was ever written to", func() {
 			defer GinkgoRecover()
 			defer close(ended)
 			defer end()
-			Eventually(repo.Closed).WithTimeout(time.Minute).Should(BeTrue(), "it is waited for")
+			Eventually(repo.Closed).Should(BeTrue(), "it is waited for")
 			worker.Git(GinkgoTB(), "push", "--quiet", repo.Dir(), "HEAD:refs/heads/main")
 		}()
 		f.Delete(web)

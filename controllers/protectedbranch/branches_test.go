@@ -3,7 +3,6 @@ package protectedbranch_test
 import (
 	"context"
 	"fmt"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -28,7 +27,7 @@ var _ = Describe("The branches that a protection matches", func() {
 		go func() { ended <- observer.Start(ctx) }()
 		DeferCleanup(func() {
 			stop()
-			Eventually(ended).WithTimeout(10 * time.Second).Should(Receive(BeNil()))
+			Eventually(ended).Should(Receive(BeNil()))
 		})
 		worker = gittest.New(GinkgoTB(), "sha1")
 		worker.Commit(GinkgoTB(), "README", "hello")

@@ -27,14 +27,14 @@ import (
 // expectUpdate expects that a mirror reaches an update status.
 func expectUpdate(m *v1alpha1.RemoteMirror, u v1alpha1.MirrorUpdate) {
 	GinkgoHelper()
-	f.Eventually(m).WithTimeout(20 * time.Second).Should(HaveField("Status.UpdateStatus", u))
+	f.Eventually(m).Should(HaveField("Status.UpdateStatus", u))
 }
 
 // expectPushed expects that the target has the same refs as the project.
 func expectPushed(m *v1alpha1.RemoteMirror) {
 	GinkgoHelper()
 	f.Refresh(website)
-	f.Eventually(m).WithTimeout(20 * time.Second).Should(And(
+	f.Eventually(m).Should(And(
 		HaveField("Status.UpdateStatus", v1alpha1.MirrorFinished), HaveField("Status.PushedChecksum", website.Status.RefsChecksum)))
 	f.ExpectReady(m)
 	Expect(m.Status.LastError).To(BeEmpty())
@@ -57,7 +57,7 @@ func hangs() *v1alpha1.RemoteMirror {
 	there.hold.Store(true)
 	m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
 	f.Create(m)
-	Eventually(there.holding.Load).WithTimeout(20 * time.Second).Should(BeEquivalentTo(1))
+	Eventually(there.holding.Load).Should(BeEquivalentTo(1))
 	return m
 }
 
@@ -254,7 +254,7 @@ var _ = Describe("A mirror", func() {
 		f.ExpectWaiting(m, v1alpha1.ReasonPushFailed, "does not accept the credentials")
 		f.ExpectRestartWritesNothing()
 		pass(m, 15*time.Second)
-		f.Eventually(m).WithTimeout(20 * time.Second).Should(HaveField("Status.Attempts", BeEquivalentTo(2)))
+		f.Eventually(m).Should(HaveField("Status.Attempts", BeEquivalentTo(2)))
 		f.Change(s, func() { s.StringData = map[string]string{"password": password} })
 		expectPushed(m)
 		Expect(there.refs()).To(HaveKey("refs/heads/main"))
@@ -279,7 +279,7 @@ var _ = Describe("A mirror", func() {
 		Expect(there.asked.Load()).To(BeEquivalentTo(1))
 
 		pass(m, 15*time.Second)
-		f.Eventually(m).WithTimeout(20 * time.Second).Should(HaveField("Status.Attempts", BeEquivalentTo(2)))
+		f.Eventually(m).Should(HaveField("Status.Attempts", BeEquivalentTo(2)))
 		Expect(m.Status.NextAttemptAt.Sub(f.Clock.Now())).To(BeNumerically("~", 22*time.Second, 4*time.Second))
 		f.ExpectRestartWritesNothing()
 		Expect(there.asked.Load()).To(BeEquivalentTo(2))
@@ -293,7 +293,7 @@ var _ = Describe("A mirror", func() {
 		f.ExpectRestartWritesNothing()
 		Expect(there.asked.Load()).To(BeEquivalentTo(2))
 		pass(m, 10*time.Second)
-		f.Eventually(m).WithTimeout(20 * time.Second).Should(HaveField("Status.Attempts", BeEquivalentTo(3)))
+		f.Eventually(m).Should(HaveField("Status.Attempts", BeEquivalentTo(3)))
 		Expect(m.Status.NextAttemptAt.Sub(f.Clock.Now())).To(BeNumerically("~", 44*time.Second, 8*time.Second), "this was tried")
 
 		By("pushing a while after the last attempt, to a target that is back")
@@ -338,7 +338,7 @@ var _ = Describe("A mirror", func() {
 		Expect(there.asked.Load()).To(BeEquivalentTo(1))
 		there.hold.Store(false)
 		there.release()
-		f.Eventually(m).WithTimeout(20 * time.Second).Should(HaveField("Status.UpdateStatus", v1alpha1.MirrorFailed))
+		f.Eventually(m).Should(HaveField("Status.UpdateStatus", v1alpha1.MirrorFailed))
 		f.Change(m, func() { metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.AnnotationSync, "1") })
 		expectPushed(m)
 		Expect(there.refs()).To(HaveKeyWithValue("refs/heads/main", worker.Git(GinkgoTB(), "rev-parse", "HEAD")))
@@ -350,7 +350,7 @@ var _ = Describe("A mirror", func() {
 		m := hangs()
 		expectUpdate(m, v1alpha1.MirrorStarted)
 		running.Stop()
-		Eventually(there.holding.Load).WithTimeout(20*time.Second).Should(BeZero(), "git has ended")
+		Eventually(there.holding.Load).Should(BeZero(), "git has ended")
 		there.hold.Store(false)
 		f.Run()
 		expectPushed(m)
@@ -361,7 +361,7 @@ var _ = Describe("A mirror", func() {
 			f.Run()
 			m := hangs()
 			change(m)
-			Eventually(there.holding.Load).WithTimeout(20 * time.Second).Should(BeZero())
+			Eventually(there.holding.Load).Should(BeZero())
 			Expect(there.refs()).To(BeEmpty())
 		},
 		Entry("is disabled", func(m *v1alpha1.RemoteMirror) {
@@ -416,7 +416,7 @@ var _ = Describe("A mirror", func() {
 		Expect(m.Status.HandledSync).To(BeEmpty())
 
 		f.Change(m, func() { m.Spec.Suspend = false })
-		f.Eventually(m).WithTimeout(20 * time.Second).Should(HaveField("Status.HandledSync", "now"))
+		f.Eventually(m).Should(HaveField("Status.HandledSync", "now"))
 		expectPushed(m)
 		Expect(f.Events()).NotTo(ContainElement(HavePrefix("Warning")), "this is ordinary progress")
 	})
@@ -432,7 +432,7 @@ var _ = Describe("A mirror", func() {
 		Expect(there.refs()).To(And(HaveLen(3), HaveKey("refs/heads/main"), HaveKey("refs/heads/theirs"), HaveKey("refs/tags/v1")))
 		before := m.Status.PushedRules
 		f.Create(forge.ProtectedBranch("release/*").Of(acme).Build())
-		f.Eventually(m).WithTimeout(20 * time.Second).Should(HaveField("Status.PushedRules", Not(Equal(before))))
+		f.Eventually(m).Should(HaveField("Status.PushedRules", Not(Equal(before))))
 		expectPushed(m)
 		Expect(there.refs()).To(HaveKey("refs/heads/release/1"))
 		f.ExpectRestartWritesNothing()
@@ -447,7 +447,7 @@ var _ = Describe("A mirror", func() {
 		expectPushed(m)
 		Expect(there.refs()).To(And(HaveLen(3), HaveKey("refs/heads/main"), HaveKey("refs/heads/release/1"), HaveKey("refs/tags/v1")))
 		f.Change(m, func() { m.Spec.BranchRegex = "topic" })
-		Eventually(there.refs).WithTimeout(20 * time.Second).Should(HaveLen(4))
+		Eventually(there.refs).Should(HaveLen(4))
 	})
 
 	It("keeps branches that have diverged, names them, and continues with the rest", func() {
@@ -468,7 +468,7 @@ var _ = Describe("A mirror", func() {
 		Expect(there.refs()).To(HaveKeyWithValue("refs/heads/main", theirs))
 
 		push("HEAD:refs/heads/topic")
-		Eventually(there.refs).WithTimeout(20 * time.Second).Should(HaveKeyWithValue("refs/heads/topic", ours))
+		Eventually(there.refs).Should(HaveKeyWithValue("refs/heads/topic", ours))
 
 		f.Change(m, func() { m.Spec.KeepDivergentRefs = false })
 		expectPushed(m)
@@ -494,7 +494,7 @@ var _ = Describe("A mirror", func() {
 		f.Change(m, func() { m.Spec.BranchRegex = "*" })
 		f.ExpectStalled(m, v1alpha1.ReasonInvalid, "branchRegex is not in RE2 syntax")
 		expectRefused(m, "branchRegex is not in RE2 syntax")
-		Eventually(there.holding.Load).WithTimeout(20 * time.Second).Should(BeZero())
+		Eventually(there.holding.Load).Should(BeZero())
 		there.hold.Store(false)
 		f.Change(m, func() { m.Spec.BranchRegex = "main" })
 		expectPushed(m)

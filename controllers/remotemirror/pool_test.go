@@ -27,14 +27,14 @@ func newLine(t *testing.T, l Limits) *pool {
 	g := NewWithT(t)
 	t.Cleanup(func() {
 		stop()
-		g.Eventually(ended).WithTimeout(10*time.Second).Should(Receive(BeNil()), "it ends with its context")
+		g.Eventually(ended).Should(Receive(BeNil()), "it ends with its context")
 	})
 	// A push that begins before the pool runs must wait, and so wakes its mirror when it begins.
 	first := job.Job{Run: func(context.Context, func(string)) error { return nil }}
 	g.Eventually(func() phase {
 		p.Begin("first", first)
 		return p.Look("first").Phase
-	}).WithTimeout(10*time.Second).Should(Equal(done), "it runs")
+	}).Should(Equal(done), "it runs")
 	return p
 }
 

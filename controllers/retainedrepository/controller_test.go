@@ -166,7 +166,7 @@ var _ = Describe("The adoption of a retained repository", func() {
 		f.ExpectReady(site)
 		Expect(site.Status.HeadCommit).To(Equal(commit))
 		Expect(site.Spec.ID).To(Equal(r.Spec.Project.ID))
-		Eventually(retained).WithTimeout(settle).WithPolling(polling).Should(BeEmpty())
+		Eventually(retained).WithPolling(polling).Should(BeEmpty())
 		Expect(record(r)).NotTo(BeAnExistingFile())
 		f.ExpectRestartWritesNothing()
 	})

@@ -19,7 +19,6 @@ import (
 )
 
 const (
-	settle  = 20 * time.Second
 	polling = 10 * time.Millisecond
 )
 

@@ -74,7 +74,7 @@ var _ = Describe("A storage move", func() {
 				}
 			}
 			return notes
-		}).WithTimeout(10 * time.Second).Should(ContainElement("Replicated: the project uses storage " + target.Name))
+		}).Should(ContainElement("Replicated: the project uses storage " + target.Name))
 	})
 
 	It("moves a project that is renamed meanwhile", func() {
@@ -272,7 +272,7 @@ var _ = Describe("A storage move", func() {
 		f.ExpectGone(website)
 		Expect(left(source)).To(BeEmpty())
 		f.Eventually(m).Should(HaveField("Status.State", Not(BeElementOf(v1alpha1.StorageMoveScheduled, v1alpha1.StorageMoveStarted))))
-		Eventually(func() []string { return left(target) }).WithTimeout(time.Minute).Should(BeEmpty())
+		Eventually(func() []string { return left(target) }).Should(BeEmpty())
 	})
 
 	It("fails if the project is deleted while it waits", func() {

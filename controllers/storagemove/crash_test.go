@@ -117,7 +117,7 @@ var _ = Describe("A storage move whose process was killed", func() {
 		f.ExpectStalled(m, v1alpha1.ReasonMoveFailed)
 		f.Refresh(website)
 		Expect(website.Status.Move).To(BeNil())
-		Eventually(func() bool { return repositoryOf().Closed() }).WithTimeout(time.Minute).Should(BeFalse())
+		Eventually(func() bool { return repositoryOf().Closed() }).Should(BeFalse())
 		Expect(branch(on(source))).To(Equal(head))
 	})
 
@@ -130,7 +130,7 @@ var _ = Describe("A storage move whose process was killed", func() {
 		f.ExpectGone(m)
 		f.Run()
 		f.Eventually(website).Should(HaveField("Status.Move", BeNil()))
-		Eventually(func() bool { return repositoryOf().Closed() }).WithTimeout(time.Minute).Should(BeFalse())
+		Eventually(func() bool { return repositoryOf().Closed() }).Should(BeFalse())
 
 		By("moving it again")
 		again := forge.StorageMove("again").Of(website).To(target.Name).Build()

@@ -56,7 +56,7 @@ var _ = Describe("Storage moves of all projects of a shard", func() {
 		f.Delete(source)
 		Eventually(func() error {
 			return f.Live().Get(GinkgoT().Context(), client.ObjectKeyFromObject(source), source)
-		}).WithTimeout(10 * time.Minute).WithPolling(100 * time.Millisecond).Should(Satisfy(apierrors.IsNotFound))
+		}).WithPolling(100 * time.Millisecond).Should(Satisfy(apierrors.IsNotFound))
 		Expect(left(source)).To(BeEmpty())
 		for _, p := range all {
 			f.Refresh(p)

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -15,6 +14,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // wire forwards connections to a PostgreSQL server, and can be cut.
@@ -91,6 +91,6 @@ func TestDatabase_recoversFromOutage(t *testing.T) {
 	g.Expect(d.Atomically(t.Context(), "writing", both)).To(MatchError(Not(ContainSubstring(password))))
 
 	w.mend(g)
-	g.Eventually(func() error { return d.Check(t.Context()) }).WithTimeout(5 * time.Second).Should(Succeed())
+	g.Eventually(func() error { return d.Check(t.Context()) }).WithTimeout(patience.Wait).Should(Succeed())
 	expectNotes(t, d, "first")
 }

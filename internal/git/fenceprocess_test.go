@@ -20,6 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/test/patience"
 	"github.com/forgeplane/forgeplane/test/seed"
 )
 
@@ -190,9 +191,9 @@ func TestGit_endsWhenItsProcessIsKilled(t *testing.T) {
 esac
 exec git "$@"`)
 	p := startProcess(t, "write", r, binary, id)
-	g.Eventually(begun).WithTimeout(20 * time.Second).Should(BeAnExistingFile())
+	g.Eventually(begun).WithTimeout(patience.Wait).Should(BeAnExistingFile())
 	p.kill()
-	g.Eventually(ended).WithTimeout(20 * time.Second).Should(BeAnExistingFile())
+	g.Eventually(ended).WithTimeout(patience.Wait).Should(BeAnExistingFile())
 	patient, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	open, err := r.Close(patient)
@@ -206,7 +207,7 @@ func TestFence_waitsForAGitThatOutlivesItsProcess(t *testing.T) {
 	release := filepath.Join(t.TempDir(), "release")
 	binary, id := scribe(t, r, release)
 	p := startProcess(t, "write", r, binary, id)
-	g.Eventually(func() ([]byte, error) { return os.ReadFile(journal(r)) }).WithTimeout(20 * time.Second).ShouldNot(BeEmpty())
+	g.Eventually(func() ([]byte, error) { return os.ReadFile(journal(r)) }).WithTimeout(patience.Wait).ShouldNot(BeEmpty())
 	p.kill()
 
 	impatient, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -226,7 +227,7 @@ func TestFence_opensIfTheClosingProcessIsKilled(t *testing.T) {
 	g := NewWithT(t)
 	r, _ := fenced(t)
 	p := startProcess(t, "hold", r, "git", "")
-	g.Eventually(p.said.Load).WithTimeout(20 * time.Second).Should(BeEquivalentTo(1))
+	g.Eventually(p.said.Load).WithTimeout(patience.Wait).Should(BeEquivalentTo(1))
 	g.Expect(r.Closed()).To(BeTrue())
 	_, _, err := r.BeginWrite(t.Context())
 	g.Expect(err).To(MatchError(git.ErrClosed))
@@ -252,7 +253,7 @@ func TestMove_waitsForGitOfAnotherProcess(t *testing.T) {
 			release := filepath.Join(t.TempDir(), "release")
 			binary, id := scribe(t, r, release)
 			writer := startProcess(t, "write", r, binary, id)
-			g.Eventually(func() ([]byte, error) { return os.ReadFile(journal(r)) }).WithTimeout(20 * time.Second).ShouldNot(BeEmpty())
+			g.Eventually(func() ([]byte, error) { return os.ReadFile(journal(r)) }).WithTimeout(patience.Wait).ShouldNot(BeEmpty())
 
 			impatient, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
@@ -266,9 +267,9 @@ func TestMove_waitsForGitOfAnotherProcess(t *testing.T) {
 			g.Consistently(done).WithTimeout(100*time.Millisecond).ShouldNot(Receive(), "git still writes")
 			g.Expect(r.Check()).To(Succeed())
 			g.Expect(os.WriteFile(release, nil, 0o644)).To(Succeed())
-			g.Eventually(done).WithTimeout(20 * time.Second).Should(Receive(BeNil()))
+			g.Eventually(done).WithTimeout(patience.Wait).Should(Receive(BeNil()))
 			g.Expect(r.Check()).To(MatchError(git.ErrNotFound))
-			g.Eventually(writer.ended).WithTimeout(20*time.Second).Should(BeClosed(), "its next write finds no repository")
+			g.Eventually(writer.ended).WithTimeout(patience.Wait).Should(BeClosed(), "its next write finds no repository")
 			if name == "moved" {
 				g.Expect(refs.Tips(t.Context(), to, "refs/heads/x")).To(Equal([]string{id}), "what was on its way is there")
 				beginWrite(t, to)()
@@ -307,7 +308,7 @@ func TestFence_holdsIfProcessesAreKilled(t *testing.T) {
 	for range 20 {
 		i := random.IntN(len(roles))
 		p := running[i]
-		g.Eventually(p.said.Load).WithTimeout(time.Minute).Should(BeNumerically(">=", 1), "it gets its turn")
+		g.Eventually(p.said.Load).WithTimeout(patience.Wait).Should(BeNumerically(">=", 1), "it gets its turn")
 		<-time.After(time.Duration(random.Int64N(int64(100 * time.Millisecond)))) // at a random point of its work
 		p.kill()
 		<-p.ended

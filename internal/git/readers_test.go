@@ -19,6 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/git/snapshot"
+	"github.com/forgeplane/forgeplane/test/patience"
 	"github.com/forgeplane/forgeplane/test/seed"
 )
 
@@ -159,9 +160,9 @@ exec git "$@"`)})
 		_, _, err := r.Read(ctx, "HEAD:a", 100)
 		ended <- err
 	}()
-	g.Eventually(func() []int { return o.Alive(t) }).WithTimeout(10 * time.Second).Should(HaveLen(1))
+	g.Eventually(func() []int { return o.Alive(t) }).WithTimeout(patience.Wait).Should(HaveLen(1))
 	cancel(cause)
-	g.Eventually(ended).WithTimeout(10 * time.Second).Should(Receive(MatchError(cause)))
+	g.Eventually(ended).WithTimeout(patience.Wait).Should(Receive(MatchError(cause)))
 	g.Expect(o.Alive(t)).To(BeEmpty())
 }
 
@@ -191,7 +192,7 @@ func TestReaders_endWhenIdleOrRemoved(t *testing.T) {
 	brief := gittest.Observe(t, git.Options{ReaderIdle: 50 * time.Millisecond})
 	r := brief.Of(t, c)
 	g.Expect(read(r)).To(Succeed())
-	g.Eventually(func() []int { return brief.Alive(t) }).WithTimeout(10 * time.Second).Should(BeEmpty())
+	g.Eventually(func() []int { return brief.Alive(t) }).WithTimeout(patience.Wait).Should(BeEmpty())
 	g.Expect(read(r)).To(Succeed())
 
 	o := gittest.Observe(t, git.Options{})

@@ -15,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/transfer"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // retire retires a repository.
@@ -149,7 +150,7 @@ func TestRemoveRetired_waitsForReaders(t *testing.T) {
 	go func() { done <- r.RemoveRetired(t.Context(), "move-1") }()
 	g.Consistently(done).WithTimeout(100 * time.Millisecond).ShouldNot(Receive())
 	end()
-	g.Eventually(done).WithTimeout(20 * time.Second).Should(Receive(BeNil()))
+	g.Eventually(done).WithTimeout(patience.Wait).Should(Receive(BeNil()))
 	_, _, err = other.BeginRead(t.Context())
 	g.Expect(err).To(MatchError(git.ErrNotFound))
 }
@@ -222,7 +223,7 @@ func TestRemoveRetired_waitsForAGitThatOutlivesItsProcess(t *testing.T) {
 esac
 exec git "$@"`)
 	p := startProcess(t, "read", r, binary, "")
-	g.Eventually(begun).WithTimeout(20 * time.Second).Should(BeAnExistingFile())
+	g.Eventually(begun).WithTimeout(patience.Wait).Should(BeAnExistingFile())
 	p.kill()
 	retire(t, r, "move-1")
 	g.Expect(r.RemoveRetired(soon(t), "move-1")).To(MatchError(context.DeadlineExceeded))

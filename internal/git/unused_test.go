@@ -4,13 +4,13 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/upkeep"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 func TestRemoveUnused_removesOnlyWhatNothingWasWrittenTo(t *testing.T) {
@@ -71,7 +71,7 @@ func TestRemoveUnused_waitsForAWriteAndKeepsWhatItHasWritten(t *testing.T) {
 	g.Eventually(one.Closed).Should(BeTrue())
 	c.Git(t, "push", "--quiet", one.Dir(), "main")
 	end()
-	g.Eventually(removed).WithTimeout(20 * time.Second).Should(Receive(BeFalse()))
+	g.Eventually(removed).WithTimeout(patience.Wait).Should(Receive(BeFalse()))
 	g.Expect(one.Check()).To(Succeed())
 }
 

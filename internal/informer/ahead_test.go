@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // paged is a server with a list of labels in pages of one label. It records the requests.
@@ -86,7 +86,7 @@ func TestReadAhead_requestsNextPage(t *testing.T) {
 			g.Expect(server.asked).To(Receive(BeEmpty()))
 		}
 		if n < 3 {
-			g.Eventually(server.asked).WithTimeout(time.Minute).Should(Receive(Equal(strconv.Itoa(n + 1))))
+			g.Eventually(server.asked).WithTimeout(patience.Wait).Should(Receive(Equal(strconv.Itoa(n + 1))))
 		}
 	}
 	g.Expect(server.asked).To(BeEmpty(), "each page is asked for once")

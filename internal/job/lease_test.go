@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // short is the duration of a lease that is renewed soon. long is for leases that must not be lost, however busy the machine is.
@@ -46,7 +47,7 @@ func TestQueue_renewsLeaseAndRecordsProgress(t *testing.T) {
 		add(t, w.queue, "a", "", acme)
 		w.next(g)
 		claimed := leaseEnd(t, db)
-		g.Eventually(func() int64 { return leaseEnd(t, db) }).WithTimeout(soon).Should(BeNumerically(">", claimed+lease.Milliseconds()), "the lease would be over")
+		g.Eventually(func() int64 { return leaseEnd(t, db) }).WithTimeout(patience.Wait).Should(BeNumerically(">", claimed+lease.Milliseconds()), "the lease would be over")
 		g.Expect(inQueue(t, other.queue, "a", job.Running)).To(HaveField("Progress", "half of it"))
 		g.Expect(w.ended).To(BeEmpty())
 		w.end <- nil
@@ -68,10 +69,10 @@ func TestQueue_endsRunThatLostItsLease(t *testing.T) {
 					return end
 				}})
 				add(t, w.queue, "a", "", acme)
-				g.Eventually(began).WithTimeout(soon).Should(Receive())
+				g.Eventually(began).WithTimeout(patience.Wait).Should(Receive())
 				// Another process has taken over the task while this one was paused.
 				change(t, db, "UPDATE jobs SET owner = 'another', number = number + 1, due = due + 3600000")
-				g.Eventually(ended).WithTimeout(soon).Should(Receive(MatchError(job.ErrLost)))
+				g.Eventually(ended).WithTimeout(patience.Wait).Should(Receive(MatchError(job.ErrLost)))
 				w.stop()
 				var owner, failure string
 				g.Expect(db.QueryRowContext(t.Context(), "SELECT owner, failure FROM jobs").Scan(&owner, &failure)).To(Succeed())
@@ -121,13 +122,13 @@ func TestConfirm_failsForReplacedAttempt(t *testing.T) {
 		var stale, fresh, next run
 		first, began := begin()
 		add(t, first.queue, "a", "", acme)
-		g.Eventually(began).WithTimeout(soon).Should(Receive(&stale))
+		g.Eventually(began).WithTimeout(patience.Wait).Should(Receive(&stale))
 		g.Expect(write(stale.Attempt, 1)).To(Succeed())
 		g.Expect(numbers()).To(Equal([]int64{1}))
 
 		second, taken := begin()
 		change(t, db, "UPDATE jobs SET due = 0") // the lease has expired
-		g.Eventually(taken).WithTimeout(soon).Should(Receive(&fresh))
+		g.Eventually(taken).WithTimeout(patience.Wait).Should(Receive(&fresh))
 		g.Expect(fresh.Number).To(BeNumerically(">", stale.Number))
 		g.Expect(write(stale.Attempt, 2)).To(MatchError(job.ErrLost))
 		g.Expect(stale.Confirm(t.Context())).To(MatchError(job.ErrLost))
@@ -142,7 +143,7 @@ func TestConfirm_failsForReplacedAttempt(t *testing.T) {
 		inQueue(t, second.queue, "a", job.Idle)
 		g.Expect(fresh.Confirm(t.Context())).To(MatchError(job.ErrLost), "it is done")
 		add(t, second.queue, "a", "", acme)
-		g.Eventually(taken).WithTimeout(soon).Should(Receive(&next))
+		g.Eventually(taken).WithTimeout(patience.Wait).Should(Receive(&next))
 		g.Expect(next.Number).To(BeNumerically(">", fresh.Number), "the numbers outlive the row of a task")
 		next.end <- nil
 		inQueue(t, second.queue, "a", job.Idle)
@@ -164,12 +165,12 @@ func TestQueue_runsTaskOnceDespiteLostLease(t *testing.T) {
 			return nil
 		}})
 		add(t, w.queue, "a", "", acme)
-		g.Eventually(began).WithTimeout(soon).Should(Receive(Equal(0)))
+		g.Eventually(began).WithTimeout(patience.Wait).Should(Receive(Equal(0)))
 		change(t, db, "UPDATE jobs SET number = number + 1, due = 0") // as if another process had claimed it and was killed
-		g.Eventually(lost).WithTimeout(soon).Should(Receive())
+		g.Eventually(lost).WithTimeout(patience.Wait).Should(Receive())
 		g.Consistently(began).WithTimeout(50*time.Millisecond).ShouldNot(Receive(), "it still runs")
 		end <- struct{}{}
-		g.Eventually(began).WithTimeout(soon).Should(Receive(Equal(1)))
+		g.Eventually(began).WithTimeout(patience.Wait).Should(Receive(Equal(1)))
 		end <- struct{}{}
 		inQueue(t, w.queue, "a", job.Idle)
 	})
@@ -181,7 +182,7 @@ func TestQueue_endsRunIfLeaseCannotBeRenewed(t *testing.T) {
 		add(t, w.queue, "a", "", acme)
 		w.next(g)
 		unlock := databasetest.Lock(t, name, "jobs")
-		g.Eventually(w.ended).WithTimeout(soon).Should(Receive(MatchError(job.ErrLost)))
+		g.Eventually(w.ended).WithTimeout(patience.Wait).Should(Receive(MatchError(job.ErrLost)))
 		unlock()
 		g.Expect(w.next(g).Failed).To(BeNumerically("<=", 1))
 		w.end <- nil
@@ -215,10 +216,10 @@ func TestQueue_keepsLeaseUntilRunHasStopped(t *testing.T) {
 			return nil
 		}})
 		add(t, w.queue, "a", "", acme)
-		g.Eventually(began).WithTimeout(soon).Should(BeClosed())
+		g.Eventually(began).WithTimeout(patience.Wait).Should(BeClosed())
 		claimed := leaseEnd(t, db)
 		go w.stop()
-		g.Eventually(func() int64 { return leaseEnd(t, db) }).WithTimeout(soon).Should(BeNumerically(">", claimed+2*short.Milliseconds()))
+		g.Eventually(func() int64 { return leaseEnd(t, db) }).WithTimeout(patience.Wait).Should(BeNumerically(">", claimed+2*short.Milliseconds()))
 		close(end)
 		inQueue(t, w.queue, "a", job.Idle)
 	})
@@ -234,7 +235,7 @@ func TestQueue_recordsOutcomeWhenDatabaseIsBack(t *testing.T) {
 		w.next(g)
 		unlock := databasetest.Lock(t, name, "jobs")
 		w.end <- nil
-		g.Eventually(failed).WithTimeout(soon).Should(Receive(ContainSubstring("Recording the outcome")))
+		g.Eventually(failed).WithTimeout(patience.Wait).Should(Receive(ContainSubstring("Recording the outcome")))
 		unlock()
 		inQueue(t, w.queue, "a", job.Idle)
 		g.Expect(w.began).To(BeEmpty())
@@ -252,7 +253,7 @@ func TestForget_cancelsTasks(t *testing.T) {
 		forget("b")
 		inQueue(t, w.queue, "b", job.Idle)
 		forget("a")
-		g.Eventually(w.ended).WithTimeout(soon).Should(Receive(MatchError(job.ErrLost)))
+		g.Eventually(w.ended).WithTimeout(patience.Wait).Should(Receive(MatchError(job.ErrLost)))
 		inQueue(t, w.queue, "a", job.Idle)
 		add(t, w.queue, "c", "", acme)
 		g.Expect(w.next(g).Key).To(Equal("c"), "neither b nor a comes again")
@@ -278,14 +279,14 @@ func TestForget_cancelsRunOfAnotherProcess(t *testing.T) {
 		other := newWorker(t, name, job.QueueOptions{})
 		other.stop()
 		add(t, other.queue, "a", "old", acme)
-		g.Eventually(began).WithTimeout(soon).Should(Receive(Equal("old")))
+		g.Eventually(began).WithTimeout(patience.Wait).Should(Receive(Equal("old")))
 		g.Expect(other.queue.Forget(t.Context(), "a")).To(Succeed())
 		g.Expect(other.queue.Look(t.Context(), "a")).To(BeZero())
 		add(t, other.queue, "a", "new", acme)
 		g.Expect(other.queue.Look(t.Context(), "a")).To(HaveField("Phase", job.Waiting))
 		g.Consistently(began).WithTimeout(50*time.Millisecond).ShouldNot(Receive(), "they do not overlap")
 		close(end)
-		g.Eventually(began).WithTimeout(soon).Should(Receive(Equal("new")))
+		g.Eventually(began).WithTimeout(patience.Wait).Should(Receive(Equal("new")))
 		inQueue(t, w.queue, "a", job.Idle)
 	})
 }
@@ -301,7 +302,7 @@ func TestForget_removesTaskOfDeadProcess(t *testing.T) {
 		g.Eventually(func() (n int, err error) {
 			err = db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM jobs").Scan(&n)
 			return n, err
-		}).WithTimeout(soon).Should(BeZero())
+		}).WithTimeout(patience.Wait).Should(BeZero())
 		g.Expect(w.began).To(BeEmpty())
 
 		w.stop()
@@ -358,7 +359,7 @@ func TestQueue_releasesTasksClaimedWhileStopping(t *testing.T) {
 		g.Consistently(began).WithTimeout(50*time.Millisecond).ShouldNot(Receive(), "it waits for the database")
 		cancel()
 		unlock()
-		g.Eventually(done).WithTimeout(soon).Should(Receive(BeNil()))
+		g.Eventually(done).WithTimeout(patience.Wait).Should(Receive(BeNil()))
 		g.Expect(q.Look(t.Context(), "a")).To(Equal(job.State{Phase: job.Waiting}))
 		g.Expect(began).To(BeEmpty())
 	})

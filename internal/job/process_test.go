@@ -21,6 +21,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/test/patience"
 	"github.com/forgeplane/forgeplane/test/seed"
 )
 
@@ -136,8 +137,8 @@ func TestQueue_takesOverFromKilledProcess(t *testing.T) {
 		w.stop()
 		add(t, w.queue, "a", "", acme)
 		p := startProcess(t, "hold", name, "")
-		g.Eventually(p.said.Load).WithTimeout(soon).Should(BeEquivalentTo(1))
-		g.Eventually(w.queue.Look).WithArguments(t.Context(), "a").WithTimeout(soon).Should(HaveField("Progress", "half of it"))
+		g.Eventually(p.said.Load).WithTimeout(patience.Wait).Should(BeEquivalentTo(1))
+		g.Eventually(w.queue.Look).WithArguments(t.Context(), "a").WithTimeout(patience.Wait).Should(HaveField("Progress", "half of it"))
 		p.end(syscall.SIGKILL)
 		end := leaseEnd(t, db)
 		w = newWorker(t, name, job.QueueOptions{Lease: time.Hour})
@@ -154,7 +155,7 @@ func TestQueue_releasesTasksOfStoppedProcess(t *testing.T) {
 		w.stop()
 		add(t, w.queue, "a", "", acme)
 		p := startProcess(t, "hold", name, "")
-		g.Eventually(p.said.Load).WithTimeout(soon).Should(BeEquivalentTo(1))
+		g.Eventually(p.said.Load).WithTimeout(patience.Wait).Should(BeEquivalentTo(1))
 		p.end(syscall.SIGTERM)
 		g.Expect(p.ProcessState.ExitCode()).To(BeZero())
 		g.Expect(w.queue.Look(t.Context(), "a")).To(Equal(job.State{Phase: job.Waiting, Progress: "half of it"}))
@@ -185,12 +186,12 @@ func TestQueue_runsAllTasksDespiteKilledProcesses(t *testing.T) {
 				addAny()
 			}
 			i := random.IntN(processes)
-			g.Eventually(func() int32 { addAny(); return running[i].said.Load() }).WithTimeout(soon).Should(BeNumerically(">=", 1), "it gets its turn")
+			g.Eventually(func() int32 { addAny(); return running[i].said.Load() }).WithTimeout(patience.Wait).Should(BeNumerically(">=", 1), "it gets its turn")
 			running[i].end([]syscall.Signal{syscall.SIGKILL, syscall.SIGTERM}[random.IntN(2)])
 			running[i] = startProcess(t, "note", name, notes)
 		}
 		for key, payload := range last {
-			g.Eventually(q.Look).WithArguments(t.Context(), key).WithTimeout(soon).WithPolling(20 * time.Millisecond).Should(BeZero())
+			g.Eventually(q.Look).WithArguments(t.Context(), key).WithTimeout(patience.Wait).WithPolling(20 * time.Millisecond).Should(BeZero())
 			text, err := os.ReadFile(filepath.Join(notes, key))
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(string(text)).NotTo(ContainSubstring("twice at once"))

@@ -15,10 +15,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
-
-// soon is a timeout for quick operations on a very busy machine.
-const soon = 30 * time.Second
 
 var acme, beta = fair.Namespace("acme"), fair.User(7)
 
@@ -71,7 +69,7 @@ func newWorker(t *testing.T, name string, o job.QueueOptions) *worker {
 
 // next waits for an attempt.
 func (w *worker) next(g Gomega) (a job.Attempt) {
-	g.Eventually(w.began).WithTimeout(soon).Should(Receive(&a))
+	g.Eventually(w.began).WithTimeout(patience.Wait).Should(Receive(&a))
 	return a
 }
 
@@ -87,7 +85,7 @@ func inQueue(t *testing.T, q *job.Queue, key string, phase job.Phase) (s job.Sta
 		var err error
 		s, err = q.Look(t.Context(), key)
 		return s.Phase, err
-	}).WithTimeout(soon).WithPolling(5 * time.Millisecond).Should(Equal(phase))
+	}).WithTimeout(patience.Wait).WithPolling(5 * time.Millisecond).Should(Equal(phase))
 	return s
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/forgeplane/forgeplane/internal/registry"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // expectCollected expects what the metrics of a collector count.
@@ -25,7 +26,7 @@ forgeplane_registry_collected_bytes_total %d
 # TYPE forgeplane_registry_failed_collections_total counter
 forgeplane_registry_failed_collections_total %d
 `, bytes, failed)
-	g.Eventually(func() error { return testutil.CollectAndCompare(c, strings.NewReader(want)) }, "20s").Should(Succeed())
+	g.Eventually(func() error { return testutil.CollectAndCompare(c, strings.NewReader(want)) }).WithTimeout(patience.Wait).Should(Succeed())
 }
 
 func TestCollector_collectsOnceInAnInterval(t *testing.T) {
@@ -42,11 +43,11 @@ func TestCollector_collectsOnceInAnInterval(t *testing.T) {
 	go func() { ended <- c.Start(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		g.Eventually(ended, "20s").Should(Receive(BeNil()))
+		g.Eventually(ended).WithTimeout(patience.Wait).Should(Receive(BeNil()))
 	})
 	pass := func(d time.Duration) {
 		t.Helper()
-		g.Eventually(w.clock.HasWaiters, "20s").Should(BeTrue())
+		g.Eventually(w.clock.HasWaiters).WithTimeout(patience.Wait).Should(BeTrue())
 		w.clock.Step(d)
 	}
 
@@ -62,13 +63,13 @@ func TestCollector_collectsOnceInAnInterval(t *testing.T) {
 	expectCollected(g, c, 0, 1)
 	w.storage.Before(nil)
 
-	g.Eventually(w.clock.HasWaiters, "20s").Should(BeTrue())
+	g.Eventually(w.clock.HasWaiters).WithTimeout(patience.Wait).Should(BeTrue())
 	blobs := func() ([]string, error) { return filepath.Glob(w.images + "/docker/registry/v2/blobs/sha256/*/*/data") }
 	g.Expect(blobs()).To(HaveLen(4))
 	pass(interval - time.Second)
 	g.Consistently(blobs, "100ms").Should(HaveLen(4), "the interval has not passed")
 	pass(time.Second)
-	g.Eventually(blobs, "20s").Should(BeEmpty())
+	g.Eventually(blobs).WithTimeout(patience.Wait).Should(BeEmpty())
 	size := d.Size
 	for _, content := range []string{madeAt(2020), "common", "of " + madeAt(2020)} {
 		size += int64(len(content))

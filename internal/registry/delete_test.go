@@ -20,6 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
 	"github.com/forgeplane/forgeplane/internal/registry/registrytest"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // databaseEnv and imagesEnv are set if this executable runs as another process, which deletes repositories and never ends a deletion. They name
@@ -116,7 +117,7 @@ func TestDelete_isFinishedByOtherProcessAfterCrash(t *testing.T) {
 	g.Eventually(func() error {
 		_, err := w.registry.Records.Get(t.Context(), deleted.ID)
 		return err
-	}, "30s", "20ms").Should(MatchError(record.ErrNotFound))
+	}).WithTimeout(patience.Wait).WithPolling(20 * time.Millisecond).Should(MatchError(record.ErrNotFound))
 	g.Expect(w.stored(t)).To(ConsistOf(HaveSuffix("/repositories/" + kept.Place)))
 	images, err := w.registry.Images(t.Context(), kept)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -135,14 +136,14 @@ func TestDelete_isRetriedWhileStorageFails(t *testing.T) {
 	queue := deletions(w.db, w.registry)
 	g.Expect(registry.Schedule(t.Context(), w.registry.Records, queue, deleted, fair.Key{})).To(Succeed())
 	run(t, queue)
-	g.Eventually(failed, "20s").Should(Receive())
-	g.Eventually(failed, "20s").Should(Receive())
+	g.Eventually(failed).WithTimeout(patience.Wait).Should(Receive())
+	g.Eventually(failed).WithTimeout(patience.Wait).Should(Receive())
 	g.Expect(w.registry.Records.Get(t.Context(), deleted.ID)).To(HaveField("Status", record.DeleteOngoing))
 	w.storage.Before(nil)
 	g.Eventually(func() error {
 		_, err := w.registry.Records.Get(t.Context(), deleted.ID)
 		return err
-	}, "20s", "20ms").Should(MatchError(record.ErrNotFound))
+	}).WithTimeout(patience.Wait).WithPolling(20 * time.Millisecond).Should(MatchError(record.ErrNotFound))
 	g.Expect(w.stored(t)).To(BeEmpty())
 }
 
@@ -175,7 +176,7 @@ func TestLeftovers_deletesRepositoriesOfProjectsThatAreGone(t *testing.T) {
 	g.Eventually(func() error {
 		_, err := w.registry.Records.Get(t.Context(), gone.ID)
 		return err
-	}, "20s", "20ms").Should(MatchError(record.ErrNotFound))
+	}).WithTimeout(patience.Wait).WithPolling(20 * time.Millisecond).Should(MatchError(record.ErrNotFound))
 	g.Expect(w.registry.Records.Get(t.Context(), kept.ID)).To(HaveField("Status", record.Status("")))
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
+	"github.com/forgeplane/forgeplane/test/patience"
 	"github.com/forgeplane/forgeplane/test/tools"
 )
 
@@ -39,7 +40,7 @@ func TestS3_hasImages(t *testing.T) {
 	g.Eventually(func() error {
 		_, err := w.registry.Records.Get(t.Context(), deleted.record.ID)
 		return err
-	}, "20s", "20ms").Should(MatchError(record.ErrNotFound))
+	}).WithTimeout(patience.Wait).WithPolling(20 * time.Millisecond).Should(MatchError(record.ErrNotFound))
 	g.Expect(w.stored(t)).To(ConsistOf(HaveSuffix(kept.record.Place)))
 
 	g.Expect(w.registry.Collect(t.Context(), registry.CollectOptions{})).To(Equal(registry.Collected{}), "everything is new")

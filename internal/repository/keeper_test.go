@@ -20,6 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // kept runs a keeper on a shop until the test ends.
@@ -50,7 +51,7 @@ func start(t *testing.T, k *repository.Keeper) {
 	go func() { ended <- k.Start(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		NewWithT(t).Eventually(ended).WithTimeout(10*time.Second).Should(Receive(BeNil()), "the keeper ends with its context")
+		NewWithT(t).Eventually(ended).WithTimeout(patience.Wait).Should(Receive(BeNil()), "the keeper ends with its context")
 	})
 }
 
@@ -87,10 +88,10 @@ func TestKeeper_combinesFrequentPushes(t *testing.T) {
 	k.pushed(t)
 	g.Eventually(func() ([]string, error) {
 		return filepath.Glob(filepath.Join(k.git.Dir(), "objects/info/commit-graphs/*.graph"))
-	}).WithTimeout(20 * time.Second).ShouldNot(BeEmpty())
+	}).WithTimeout(patience.Wait).ShouldNot(BeEmpty())
 	before := k.runs(t)()["done"]
 	k.pushed(t)
-	g.Eventually(k.runs(t)).WithTimeout(20 * time.Second).Should(HaveKeyWithValue("done", before+1))
+	g.Eventually(k.runs(t)).WithTimeout(patience.Wait).Should(HaveKeyWithValue("done", before+1))
 	g.Expect(before).To(BeNumerically("<=", 2))
 }
 
@@ -103,7 +104,7 @@ func TestKeeper_skipsClosedRepositories(t *testing.T) {
 	g.Consistently(k.runs(t)).WithTimeout(500 * time.Millisecond).Should(BeEmpty())
 	open()
 	k.pushed(t)
-	g.Eventually(k.runs(t)).WithTimeout(20 * time.Second).Should(HaveKey("done"))
+	g.Eventually(k.runs(t)).WithTimeout(patience.Wait).Should(HaveKey("done"))
 }
 
 func TestKeeper_worksForTenant(t *testing.T) {
@@ -125,7 +126,7 @@ func TestKeeper_worksForTenant(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	start(t, k)
 	k.Pushed(client.ObjectKeyFromObject(s.project))
-	g.Eventually(who).WithTimeout(10 * time.Second).Should(Receive(Equal(fair.Namespace("acme"))))
+	g.Eventually(who).WithTimeout(patience.Wait).Should(Receive(Equal(fair.Namespace("acme"))))
 }
 
 func TestKeeper_maintainsAtOnceOnRequest(t *testing.T) {
@@ -133,7 +134,7 @@ func TestKeeper_maintainsAtOnceOnRequest(t *testing.T) {
 	k := keep(t, repository.Limits{Concurrency: 1, Timeout: time.Minute, Delay: time.Hour})
 	k.pushed(t)
 	g.Expect(k.keeper.Ask(client.ObjectKeyFromObject(k.project))).To(BeTrue())
-	g.Eventually(k.runs(t)).WithTimeout(20 * time.Second).Should(Equal(map[string]int{"done": 1}))
+	g.Eventually(k.runs(t)).WithTimeout(patience.Wait).Should(Equal(map[string]int{"done": 1}))
 }
 
 func TestKeeper_canBeDisabled(t *testing.T) {
@@ -146,7 +147,7 @@ func TestKeeper_countsFailures(t *testing.T) {
 	g := NewWithT(t)
 	k := keep(t, repository.Limits{Concurrency: 1, Timeout: time.Nanosecond})
 	k.pushed(t)
-	g.Eventually(k.runs(t)).WithTimeout(20 * time.Second).Should(HaveKey("failed"))
+	g.Eventually(k.runs(t)).WithTimeout(patience.Wait).Should(HaveKey("failed"))
 }
 
 func TestKeeper_ignoresDeletedRepositories(t *testing.T) {
@@ -158,5 +159,5 @@ func TestKeeper_ignoresDeletedRepositories(t *testing.T) {
 	g.Expect(k.git.Dir()).NotTo(BeADirectory())
 	g.Expect(k.git.Init(t.Context(), git.InitOptions{})).To(Succeed())
 	k.pushed(t)
-	g.Eventually(k.runs(t)).WithTimeout(20 * time.Second).Should(Equal(map[string]int{"done": 1}))
+	g.Eventually(k.runs(t)).WithTimeout(patience.Wait).Should(Equal(map[string]int{"done": 1}))
 }

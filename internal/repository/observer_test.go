@@ -6,7 +6,6 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // watched runs an observer on a shop until the test ends.
@@ -66,7 +66,7 @@ func watch(t *testing.T) *watched {
 	go func() { ended <- w.observer.Start(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		NewWithT(t).Eventually(ended).WithTimeout(10*time.Second).Should(Receive(BeNil()), "the observer ends with its context")
+		NewWithT(t).Eventually(ended).WithTimeout(patience.Wait).Should(Receive(BeNil()), "the observer ends with its context")
 	})
 	return w
 }
@@ -88,23 +88,23 @@ func TestObserver_writesChangesOfPush(t *testing.T) {
 	w.push(t, "main")
 	w.observer.Pushed(w.name())
 	head := func(s v1alpha1.ProjectStatus) string { return s.HeadCommit }
-	g.Eventually(w.status(t)).WithTimeout(10 * time.Second).Should(WithTransform(head, Equal(commit)))
+	g.Eventually(w.status(t)).WithTimeout(patience.Wait).Should(WithTransform(head, Equal(commit)))
 
 	second := w.shop.client.Commit(t, "README", "hello again")
 	w.push(t, "main")
 	w.observer.Pushed(w.name())
-	g.Eventually(w.status(t)).WithTimeout(10 * time.Second).Should(WithTransform(head, Equal(second)))
+	g.Eventually(w.status(t)).WithTimeout(patience.Wait).Should(WithTransform(head, Equal(second)))
 }
 
 func TestObserver_writesNothingWithoutChanges(t *testing.T) {
 	g := NewWithT(t)
 	w := watch(t)
 	w.observer.Pushed(w.name())
-	g.Eventually(w.patches.Load).WithTimeout(10 * time.Second).Should(BeEquivalentTo(1))
+	g.Eventually(w.patches.Load).WithTimeout(patience.Wait).Should(BeEquivalentTo(1))
 	w.observer.Pushed(w.name())
 	// The observer processes its queue in order: when it begins with the next project, it has finished this one.
 	w.observer.Pushed(types.NamespacedName{Namespace: "acme", Name: "next"})
-	g.Eventually(w.looked).WithTimeout(10 * time.Second).Should(Receive(Equal("next")))
+	g.Eventually(w.looked).WithTimeout(patience.Wait).Should(Receive(Equal("next")))
 	g.Expect(w.patches.Load()).To(BeEquivalentTo(1))
 }
 
@@ -115,9 +115,9 @@ func TestObserver_retriesFailedWrites(t *testing.T) {
 	w.push(t, "main")
 	w.refuse.Store(true)
 	w.observer.Pushed(w.name())
-	g.Eventually(w.refused.Load).WithTimeout(10 * time.Second).Should(BeNumerically(">=", 2))
+	g.Eventually(w.refused.Load).WithTimeout(patience.Wait).Should(BeNumerically(">=", 2))
 	w.refuse.Store(false)
-	g.Eventually(w.status(t)).WithTimeout(10 * time.Second).Should(HaveField("HeadCommit", commit))
+	g.Eventually(w.status(t)).WithTimeout(patience.Wait).Should(HaveField("HeadCommit", commit))
 }
 
 func TestObserver_waitsForMissingRepository(t *testing.T) {
@@ -129,11 +129,11 @@ func TestObserver_waitsForMissingRepository(t *testing.T) {
 	g.Expect(os.Rename(w.git.Dir(), aside)).To(Succeed())
 	w.observer.Pushed(w.name())
 	for range 2 {
-		g.Eventually(w.looked).WithTimeout(10 * time.Second).Should(Receive(Equal("web")))
+		g.Eventually(w.looked).WithTimeout(patience.Wait).Should(Receive(Equal("web")))
 	}
 	g.Expect(w.patches.Load()).To(BeZero())
 	g.Expect(os.Rename(aside, w.git.Dir())).To(Succeed())
-	g.Eventually(w.status(t)).WithTimeout(10 * time.Second).Should(HaveField("HeadCommit", commit))
+	g.Eventually(w.status(t)).WithTimeout(patience.Wait).Should(HaveField("HeadCommit", commit))
 }
 
 func TestObserver_forgetsDeletedProjects(t *testing.T) {
@@ -143,7 +143,7 @@ func TestObserver_forgetsDeletedProjects(t *testing.T) {
 	commit := w.shop.client.Commit(t, "README", "hello")
 	w.push(t, "main")
 	w.observer.Pushed(w.name())
-	g.Eventually(w.status(t)).WithTimeout(10 * time.Second).Should(HaveField("HeadCommit", commit))
+	g.Eventually(w.status(t)).WithTimeout(patience.Wait).Should(HaveField("HeadCommit", commit))
 }
 
 func TestObserver_worksForTenant(t *testing.T) {
@@ -152,5 +152,5 @@ func TestObserver_worksForTenant(t *testing.T) {
 	w.shop.client.Commit(t, "a", "a")
 	w.push(t, "HEAD:refs/heads/main")
 	w.observer.Pushed(client.ObjectKeyFromObject(w.project))
-	g.Eventually(w.who).WithTimeout(10 * time.Second).Should(Receive(Equal(fair.Namespace("acme"))))
+	g.Eventually(w.who).WithTimeout(patience.Wait).Should(Receive(Equal(fair.Namespace("acme"))))
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // follower does background work after a push.
@@ -66,19 +67,19 @@ func TestFollower_doesNotDelayOtherTenants(t *testing.T) {
 			go func() { ended <- f.Start(ctx) }()
 			defer func() {
 				stop()
-				g.Eventually(ended).WithTimeout(10*time.Second).Should(Receive(BeNil()), "it ends with its context")
+				g.Eventually(ended).WithTimeout(patience.Wait).Should(Receive(BeNil()), "it ends with its context")
 			}()
 			for i := range 5 {
 				f.Pushed(types.NamespacedName{Namespace: "attacker", Name: fmt.Sprint(i)})
 			}
-			g.Eventually(looked).WithTimeout(10 * time.Second).Should(Receive(Equal("attacker/0")))
+			g.Eventually(looked).WithTimeout(patience.Wait).Should(Receive(Equal("attacker/0")))
 			f.Pushed(types.NamespacedName{Namespace: "attacker", Name: "0"}) // while the work runs
 			f.Pushed(types.NamespacedName{Namespace: "victim", Name: "web"})
-			g.Eventually(looked).WithTimeout(10 * time.Second).Should(Receive(Equal("victim/web")))
+			g.Eventually(looked).WithTimeout(patience.Wait).Should(Receive(Equal("victim/web")))
 			g.Consistently(looked).WithTimeout(100*time.Millisecond).ShouldNot(Receive(), "one tenant has one at a time")
 			close(release)
 			for _, want := range []string{"1", "2", "3", "4", "0"} {
-				g.Eventually(looked).WithTimeout(10 * time.Second).Should(Receive(Equal("attacker/" + want)))
+				g.Eventually(looked).WithTimeout(patience.Wait).Should(Receive(Equal("attacker/" + want)))
 			}
 		})
 	}
@@ -111,13 +112,13 @@ func TestFollower_servesUsersOfHomeInTurn(t *testing.T) {
 	go func() { ended <- o.Start(ctx) }()
 	defer func() {
 		stop()
-		g.Eventually(ended).WithTimeout(10 * time.Second).Should(Receive(BeNil()))
+		g.Eventually(ended).WithTimeout(patience.Wait).Should(Receive(BeNil()))
 	}()
 	for _, name := range []string{"one", "two"} {
 		o.Pushed(types.NamespacedName{Namespace: "home", Name: name})
 	}
-	g.Eventually(working).WithTimeout(10 * time.Second).Should(Receive(Equal(fair.User(7))))
+	g.Eventually(working).WithTimeout(patience.Wait).Should(Receive(Equal(fair.User(7))))
 	o.Pushed(types.NamespacedName{Namespace: "home", Name: "three"})
-	g.Eventually(working).WithTimeout(10 * time.Second).Should(Receive(Equal(fair.User(8))))
+	g.Eventually(working).WithTimeout(patience.Wait).Should(Receive(Equal(fair.User(8))))
 	g.Expect(working).To(BeEmpty(), "one user has one at a time")
 }

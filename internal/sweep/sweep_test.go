@@ -19,6 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/subscription"
 	"github.com/forgeplane/forgeplane/internal/sweep"
 	"github.com/forgeplane/forgeplane/internal/tokenuse"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // objects exist from the beginning, except the objects that are gone and the objects that were recreated.
@@ -146,7 +147,7 @@ func TestSweeper_looksEveryHourUntilStopped(t *testing.T) {
 	g.Eventually(func() (sets.Set[types.UID], error) {
 		w.clock.Step(time.Hour)
 		return w.subscriptions.Subscribed(t.Context(), who(userMax), subscription.KindLabel)
-	}).WithTimeout(20 * time.Second).Should(BeEmpty())
+	}).WithTimeout(patience.Wait).Should(BeEmpty())
 	stop()
 	g.Eventually(ended).Should(Receive(BeNil()))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/tokenuse"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // run runs a recorder until the test ends.
@@ -47,7 +48,7 @@ func TestRecorder_writesOncePerMinute(t *testing.T) {
 		recorder.Note(trigger(2), noon)
 		g.Expect(last(t, store, 1)()).To(BeZero(), "nothing is written before it runs")
 		run(t, recorder)
-		g.Eventually(last(t, store, 2)).WithTimeout(time.Minute).Should(Equal(noon))
+		g.Eventually(last(t, store, 2)).WithTimeout(patience.Wait).Should(Equal(noon))
 		g.Expect(last(t, store, 1)()).To(Equal(noon.Add(2 * time.Minute)))
 	})
 }
@@ -63,7 +64,7 @@ func TestRecorder_neverWaits(t *testing.T) {
 	g.Eventually(func() time.Time {
 		recorder.Note(trigger(many-1), noon.Add(time.Second))
 		return last(t, store, many-1)()
-	}).WithTimeout(time.Minute).Should(Equal(noon.Add(time.Second)), "a use that was lost is followed by one that is not")
+	}).WithTimeout(patience.Wait).Should(Equal(noon.Add(time.Second)), "a use that was lost is followed by one that is not")
 	g.Expect(last(t, store, 1)()).To(Equal(noon))
 }
 
@@ -80,11 +81,11 @@ func TestRecorder_triesAgainAfterAnError(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	run(t, recorder)
 	recorder.Note(trigger(1), noon)
-	g.Eventually(said).WithTimeout(time.Minute).Should(Receive(ContainSubstring("The use of a token was not recorded")))
+	g.Eventually(said).WithTimeout(patience.Wait).Should(Receive(ContainSubstring("The use of a token was not recorded")))
 	_, err = sql.ExecContext(t.Context(), "ALTER TABLE away RENAME TO uses")
 	g.Expect(err).NotTo(HaveOccurred())
 	recorder.Note(trigger(1), noon.Add(time.Second))
-	g.Eventually(last(t, tokenuse.New(db), 1)).WithTimeout(time.Minute).Should(Equal(noon.Add(time.Second)))
+	g.Eventually(last(t, tokenuse.New(db), 1)).WithTimeout(patience.Wait).Should(Equal(noon.Add(time.Second)))
 }
 
 func TestLastUsed_readsAnyNumberOfTokens(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -17,13 +16,12 @@ import (
 	"github.com/forgeplane/forgeplane/test/controlplane"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 	"github.com/forgeplane/forgeplane/test/installation"
+	"github.com/forgeplane/forgeplane/test/patience"
 	"github.com/forgeplane/forgeplane/test/process"
 )
 
 const (
 	account = "system:serviceaccount:" + namespace + ":forgeplane"
-	// soon is long enough for a machine that does other work at the same time.
-	soon = 90 * time.Second
 )
 
 // commands returns the commands in a section of docs/helm.md, block by block.
@@ -113,7 +111,7 @@ var _ = Describe("An installation with the commands of docs/helm.md", Ordered, f
 		p, err := process.Start(program)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() { Expect(p.Stop()).To(Succeed()) })
-		Expect(forgeplane.Options{HealthPort: ports.Health}.AwaitReady(p, soon)).To(Succeed(), func() string { return p.Tail() })
+		Expect(forgeplane.Options{HealthPort: ports.Health}.AwaitReady(p, patience.Wait)).To(Succeed(), func() string { return p.Tail() })
 
 		By("using the permissions")
 		admin.Kubectl("wait", "--for=create", "--timeout=60s", "apiservice/v4.rest.forgeplane.dev")

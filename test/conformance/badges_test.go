@@ -45,7 +45,7 @@ func (d *door) newGroupBadge(t team, name string) *v1alpha1.Badge {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(listed).To(HaveLen(1))
 		b.Spec.ID = listed[0].ID
-	}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+	}).WithPolling(polling).Should(Succeed())
 	return b
 }
 

@@ -76,7 +76,7 @@ var _ = throughEachDoor("Access tokens of projects and groups", func(d *door) {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(self.ID).To(Equal(made.ID))
 			Expect(self.Description).To(Equal("For releases"))
-			Eventually(d.botUsed(id, made.ID)).WithTimeout(soon).WithPolling(polling).Should(HaveValue(BeTemporally("~", time.Now(), time.Minute)))
+			Eventually(d.botUsed(id, made.ID)).WithPolling(polling).Should(HaveValue(BeTemporally("~", time.Now(), time.Minute)))
 
 			r, err = c.RevokeProjectAccessToken(id, made.ID)
 			Expect(err).NotTo(HaveOccurred())
@@ -169,7 +169,7 @@ var _ = throughEachDoor("Access tokens of projects and groups", func(d *door) {
 		history.Git(GinkgoTB(), "fetch", remoteFor(team.project, reading.Token), "main")
 		history.Git(GinkgoTB(), "push", remoteFor(team.project, developing.Token), "main:refs/heads/by-bot")
 		for _, used := range []*gitlab.ProjectAccessToken{reading, developing} {
-			Eventually(d.botUsed(team.project.ID, used.ID)).WithTimeout(soon).WithPolling(polling).Should(HaveValue(BeTemporally("~", time.Now(), time.Minute)))
+			Eventually(d.botUsed(team.project.ID, used.ID)).WithPolling(polling).Should(HaveValue(BeTemporally("~", time.Now(), time.Minute)))
 		}
 		Expect(history.Refused(GinkgoTB(), "push", remoteFor(team.project, reading.Token), "main:refs/heads/other")).To(ContainSubstring("403"))
 		commit := history.Commit(GinkgoTB(), "robot", "for the default branch")

@@ -58,7 +58,7 @@ var _ = throughEachDoor("Branches", func(d *door) {
 			one, _, err := c.GetBranch(team.project.ID, "main")
 			Expect(err).NotTo(HaveOccurred())
 			return one
-		}).WithTimeout(soon).WithPolling(polling).Should(And(HaveField("Protected", true), HaveField("Default", true), HaveField("Merged", false)))
+		}).WithPolling(polling).Should(And(HaveField("Protected", true), HaveField("Default", true), HaveField("Merged", false)))
 		for text, want := range map[string][]string{"I": {"main", "right/side"}, "^l": {"left"}, "e$": {"right/side"}, "^main$": {"main"}, "x": nil} {
 			found, _, err := c.ListBranches(team.project.ID, &gitlab.ListBranchesOptions{Search: &text})
 			Expect(err).NotTo(HaveOccurred())

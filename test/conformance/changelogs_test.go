@@ -101,7 +101,7 @@ var _ = throughEachDoor("Changelogs", func(d *door) {
 		const not = `403 {"message":"403 Forbidden - You are not allowed to commit a changelog on this branch"}`
 		Eventually(func() int {
 			return send(d.as(developer), fmt.Sprintf("GET projects/%d/protected_branches/main", team.project.ID), "").StatusCode
-		}).WithTimeout(soon).WithPolling(polling).Should(Equal(200))
+		}).WithPolling(polling).Should(Equal(200))
 		Expect(answered(send(d.as(developer), "POST "+at, `{"version":"1.1.0"}`))).To(Equal(not))
 		Expect(answered(send(d.as(maintainer), "POST "+at, `{"version":"1.0.0"}`))).To(Equal(noStart))
 		Expect(answered(send(d.as(guest), "POST "+at, `{"version":"1.1.0"}`))).To(Equal(not))

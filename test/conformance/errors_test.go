@@ -382,7 +382,7 @@ var _ = withTokens("Tokens", func(d *door) {
 		declared := d.with(valueOf(name))
 		expiry := fmt.Appendf(nil, `{"spec":{"expiresAt":%q}}`, time.Now().Add(-time.Hour).UTC().Format(time.RFC3339))
 		Expect(api.Patch(context.Background(), token, client.RawPatch(types.MergePatchType, expiry))).To(Succeed())
-		Eventually(func() string { return answered(send(declared, "GET projects", "")) }).WithTimeout(soon).WithPolling(polling).Should(Equal(expired))
+		Eventually(func() string { return answered(send(declared, "GET projects", "")) }).WithPolling(polling).Should(Equal(expired))
 		made := d.newToken(developer.id, "api")
 		_, err := d.as(root).PersonalAccessTokens.RevokePersonalAccessTokenByID(made.ID)
 		Expect(err).NotTo(HaveOccurred())

@@ -74,7 +74,7 @@ var _ = Describe("A feature that is declared by kubectl", func() {
 			}
 			return is
 		}
-		Eventually(states).WithTimeout(soon).WithPolling(polling).Should(HaveKeyWithValue(feature.RestrictMergeStatusRecheck, "on"))
+		Eventually(states).WithPolling(polling).Should(HaveKeyWithValue(feature.RestrictMergeStatusRecheck, "on"))
 		value := true
 		Eventually(func(g Gomega) {
 			value = !value
@@ -86,6 +86,6 @@ var _ = Describe("A feature that is declared by kubectl", func() {
 			want := map[bool]string{true: "on", false: "off"}[value]
 			g.Expect(states(g)).To(And(HaveKeyWithValue(feature.MergeRequestApprovedFilter, want), HaveKeyWithValue(feature.ChangelogCommitsLimitation, want)))
 			g.Expect(unused()).NotTo(ContainElement("forgeplane-apiserver in forgeplane-system: get configmaps forgeplane-features"))
-		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+		}).WithPolling(polling).Should(Succeed())
 	})
 })

@@ -20,7 +20,7 @@ func (d *door) finished(p *person, fork *gitlab.Project) *gitlab.Project {
 		}
 		fork = got
 		return got.ImportStatus, nil
-	}).WithTimeout(soon).WithPolling(polling).Should(Equal("finished"))
+	}).WithPolling(polling).Should(Equal("finished"))
 	return fork
 }
 

@@ -89,14 +89,14 @@ var _ = throughEachDoor("Groups", func(d *door) {
 			}
 		}
 		declare(v1alpha1.RESTWritesRefuseDeclared)
-		Eventually(change(team.group.ID)).WithTimeout(soon).WithPolling(polling).Should(MatchRegexp(
+		Eventually(change(team.group.ID)).WithPolling(polling).Should(MatchRegexp(
 			`^403 {"message":"403 Forbidden - this is managed by .+, so a change over REST would be undone: change it there"}$`))
 		Expect(change(below.ID)()).To(HavePrefix("200 "), "nobody declares it")
 		label := d.newLabel(team.project.ID, "allowed")
 
 		declare(v1alpha1.RESTWritesRefuse)
 		refused := fmt.Sprintf(`403 {"message":"403 Forbidden - the group %s does not accept changes over REST: they are declared elsewhere"}`, team.group.FullPath)
-		Eventually(change(team.group.ID)).WithTimeout(soon).WithPolling(polling).Should(Equal(refused))
+		Eventually(change(team.group.ID)).WithPolling(polling).Should(Equal(refused))
 		Expect(change(below.ID)()).To(Equal(refused))
 		c := d.as(owner)
 		_, r, err := c.Labels.UpdateLabel(team.project.ID, label.ID, &gitlab.UpdateLabelOptions{Color: gitlab.Ptr("blue")})
@@ -113,7 +113,7 @@ var _ = throughEachDoor("Groups", func(d *door) {
 		Expect(answered(r)).To(Equal(refused))
 
 		declare(v1alpha1.RESTWritesAllow)
-		Eventually(change(below.ID)).WithTimeout(soon).WithPolling(polling).Should(HavePrefix("200 "))
+		Eventually(change(below.ID)).WithPolling(polling).Should(HavePrefix("200 "))
 	})
 
 	It("are listed by the relation of the caller to them", d.again(), func() {

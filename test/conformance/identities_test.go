@@ -53,13 +53,13 @@ var _ = Describe("A Kubernetes identity", func() {
 		}
 		at := func(rest string) string { return fmt.Sprintf("GET projects/%d", team.project.ID) + rest }
 		c := as(*maintainer, "reporter")
-		Eventually(func() int { return send(c, at(""), "").StatusCode }).WithTimeout(soon).WithPolling(polling).Should(Equal(200), "RBAC has seen the binding")
+		Eventually(func() int { return send(c, at(""), "").StatusCode }).WithPolling(polling).Should(Equal(200), "RBAC has seen the binding")
 		Expect(send(c, at("/labels"), "").StatusCode).To(Equal(200))
 		Expect(answered(send(c, at("/deploy_keys"), ""))).To(And(HavePrefix("403 "), ContainSubstring(`"kind":"Status"`)), "a Reporter has no endpoint there")
 		Expect(send(d.as(maintainer), at("/deploy_keys"), "").StatusCode).To(Equal(200))
 
 		c = as(*guest, "owner")
-		Eventually(func() int { return send(c, at(""), "").StatusCode }).WithTimeout(soon).WithPolling(polling).Should(Equal(200), "RBAC has seen the binding")
+		Eventually(func() int { return send(c, at(""), "").StatusCode }).WithPolling(polling).Should(Equal(200), "RBAC has seen the binding")
 		Expect(answered(send(c, at("/deploy_keys"), ""))).To(Equal(`403 {"message":"403 Forbidden"}`), "RBAC admits it, and the role of the Guest does not")
 	})
 

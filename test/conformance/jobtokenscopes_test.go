@@ -124,7 +124,7 @@ var _ = throughEachDoor("Job token scopes", func(d *door) {
 				all, _, err := d.as(maintainer).JobTokenScope.GetProjectJobTokenInboundAllowList(team.project.ID, nil)
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(all).To(BeEmpty())
-			}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+			}).WithPolling(polling).Should(Succeed())
 		}
 		fill(func(n int64) v1alpha1.Reference {
 			return v1alpha1.Reference{Path: fmt.Sprintf("nowhere/project-%d", n)}

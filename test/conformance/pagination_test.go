@@ -90,7 +90,7 @@ func declareCrowd() {
 			_, r, err := of(own.as(owner), gitlab.ListOptions{})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(r.TotalItems).To(BeEquivalentTo(many), name)
-		}).WithTimeout(soon).WithPolling(polling).Should(Succeed(), name)
+		}).WithPolling(polling).Should(Succeed(), name)
 	}
 }
 

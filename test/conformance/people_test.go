@@ -113,7 +113,7 @@ func (p *person) learn() {
 		g.Expect(api.Get(context.Background(), client.ObjectKey{Name: p.name}, &u)).To(Succeed())
 		g.Expect(u.Status.ID).NotTo(BeZero())
 		p.id = u.Status.ID
-	}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+	}).WithPolling(polling).Should(Succeed())
 	p.token = valueOf(p.name)
 	var t v1alpha1.AccessToken
 	Expect(api.Get(context.Background(), client.ObjectKey{Name: p.name}, &t)).To(Succeed())
@@ -130,7 +130,7 @@ func valueOf(name string) (value string) {
 		var secret corev1.Secret
 		g.Expect(api.Get(context.Background(), client.ObjectKey{Namespace: forgeplane.Namespace, Name: name}, &secret)).To(Succeed())
 		value = string(secret.Data["token"])
-	}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+	}).WithPolling(polling).Should(Succeed())
 	return value
 }
 

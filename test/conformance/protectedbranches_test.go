@@ -166,7 +166,7 @@ var _ = throughEachDoor("Protected branches", func(d *door) {
 		Eventually(func(g Gomega) {
 			_, _, err := d.as(maintainer).ProtectedBranches.GetProtectedBranch(other.ID, "main")
 			g.Expect(err).NotTo(HaveOccurred())
-		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+		}).WithPolling(polling).Should(Succeed())
 		made := protect(other.ID, &gitlab.ProtectRepositoryBranchesOptions{Name: gitlab.Ptr("main"), PushAccessLevel: gitlab.Ptr(gitlab.NoPermissions)})
 		Expect(levels(made.PushAccessLevels)).To(Equal(of(noOne)))
 	})
@@ -219,7 +219,7 @@ var _ = throughEachDoor("Protected branches", func(d *door) {
 			g.Expect(all).To(ContainElement(And(HaveField("Name", "stable/*"), HaveField("ID", Not(BeZero())),
 				HaveField("PushAccessLevels", ContainElement(HaveField("AccessLevel", gitlab.MaintainerPermissions))))))
 			g.Expect(answered(r)).To(ContainSubstring(`"inherited":true`))
-		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+		}).WithPolling(polling).Should(Succeed())
 		r, err := c.UnprotectRepositoryBranches(team.project.ID, "stable/*")
 		Expect(err).To(MatchError(gitlab.ErrNotFound))
 		Expect(answered(r)).To(Equal(`404 {"message":"404 Not found"}`))

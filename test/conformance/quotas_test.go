@@ -64,7 +64,7 @@ func (d *door) newBounded() bounded {
 		var err error
 		b.group, _, err = d.as(root).Groups.GetGroup(name, nil)
 		return b.group, err
-	}).WithTimeout(soon).WithPolling(polling).Should(HaveField("ID", Not(BeZero())))
+	}).WithPolling(polling).Should(HaveField("ID", Not(BeZero())))
 	b.project = d.newProject(b.group.ID, gitlab.PrivateVisibility)
 	// By then, everything that follows from the creation exists, too.
 	admin.WaitReady("project", "--all", "--namespace="+name)
@@ -88,7 +88,7 @@ func (b bounded) use(full bool) {
 			}
 		}
 		return api.Status().Update(context.Background(), current)
-	}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+	}).WithPolling(polling).Should(Succeed())
 }
 
 // exceeded is the message for one object too many.
@@ -157,7 +157,7 @@ var _ = throughEachDoor("A namespace with the ResourceQuota of the documentation
 			return `403 {"message":"403 Forbidden - The ResourceQuota of the Kubernetes namespace does not allow more: ` + b.exceeded(what) + `"}`
 		}
 		// kube-apiserver learns of a quota with a delay.
-		Eventually(func() string { return b.post(d, quotaOfLabels) }).WithTimeout(soon).WithPolling(polling).Should(Equal(refused(quotaOfLabels)))
+		Eventually(func() string { return b.post(d, quotaOfLabels) }).WithPolling(polling).Should(Equal(refused(quotaOfLabels)))
 		before := b.objects()
 		for what := range b.quota.Spec.Hard {
 			if what != "count/secrets" { // Forgeplane creates none in the namespaces of tenants
@@ -166,7 +166,7 @@ var _ = throughEachDoor("A namespace with the ResourceQuota of the documentation
 		}
 		Expect(b.objects()).To(Equal(before))
 		b.use(false)
-		Eventually(func() string { return b.post(d, quotaOfLabels) }).WithTimeout(soon).WithPolling(polling).Should(HavePrefix("201 "))
+		Eventually(func() string { return b.post(d, quotaOfLabels) }).WithPolling(polling).Should(HavePrefix("201 "))
 		for what := range b.quota.Spec.Hard {
 			if what != "count/secrets" {
 				Expect(b.post(d, what)).To(HavePrefix("201 "), "%s", what)
@@ -187,7 +187,7 @@ var _ = Describe("The ResourceQuota of the documentation", func() {
 				ObjectMeta: metav1.ObjectMeta{Namespace: b.quota.Namespace, Name: fresh("declared")},
 				Spec:       v1alpha1.LabelSpec{Title: fresh("declared"), Color: "red", GroupRef: &v1alpha1.Reference{Name: b.quota.Namespace}},
 			})
-		}).WithTimeout(soon).WithPolling(polling).Should(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring(b.exceeded(quotaOfLabels)))))
+		}).WithPolling(polling).Should(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring(b.exceeded(quotaOfLabels)))))
 		screen := admin.Fail("kubectl", "create", "secret", "generic", "one-more", "--namespace="+b.quota.Namespace)
 		Expect(screen).To(ContainSubstring(b.exceeded("count/secrets")))
 	})

@@ -26,6 +26,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/registration"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // yard is a tenant that declares everything, with a group below a group of another tenant, and a project in it.
@@ -132,12 +133,11 @@ var _ = Describe("Forgeplane in rare situations", Ordered, func() {
 		digest := func() string { return admin.Field(".status.digest", "triggertoken/nightly", "--namespace=yard") }
 		before := digest()
 		admin.Kubectl("annotate", "triggertoken/nightly", "--namespace=yard", v1alpha1.AnnotationRotate+"=now")
-		Eventually(digest).WithTimeout(soon).WithPolling(polling).ShouldNot(Equal(before))
+		Eventually(digest).WithPolling(polling).ShouldNot(Equal(before))
 	})
 
 	It("replaces a protection that it created itself when somebody declares one", func() {
-		Eventually(func() string { return admin.Field(".status.protectedDefaultBranch", "project/app", "--namespace=yard") }).
-			WithTimeout(soon).WithPolling(polling).Should(Equal("main"))
+		Eventually(func() string { return admin.Field(".status.protectedDefaultBranch", "project/app", "--namespace=yard") }).WithPolling(polling).Should(Equal("main"))
 		admin.Apply(`
 apiVersion: forgeplane.dev/v1alpha1
 kind: ProtectedBranch
@@ -150,7 +150,7 @@ spec: {projectRef: {name: app}, branch: main}
 				names = append(names, b.GetName())
 			}
 			return names
-		}).WithTimeout(soon).WithPolling(polling).Should(Equal([]string{"declared"}))
+		}).WithPolling(polling).Should(Equal([]string{"declared"}))
 	})
 
 	It("takes the owner from a membership that somebody declares after it was added over REST", func() {
@@ -166,7 +166,7 @@ spec: {projectRef: {name: app}, branch: main}
 		}
 		Expect(owners()).To(Equal("app"))
 		admin.Kubectl("patch", "membership/"+added[0].GetName(), "--namespace=yard", "--type=merge", `--patch={"spec":{"role":"Reporter"}}`)
-		Eventually(owners).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+		Eventually(owners).WithPolling(polling).Should(BeEmpty())
 	})
 
 	It("removes what a client wants to remove only if it has not changed", func() {
@@ -223,7 +223,7 @@ spec: {projectRef: {name: app}, branch: main}
 			for _, verb := range []string{"get", "delete"} {
 				g.Expect(unused()).NotTo(ContainElement("forgeplane-apiserver everywhere: " + verb + " accesstokens.forgeplane.dev"))
 			}
-		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+		}).WithPolling(polling).Should(Succeed())
 	})
 
 	It("upgrades a token that a server of an earlier version has created", func() {
@@ -247,7 +247,7 @@ spec: {projectRef: {name: app}, branch: main}
 			g.Expect(api.Get(ctx, client.ObjectKeyFromObject(token), token)).To(Succeed())
 			g.Expect(token.Spec.Digest).NotTo(BeEmpty())
 			g.Expect(api.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Satisfy(apierrors.IsNotFound))
-		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+		}).WithPolling(polling).Should(Succeed())
 	})
 
 	It("deletes the token of a bot that was created over REST and ended long ago", func() {
@@ -263,8 +263,7 @@ spec: {projectRef: {name: app}, branch: main}
 		merge := func(patch string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(patch)) }
 		Expect(by.Status().Patch(ctx, token.DeepCopy(), merge(`{"status":{"endedAt":"2026-01-01T00:00:00Z"}}`))).To(Succeed())
 		Expect(client.IgnoreNotFound(by.Patch(ctx, token.DeepCopy(), merge(`{"spec":{"description":"Look again."}}`)))).To(Succeed())
-		Eventually(func() error { return api.Get(ctx, client.ObjectKeyFromObject(token), token) }).
-			WithTimeout(soon).WithPolling(polling).Should(Satisfy(apierrors.IsNotFound))
+		Eventually(func() error { return api.Get(ctx, client.ObjectKeyFromObject(token), token) }).WithPolling(polling).Should(Satisfy(apierrors.IsNotFound))
 	})
 
 	It("creates the owner of a group if the server was killed before it did so", func() {
@@ -280,7 +279,7 @@ spec: {projectRef: {name: app}, branch: main}
 			member, _, err := own.as(root).GroupMembers.GetGroupMember("harbour/yard/orphan", developer.id)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(member.AccessLevel).To(Equal(gitlab.OwnerPermissions))
-		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+		}).WithPolling(polling).Should(Succeed())
 	})
 
 	It("deletes with a user what was created for the user over REST", func() {
@@ -325,10 +324,10 @@ spec: {projectRef: {name: app}, branch: main}
 			for _, o := range made {
 				g.Expect(meta.IsStatusConditionTrue(o.GetCommonStatus().Conditions, v1alpha1.ConditionReady)).To(BeTrue(), "%T", o)
 			}
-		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+		}).WithPolling(polling).Should(Succeed())
 		_, err = own.as(root).Users.DeleteUser(leaver.ID)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(left).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+		Eventually(left).WithPolling(polling).Should(BeEmpty())
 	})
 
 	It("reverts the first half of a write when the second half is refused", func() {
@@ -336,7 +335,7 @@ spec: {projectRef: {name: app}, branch: main}
 		path := fmt.Sprintf("projects/%s/remote_mirrors", "harbour%2Fyard%2Fapp")
 		Eventually(func() int {
 			return send(own.as(root), "POST "+path, `{"url":"https://ann:s3cret@127.0.0.1:1/`+fresh("mirror")+`.git"}`).StatusCode
-		}).WithTimeout(soon).WithPolling(polling).Should(BeNumerically(">=", http.StatusBadRequest))
+		}).WithPolling(polling).Should(BeNumerically(">=", http.StatusBadRequest))
 		admin.Kubectl("delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "yard.conformance")
 	})
 
@@ -345,7 +344,7 @@ spec: {projectRef: {name: app}, branch: main}
 		Expect(err).NotTo(HaveOccurred())
 		pool := x509.NewCertPool()
 		Expect(pool.AppendCertsFromPEM(authorities)).To(BeTrue())
-		visitor := http.Client{Timeout: soon, Transport: &http.Transport{TLSClientConfig: &tls.Config{
+		visitor := http.Client{Timeout: patience.Wait, Transport: &http.Transport{TLSClientConfig: &tls.Config{
 			RootCAs: pool, ServerName: "forgeplane-apiserver." + forgeplane.Namespace + ".svc", MinVersion: tls.VersionTLS12,
 		}}}
 		q, err := http.NewRequest(http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/apis/rest.forgeplane.dev/v4/version", ports.TLS), http.NoBody)
@@ -369,23 +368,21 @@ spec: {projectRef: {name: app}, branch: main}
 		Expect(api.Create(ctx, inTheWay)).To(Succeed())
 		admin.Kubectl("delete", "project/app", "--namespace=yard", "--wait=false")
 		message := `.status.conditions[?(@.type=="Ready")].message`
-		Eventually(func() string { return admin.Field(message, "project/app", "--namespace=yard") }).
-			WithTimeout(soon).WithPolling(polling).Should(ContainSubstring("of an earlier project must be deleted first"))
+		Eventually(func() string { return admin.Field(message, "project/app", "--namespace=yard") }).WithPolling(polling).Should(ContainSubstring("of an earlier project must be deleted first"))
 		Expect(api.Delete(ctx, inTheWay)).To(Succeed())
 		Eventually(func(g Gomega) {
 			var r v1alpha1.RetainedRepository
 			g.Expect(api.Get(ctx, client.ObjectKeyFromObject(inTheWay), &r)).To(Succeed())
 			g.Expect(r.Spec.Project.UID).To(BeEquivalentTo(p.UID))
 			g.Expect(api.Get(ctx, key, &v1alpha1.Project{})).To(Satisfy(apierrors.IsNotFound))
-		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+		}).WithPolling(polling).Should(Succeed())
 		admin.Apply(yard)
 		admin.WaitReady("project/app", "--namespace=yard")
 		Expect(api.Get(ctx, key, &p)).To(Succeed())
 		Expect(p.Status.ID).To(Equal(id))
 		Eventually(func() error {
 			return api.Get(ctx, client.ObjectKeyFromObject(inTheWay), &v1alpha1.RetainedRepository{})
-		}).
-			WithTimeout(soon).WithPolling(polling).Should(Satisfy(apierrors.IsNotFound))
+		}).WithPolling(polling).Should(Satisfy(apierrors.IsNotFound))
 	})
 })
 

@@ -191,7 +191,7 @@ var _ = throughEachDoor("The container registry", func(d *door) {
 				Expect(one.Status).To(HaveValue(BeElementOf(gitlab.ContainerRegistryStatusDeleteScheduled, gitlab.ContainerRegistryStatusDeleteOngoing)))
 			}
 			return answered(r)
-		}).WithTimeout(soon).WithPolling(polling).Should(Equal(`404 {"message":"404 Not found"}`))
+		}).WithPolling(polling).Should(Equal(`404 {"message":"404 Not found"}`))
 		Expect(d.repositoriesOf(maintainer, team.project.ID)).To(BeEmpty())
 		pushImage(path + "/web:again")
 		Expect(d.repositoriesOf(maintainer, team.project.ID)).To(HaveExactElements(HaveField("ID", BeNumerically(">", id))))
@@ -276,7 +276,7 @@ var _ = Describe("A client of the registry", func() {
 				}
 			}
 			return lines
-		}).WithTimeout(soon).WithPolling(polling).Should(ConsistOf(
+		}).WithPolling(polling).Should(ConsistOf(
 			"developer put image done 201 push ContainerImage "+path+"/web@"+digest.String()+", push ContainerTag "+path+"/web:1.0",
 			"maintainer delete image done 202 delete ContainerTag "+path+"/web:1.0",
 			"developer delete image refused 401", "developer delete image refused 401", // the client tries again with another token

@@ -15,7 +15,6 @@ import (
 )
 
 var _ = throughEachDoor("The bulk deletion of tags", func(d *door) {
-	const patience = time.Minute
 	const again = `400 {"message":"This request has already been made. You can run this at most once an hour for a given container repository"}`
 	names := func(id int64) []string {
 		GinkgoHelper()
@@ -49,7 +48,7 @@ var _ = throughEachDoor("The bulk deletion of tags", func(d *door) {
 		Expect(err).To(HaveOccurred())
 		Expect(answered(r)).To(Equal(again))
 		// All images have the same time, so the newest one is the last by its name.
-		Eventually(func() []string { return names(id) }).WithTimeout(patience).Should(Equal([]string{"latest", "v1", "v3"}))
+		Eventually(func() []string { return names(id) }).Should(Equal([]string{"latest", "v1", "v3"}))
 		shown, _, err := c.GetSingleRegistryRepository(id, nil)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(shown.CleanupPolicyStartedAt).To(HaveValue(BeTemporally("~", time.Now(), time.Hour)))
@@ -76,7 +75,7 @@ var _ = throughEachDoor("The bulk deletion of tags", func(d *door) {
 				}
 			}
 			return ""
-		}).WithTimeout(patience).Should(Equal(v1alpha1.RegistryCleanupFinished))
+		}).Should(Equal(v1alpha1.RegistryCleanupFinished))
 		Expect(found.Status.LastRun.Deleted).To(BeEquivalentTo(1))
 		Expect(found.Spec.NameRegexDelete).To(Equal("1.+"))
 		Expect(found.Spec.TTLAfterFinished.Duration).To(Equal(24 * time.Hour))
@@ -87,7 +86,7 @@ var _ = throughEachDoor("The bulk deletion of tags", func(d *door) {
 		owners := func() string { return admin.Field(".metadata.ownerReferences[*].kind", object, namespace) }
 		Expect(owners()).To(Equal("Project"))
 		admin.Kubectl("patch", object, namespace, "--type=merge", `--patch={"spec":{"ttlAfterFinished":"48h"}}`)
-		Eventually(owners).WithTimeout(patience).Should(BeEmpty())
+		Eventually(owners).Should(BeEmpty())
 	})
 
 	It("accepts one of several requests that are sent at once, and leaves no object of the others", d.again(), func() {

@@ -64,7 +64,7 @@ var _ = throughEachDoor("Remote mirrors", func(d *door) {
 		Eventually(func() (*gitlab.ProjectMirror, error) {
 			m, _, err := c.GetProjectMirror(team.project.ID, made.ID)
 			return m, err
-		}).WithTimeout(soon).WithPolling(polling).Should(And(HaveField("UpdateStatus", "finished"), HaveField("LastUpdateAt", Not(BeNil()))),
+		}).WithPolling(polling).Should(And(HaveField("UpdateStatus", "finished"), HaveField("LastUpdateAt", Not(BeNil()))),
 			"the repository is empty")
 		r, err := c.ForcePushMirrorUpdate(team.project.ID, made.ID)
 		Expect(err).NotTo(HaveOccurred())

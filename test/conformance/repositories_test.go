@@ -26,7 +26,7 @@ func push(p *gitlab.Project, c *gittest.Client) {
 	Eventually(func() error {
 		_, err := c.Try("push", "--quiet", "--all", remote(p))
 		return err
-	}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+	}).WithPolling(polling).Should(Succeed())
 }
 
 // newHistory has three files on main, and two branches that diverge from there: left and right/side.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -27,7 +26,6 @@ func newShard() *v1alpha1.RepositoryStorage {
 }
 
 var _ = throughEachDoor("Repository storage moves", func(d *door) {
-	const patience = time.Minute
 	// to moves a project, and waits until the move has finished.
 	to := func(project int64, shard string) *gitlab.ProjectRepositoryStorageMove {
 		GinkgoHelper()
@@ -44,7 +42,7 @@ var _ = throughEachDoor("Repository storage moves", func(d *door) {
 					"--output=jsonpath={.items[*].status.lastError}"))
 			}
 			return m, err
-		}).WithTimeout(patience).Should(HaveField("State", "finished"))
+		}).Should(HaveField("State", "finished"))
 		return m
 	}
 
@@ -107,7 +105,7 @@ var _ = throughEachDoor("Repository storage moves", func(d *door) {
 					return nil, err
 				}
 				return all[0], nil
-			}).WithTimeout(patience).Should(And(HaveField("State", "finished"), HaveField("SourceStorageName", shard.Name)))
+			}).Should(And(HaveField("State", "finished"), HaveField("SourceStorageName", shard.Name)))
 			all, _, err := c.RetrieveAllStorageMovesForProject(t.project.ID, gitlab.RetrieveAllProjectStorageMovesOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			got, _, err := c.GetStorageMoveForProject(t.project.ID, all[0].ID)

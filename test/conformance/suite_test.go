@@ -21,6 +21,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/controlplane"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 	"github.com/forgeplane/forgeplane/test/installation"
+	"github.com/forgeplane/forgeplane/test/patience"
 	"github.com/forgeplane/forgeplane/test/process"
 	"github.com/forgeplane/forgeplane/test/rest"
 	"github.com/forgeplane/forgeplane/test/suite"
@@ -32,8 +33,6 @@ func TestConformance(t *testing.T) {
 }
 
 const (
-	// soon is the time limit for the immediate consequences of a change.
-	soon    = 60 * time.Second
 	polling = 20 * time.Millisecond
 )
 
@@ -113,5 +112,5 @@ func start(o forgeplane.Options, env ...string) {
 	Expect(err).NotTo(HaveOccurred())
 	processes = append(processes, p)
 	DeferCleanup(func() { Expect(p.Stop()).To(Succeed()) })
-	Expect(o.AwaitReady(p, soon)).To(Succeed(), func() string { return p.Tail() })
+	Expect(o.AwaitReady(p, patience.Wait)).To(Succeed(), func() string { return p.Tail() })
 }

@@ -40,7 +40,7 @@ var _ = throughEachDoor("Statistics of projects", func(d *door) {
 			g.Expect(p.Statistics.RepositorySize).To(BeNumerically(">", 0))
 			g.Expect(p.Statistics.StorageSize).To(Equal(p.Statistics.RepositorySize))
 			g.Expect(*p.LastActivityAt).To(BeTemporally(">=", *p.CreatedAt))
-		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+		}).WithPolling(polling).Should(Succeed())
 		p, _, err := d.as(guest).Projects.GetProject(team.project.ID, &gitlab.GetProjectOptions{Statistics: gitlab.Ptr(true)})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(p.Statistics).To(BeNil())

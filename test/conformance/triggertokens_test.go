@@ -155,11 +155,11 @@ var _ = throughEachDoor("Pipeline triggers", func(d *door) {
 			got, _, err := d.as(maintainer).PipelineTriggers.GetPipelineTrigger(team.project.ID, made.ID)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(got.Token).To(And(HavePrefix(triggertoken.Prefix), Not(Equal(made.Token))))
-		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+		}).WithPolling(polling).Should(Succeed())
 
 		_, err := d.as(maintainer).PipelineTriggers.DeletePipelineTrigger(team.project.ID, made.ID)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(func() error { return api.Get(ctx, key, secret) }).WithTimeout(soon).WithPolling(polling).
+		Eventually(func() error { return api.Get(ctx, key, secret) }).WithPolling(polling).
 			Should(Satisfy(apierrors.IsNotFound))
 	})
 
@@ -173,6 +173,6 @@ var _ = throughEachDoor("Pipeline triggers", func(d *door) {
 			listed, _, err := d.as(maintainer).PipelineTriggers.ListPipelineTriggers(team.project.ID, nil)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(listed).To(ContainElement(And(HaveField("Description", "Declared"), HaveField("Owner", BeNil()), HaveField("Token", HaveLen(4)))))
-		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+		}).WithPolling(polling).Should(Succeed())
 	})
 })

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/forgeplane/forgeplane/test/controlplane"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 func start(t *testing.T, options controlplane.Options) *controlplane.ControlPlane {
@@ -98,7 +98,7 @@ func TestControlPlane_behavesLikeACluster(t *testing.T) {
 		w := widget("doomed", "inhabitant")
 		g.Expect(administrator.Create(t.Context(), w)).To(Succeed())
 		g.Expect(administrator.Delete(t.Context(), n)).To(Succeed())
-		g.Eventually(gone).WithArguments(n).WithTimeout(30 * time.Second).Should(Succeed())
+		g.Eventually(gone).WithArguments(n).WithTimeout(patience.Wait).Should(Succeed())
 		gone(g, w)
 	})
 
@@ -110,7 +110,7 @@ func TestControlPlane_behavesLikeACluster(t *testing.T) {
 		owned := widget("family", "owned", owner)
 		g.Expect(administrator.Create(t.Context(), owned)).To(Succeed())
 		g.Expect(administrator.Delete(t.Context(), owner)).To(Succeed())
-		g.Eventually(gone).WithArguments(owned).WithTimeout(30 * time.Second).Should(Succeed())
+		g.Eventually(gone).WithArguments(owned).WithTimeout(patience.Wait).Should(Succeed())
 	})
 
 	t.Run("a role is added to the role that it aggregates to", func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestControlPlane_behavesLikeACluster(t *testing.T) {
 			edit := &rbacv1.ClusterRole{}
 			g.Expect(administrator.Get(t.Context(), client.ObjectKey{Name: "edit"}, edit)).To(Succeed())
 			g.Expect(edit.Rules).To(ContainElement(rule))
-		}).WithTimeout(30 * time.Second).Should(Succeed())
+		}).WithTimeout(patience.Wait).Should(Succeed())
 	})
 
 	t.Run("an identity can do only what RBAC allows", func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestControlPlane_reportsACrashedProgram(t *testing.T) {
 		}
 	}
 	var failure error
-	g.Eventually(c.Failed()).WithTimeout(10 * time.Second).Should(Receive(&failure))
+	g.Eventually(c.Failed()).WithTimeout(patience.Wait).Should(Receive(&failure))
 	g.Expect(failure).To(MatchError(ContainSubstring("kube-apiserver ended (signal: killed)")))
 }
 

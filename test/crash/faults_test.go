@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -90,7 +89,7 @@ var _ = Describe("A branch", func() {
 		machine.stop()
 		machine.ageLocks()
 		machine.start()
-		Eventually(machine.locks).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+		Eventually(machine.locks).WithPolling(polling).Should(BeEmpty())
 		clone.MustPush("main")
 		clone.Git("push", "origin", "HEAD:refs/heads/other")
 		clone.Git("push", "origin", ":refs/heads/other")
@@ -176,12 +175,12 @@ mount --bind "$directory.volume" "$directory"`)
 				return fmt.Errorf("%s: %w", screen, err)
 			}
 			return nil
-		}).WithTimeout(soon).Should(Succeed())
+		}).Should(Succeed())
 		create(project("below", "bound"))
 		Eventually(func() metav1.ConditionStatus {
 			p := read("below")
 			return condition(p, p.Status.CommonStatus).Status
-		}).WithTimeout(soon).WithPolling(polling).Should(Equal(metav1.ConditionFalse))
+		}).WithPolling(polling).Should(Equal(metav1.ConditionFalse))
 		expectShard("bound", v1alpha1.ReasonStorageUnavailable, "the volume of storage bound is not available: mount it at "+directory)
 		expectProject("kept", v1alpha1.ReasonStorageUnavailable, "storage bound is not mounted")
 		Expect(isReady(read("below"))).To(BeFalse())
@@ -234,7 +233,7 @@ var _ = Describe("A shard on a small volume", Ordered, func() {
 		// The maintenance after a push has such files while it runs.
 		Eventually(func() (string, error) {
 			return machine.inside("find '" + directory + "' -name 'tmp_*' -o -name '*.lock'")
-		}).WithTimeout(soon).WithPolling(polling).Should(BeEmpty(), "no temporary file may be left")
+		}).WithPolling(polling).Should(BeEmpty(), "no temporary file may be left")
 	}
 
 	remount := func(mode string) {
@@ -246,7 +245,7 @@ var _ = Describe("A shard on a small volume", Ordered, func() {
 				return fmt.Errorf("%s: %w", screen, err)
 			}
 			return nil
-		}).WithTimeout(30 * time.Second).Should(Succeed())
+		}).Should(Succeed())
 		look("small")
 	}
 
@@ -297,7 +296,7 @@ var _ = Describe("A shard on a small volume", Ordered, func() {
 		remount("ro")
 		expectShard("small", v1alpha1.ReasonStorageUnavailable, "read-only file system")
 		admin.Kubectl("annotate", "project", "tight", "--namespace=yard", "test/looked=yes")
-		Eventually(func() bool { return machine.said("Making the repository writable") }).WithTimeout(soon).WithPolling(polling).Should(BeTrue())
+		Eventually(func() bool { return machine.said("Making the repository writable") }).WithPolling(polling).Should(BeTrue())
 		expectReady("tight")
 		clone.Git("fetch", "--quiet")
 		remount("rw")
@@ -307,7 +306,7 @@ var _ = Describe("A shard on a small volume", Ordered, func() {
 				return fmt.Errorf("%s: %w", screen, err)
 			}
 			return nil
-		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+		}).WithPolling(polling).Should(Succeed())
 		fsck()
 	})
 })

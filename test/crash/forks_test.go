@@ -69,7 +69,7 @@ func (r *forkRound) interrupted() (what []string) {
 func (r *forkRound) settle() (forks []string) {
 	GinkgoHelper()
 	if r.deletes {
-		Eventually(read).WithArguments(r.origin.name).WithTimeout(soon).WithPolling(polling).Should(BeNil())
+		Eventually(read).WithArguments(r.origin.name).WithPolling(polling).Should(BeNil())
 	}
 	for _, name := range []string{r.whole, r.part} {
 		var ready metav1.Condition
@@ -77,7 +77,7 @@ func (r *forkRound) settle() (forks []string) {
 			p := read(name)
 			ready = condition(p, p.Status.CommonStatus)
 			return isReady(p) || r.deletes && ready.Reason == v1alpha1.ReasonReferenceNotFound
-		}).WithTimeout(soon).WithPolling(polling).Should(BeTrue(), func() string { return name + ": " + ready.Message })
+		}).WithPolling(polling).Should(BeTrue(), func() string { return name + ": " + ready.Message })
 		if ready.Status == metav1.ConditionTrue {
 			forks = append(forks, name)
 			continue
@@ -126,7 +126,7 @@ var _ = Describe("Forgeplane, killed in the middle of forks", Ordered, func() {
 		begun := time.Now()
 		r.begin(token, 0)
 		Expect(r.settle()).To(HaveLen(2))
-		Eventually(r.origin.hasGarbage).WithTimeout(soon).WithPolling(polling).Should(BeFalse())
+		Eventually(r.origin.hasGarbage).WithPolling(polling).Should(BeFalse())
 		whole = time.Since(begun)
 		expectRemoved(r.origin.name, r.whole, r.part)
 	})
@@ -157,12 +157,12 @@ var _ = Describe("Forgeplane, killed in the middle of forks", Ordered, func() {
 			for _, name := range forks {
 				r.expectFork(name)
 			}
-			Eventually(machine.orphans).WithTimeout(soon).WithPolling(polling).Should(BeEmpty(), "processes that outlived Forgeplane")
+			Eventually(machine.orphans).WithPolling(polling).Should(BeEmpty(), "processes that outlived Forgeplane")
 			machine.ageLocks() // git itself rarely leaves one when it is interrupted
 			if !r.deletes {
 				r.origin.expectMaintained(token)
 			}
-			Eventually(machine.locks).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+			Eventually(machine.locks).WithPolling(polling).Should(BeEmpty())
 			expectOneRepositoryEach()
 			r.expectIndependent(forks)
 		})

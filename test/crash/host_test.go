@@ -111,7 +111,7 @@ func (h *host) killWorkers() {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
 		}
 		return pids
-	}).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+	}).WithPolling(polling).Should(BeEmpty())
 }
 
 // locks returns the locks that git holds in repositories, or that a killed git has left.

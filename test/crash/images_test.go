@@ -27,6 +27,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/registry/record"
 	"github.com/forgeplane/forgeplane/internal/registry/registrytest"
 	"github.com/forgeplane/forgeplane/test/forge"
+	"github.com/forgeplane/forgeplane/test/patience"
 	"github.com/forgeplane/forgeplane/test/process"
 	"github.com/forgeplane/forgeplane/test/rest"
 )
@@ -161,7 +162,7 @@ func startCollection() *process.Process {
 	GinkgoHelper()
 	p, err := process.Start(process.Program{
 		Name: "collection", Path: checkout.Program("forgeplane"), Args: collectArgs(), Dir: machine.options.Data,
-		Log: filepath.Join(machine.options.Logs, "collection.log"), Grace: soon,
+		Log: filepath.Join(machine.options.Logs, "collection.log"), Grace: patience.Wait,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	return p
@@ -233,11 +234,11 @@ func (h *hulk) settle() {
 	Eventually(func() bool {
 		run := h.run()
 		return run != nil && run.Ended()
-	}).WithTimeout(soon).WithPolling(polling).Should(BeTrue(), func() string { return fmt.Sprint(h.cleanup.Status) })
+	}).WithPolling(polling).Should(BeTrue(), func() string { return fmt.Sprint(h.cleanup.Status) })
 	run := h.cleanup.Status.LastRun
 	Expect(run).To(HaveField("State", v1alpha1.RegistryCleanupFinished), h.cleanup.Status.LastError)
 	Expect([]int64{run.Selected, run.Deleted, run.Failed}).To(Equal([]int64{worn, worn, 0}))
-	Eventually(func() map[string]repository { return repositories(h.api) }).WithTimeout(soon).WithPolling(polling).ShouldNot(HaveKey(h.doomed))
+	Eventually(func() map[string]repository { return repositories(h.api) }).WithPolling(polling).ShouldNot(HaveKey(h.doomed))
 	left, err := remote.List(h.at(h.full, "any").Context(), h.options...)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(left).NotTo(ContainElement(HavePrefix("worn-")))

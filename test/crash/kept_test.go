@@ -69,8 +69,8 @@ func (k *kept) interrupted() []string {
 func (k *kept) expectKept() {
 	GinkgoHelper()
 	if k.gone {
-		Eventually(read).WithArguments(k.name).WithTimeout(soon).WithPolling(polling).Should(BeNil())
-		Eventually(retained).WithTimeout(soon).WithPolling(polling).Should(ConsistOf(And(
+		Eventually(read).WithArguments(k.name).WithPolling(polling).Should(BeNil())
+		Eventually(retained).WithPolling(polling).Should(ConsistOf(And(
 			HaveField("Spec.Project.ID", k.id), HaveField("Status", Satisfy(func(s v1alpha1.RetainedRepositoryStatus) bool {
 				return s.RepositoryPath != "" && s.AdoptedBy == nil
 			})),
@@ -81,7 +81,7 @@ func (k *kept) expectKept() {
 		return
 	}
 	expectReady(k.name)
-	Eventually(retained).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+	Eventually(retained).WithPolling(polling).Should(BeEmpty())
 	Expect(read(k.name).Spec.ID).To(Equal(k.id))
 	Expect(refsOf(k.name)).To(Equal(k.refs))
 }

@@ -75,7 +75,7 @@ metadata: {name: mirrored, namespace: yard}
 spec: {projectRef: {name: mirrored}, url: %q}
 `, url))
 		held := func() string { return filepath.Join(target, "held") }
-		Eventually(held).WithTimeout(soon).WithPolling(polling).Should(BeAnExistingFile())
+		Eventually(held).WithPolling(polling).Should(BeAnExistingFile())
 		Expect(refs()).To(And(ContainSubstring("refs/heads/first"), Not(ContainSubstring("refs/heads/second"))))
 
 		machine.kill()
@@ -89,6 +89,6 @@ spec: {projectRef: {name: mirrored}, url: %q}
 		By("following later pushes")
 		clone.Commit("two.txt", "Two.\n")
 		clone.Git("push", "--quiet", "origin", "HEAD:refs/heads/main", ":refs/heads/first")
-		Eventually(refs).WithTimeout(soon).WithPolling(polling).Should(Equal(clone.Git("ls-remote", "--heads", "--tags", "origin")))
+		Eventually(refs).WithPolling(polling).Should(Equal(clone.Git("ls-remote", "--heads", "--tags", "origin")))
 	})
 })

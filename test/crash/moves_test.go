@@ -105,7 +105,7 @@ var _ = Describe("Forgeplane, killed in the middle of storage moves", Ordered, f
 	// settle waits until a move has ended, and expects that the project is where the move says.
 	settle := func(m *v1alpha1.StorageMove) {
 		GinkgoHelper()
-		Eventually(ended).WithArguments(m).WithTimeout(soon).WithPolling(polling).ShouldNot(BeEmpty(), func() string { return fmt.Sprint(m.Status) })
+		Eventually(ended).WithArguments(m).WithPolling(polling).ShouldNot(BeEmpty(), func() string { return fmt.Sprint(m.Status) })
 		Expect(m.Status.State).To(BeElementOf(v1alpha1.StorageMoveFinished, v1alpha1.StorageMoveFailed), m.Status.LastError)
 		want := m.Status.Destination
 		if m.Status.State == v1alpha1.StorageMoveFailed {
@@ -121,7 +121,7 @@ var _ = Describe("Forgeplane, killed in the middle of storage moves", Ordered, f
 	// tidy removes the locks that killed processes have left, once nobody works any more.
 	tidy := func() {
 		GinkgoHelper()
-		Eventually(machine.orphans).WithTimeout(soon).WithPolling(polling).Should(BeEmpty(), "processes that outlived Forgeplane")
+		Eventually(machine.orphans).WithPolling(polling).Should(BeEmpty(), "processes that outlived Forgeplane")
 		if len(machine.locks()) == 0 {
 			return
 		}
@@ -165,7 +165,7 @@ var _ = Describe("Forgeplane, killed in the middle of storage moves", Ordered, f
 		Eventually(func() bool {
 			_ = ended(m)
 			return m.Status.State == v1alpha1.StorageMoveReplicated || m.Status.Ended()
-		}).WithTimeout(soon).WithPolling(polling).Should(BeTrue())
+		}).WithPolling(polling).Should(BeTrue())
 		<-time.After(time.Duration(chance.Float64() * float64(settling)))
 		return time.Since(begun)
 	}

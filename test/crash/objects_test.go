@@ -16,10 +16,11 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/forge"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // callTimeout ends a call of the API server that hangs.
-const callTimeout = soon
+const callTimeout = patience.Wait
 
 // yard is the group of all projects.
 var yard = forge.Group("yard").In("yard").Build()
@@ -52,7 +53,7 @@ func expectRemoved(names ...string) {
 	GinkgoHelper()
 	remove(names...)
 	for _, name := range names {
-		Eventually(read).WithArguments(name).WithTimeout(soon).WithPolling(polling).Should(BeNil())
+		Eventually(read).WithArguments(name).WithPolling(polling).Should(BeNil())
 	}
 }
 
@@ -94,7 +95,7 @@ func isReady(p *v1alpha1.Project) bool {
 func expectReady(names ...string) {
 	GinkgoHelper()
 	for _, name := range names {
-		Eventually(func() bool { return isReady(read(name)) }).WithTimeout(soon).WithPolling(polling).Should(BeTrue(), name)
+		Eventually(func() bool { return isReady(read(name)) }).WithPolling(polling).Should(BeTrue(), name)
 	}
 }
 
@@ -121,7 +122,7 @@ func expectShard(name, reason, words string) {
 
 func expectUnready(reason, words string, ready func() metav1.Condition) {
 	GinkgoHelper()
-	Eventually(ready).WithTimeout(soon).WithPolling(polling).Should(And(HaveField("Status", metav1.ConditionFalse),
+	Eventually(ready).WithPolling(polling).Should(And(HaveField("Status", metav1.ConditionFalse),
 		HaveField("Reason", reason), HaveField("Message", ContainSubstring(words))))
 }
 
@@ -147,7 +148,7 @@ func expectAllReady(projects ...string) {
 			g.Expect(why).To(BeEmpty())
 		}
 		g.Expect(found).To(ConsistOf(projects))
-	}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+	}).WithPolling(polling).Should(Succeed())
 }
 
 // unready returns why an object is not ready, or an empty string.

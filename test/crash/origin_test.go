@@ -102,7 +102,7 @@ func (o *origin) expectMaintained(token string) {
 	o.pusher.expectKept(refsOf(o.name))
 	o.makeDue()
 	o.maintain(token)
-	Eventually(o.hasGarbage).WithTimeout(soon).WithPolling(polling).Should(BeFalse())
+	Eventually(o.hasGarbage).WithPolling(polling).Should(BeFalse())
 	lockMaintenance(directory)()
 	expectIntact(directory)
 	screen, err := o.pusher.push()
@@ -126,8 +126,7 @@ func lockMaintenance(directory string) (unlock func()) {
 	GinkgoHelper()
 	f, err := os.OpenFile(maintenanceOf(directory), os.O_RDWR|os.O_CREATE, 0o644)
 	Expect(err).NotTo(HaveOccurred())
-	Eventually(func() error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }).
-		WithTimeout(soon).WithPolling(polling).Should(Succeed())
+	Eventually(func() error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }).WithPolling(polling).Should(Succeed())
 	return func() {
 		GinkgoHelper()
 		Expect(syscall.Flock(int(f.Fd()), syscall.LOCK_UN)).To(Succeed())

@@ -71,14 +71,13 @@ var _ = Describe("Forgeplane, killed between creating a group and its owner", fu
 		probe := forge.Membership(forge.User("mia").Build()).In(yard).Build()
 		Eventually(func() error {
 			return api.Create(context.Background(), probe.DeepCopy(), client.DryRunAll)
-		}).WithTimeout(soon).WithPolling(polling).Should(MatchError(ContainSubstring("the server is dead by now")))
+		}).WithPolling(polling).Should(MatchError(ContainSubstring("the server is dead by now")))
 		Expect(rest("POST", "/groups", fmt.Sprintf(`{"name":"Cut","path":"cut","parent_id":%s}`, parent))).To(Equal(http.StatusUnprocessableEntity), "its owner is refused")
 		machine.kill()
 		admin.DoWith(halfMade, "kubectl", "delete", "--filename=-")
 		machine.start()
 
 		Expect(rest("GET", "/groups/yard%2Fcut", "")).To(Equal(http.StatusOK), "the path is taken")
-		Eventually(func() int { return rest("PUT", "/groups/yard%2Fcut", `{"description":"mine"}`) }).
-			WithTimeout(soon).WithPolling(polling).Should(Equal(http.StatusOK), "its maker owns it")
+		Eventually(func() int { return rest("PUT", "/groups/yard%2Fcut", `{"description":"mine"}`) }).WithPolling(polling).Should(Equal(http.StatusOK), "its maker owns it")
 	})
 })

@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/controlplane"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 	"github.com/forgeplane/forgeplane/test/installation"
+	"github.com/forgeplane/forgeplane/test/patience"
 	"github.com/forgeplane/forgeplane/test/process"
 )
 
@@ -49,7 +50,7 @@ func (s *server) start() time.Duration {
 	}
 	s.process, err = process.Start(program)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(s.options.AwaitReady(s.process, soon)).To(Succeed(), func() string { return s.process.Tail() })
+	Expect(s.options.AwaitReady(s.process, patience.Wait)).To(Succeed(), func() string { return s.process.Tail() })
 	return time.Since(begun)
 }
 

@@ -18,8 +18,6 @@ func TestCrash(t *testing.T) {
 }
 
 const (
-	// soon is the time limit for the immediate consequences of a change.
-	soon    = 60 * time.Second
 	polling = 20 * time.Millisecond
 )
 

@@ -19,8 +19,8 @@ import (
 // expectWhole expects that nothing is lost, damaged, duplicated or left behind, and that each pusher can continue.
 func expectWhole(pushers []*pusher) {
 	GinkgoHelper()
-	Eventually(machine.orphans).WithTimeout(soon).WithPolling(polling).Should(BeEmpty(), "processes that outlived Forgeplane")
-	Eventually(machine.locks).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+	Eventually(machine.orphans).WithPolling(polling).Should(BeEmpty(), "processes that outlived Forgeplane")
+	Eventually(machine.locks).WithPolling(polling).Should(BeEmpty())
 	expectOneRepositoryEach()
 	expectUniqueIDs()
 	expectOneProtectionEach()

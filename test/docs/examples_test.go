@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -71,7 +70,7 @@ func installOthers(ctx context.Context, live client.Client) {
 				err := live.Get(ctx, client.ObjectKeyFromObject(o), o)
 				conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 				return conditions, err
-			}).WithTimeout(time.Minute).Should(ContainElement(And(
+			}).Should(ContainElement(And(
 				HaveKeyWithValue("type", "Established"), HaveKeyWithValue("status", "True"))), p.path)
 		}
 	}

@@ -65,11 +65,11 @@ spec:
 		for _, text := range []string{"One.\n", "Two.\n"} {
 			id := work.Commit("change.txt", text)
 			work.MustPush("main")
-			Eventually(image("build")).WithTimeout(soon).WithPolling(polling).Should(Equal("https://ci.example.com/app/main.svg?" + id))
+			Eventually(image("build")).WithPolling(polling).Should(Equal("https://ci.example.com/app/main.svg?" + id))
 			Expect(list()[0].RenderedImageURL).To(HaveSuffix(id))
 		}
 		mill.patch("project/app", `{"spec":{"name":"<Mill> & \"Co\""}}`)
-		Eventually(image("build")).WithTimeout(soon).WithPolling(polling).Should(HavePrefix("https://ci.example.com/%3CMill%3E%20%26%20%22Co%22/main.svg?"))
+		Eventually(image("build")).WithPolling(polling).Should(HavePrefix("https://ci.example.com/%3CMill%3E%20%26%20%22Co%22/main.svg?"))
 		mill.waitReady("badge/build")
 	})
 
@@ -115,7 +115,7 @@ spec: {groupRef: {name: TEAM}, linkURL: "https://ci.example.com/%{group_name}/%{
 		mill.patch("project/app", `{"spec":{"restWrites":"RefuseDeclared"}}`)
 		one := fmt.Sprintf("%s/%d", path, expectShown[[]badges.Badge](max, path, ConsistOf(HaveField("Kind", "project")))[0].ID)
 		for request, body := range map[string]string{"PUT " + one: `{"name":"Mine"}`, "DELETE " + one: ""} {
-			Eventually(func() rest.Answer { return max.Call(request, body) }).WithTimeout(soon).WithPolling(polling).Should(And(
+			Eventually(func() rest.Answer { return max.Call(request, body) }).WithPolling(polling).Should(And(
 				HaveField("Status", http.StatusForbidden), HaveField("Body", MatchRegexp(`"message":"403 Forbidden - .*argocd-controller`))))
 		}
 		own := rest.Must[badges.Badge](max, http.StatusCreated, "POST "+path, `{"link_url":"https://a.example.com","image_url":"https://a.example.com"}`)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // api is a client of the cluster's administrator. Specs that do not show kubectl use it, since a start of kubectl takes as long as many requests.
@@ -27,7 +28,7 @@ func connect() {
 	GinkgoHelper()
 	config, err := clientcmd.BuildConfigFromFlags("", admin.Getenv("KUBECONFIG"))
 	Expect(err).NotTo(HaveOccurred())
-	config.Timeout = soon
+	config.Timeout = patience.Wait
 	api, err = client.New(config, client.Options{})
 	Expect(err).NotTo(HaveOccurred())
 }
@@ -105,7 +106,7 @@ func fill(o *unstructured.Unstructured, template string) string {
 // wait waits until an object shows a text.
 func wait(namespace, object, template, text string) {
 	GinkgoHelper()
-	Eventually(show).WithArguments(namespace, object, template).WithTimeout(soon).WithPolling(polling).Should(Equal(text), "%s of %s", template, object)
+	Eventually(show).WithArguments(namespace, object, template).WithPolling(polling).Should(Equal(text), "%s of %s", template, object)
 }
 
 // reason is the template of the reason why an object is or is not Ready.
@@ -128,6 +129,6 @@ func waitReady(namespace string, objects ...string) {
 				g.Expect(fill(&all[i], `{.status.conditions[?(@.type=="Ready")].status} {.status.observedGeneration}`)).
 					To(Equal(fill(&all[i], "True {.metadata.generation}")), "%s %s: %s", object, all[i].GetName(), conditions)
 			}
-		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+		}).WithPolling(polling).Should(Succeed())
 	}
 }

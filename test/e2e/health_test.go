@@ -91,12 +91,12 @@ var _ = Describe("The health check for Argo CD", Ordered, func() {
 	It("calls an object in each state what its conditions mean", func() {
 		// The objects that are ready hold what others claim too.
 		admin.DoWith(patients, "kubectl", "apply", "--selector=clinic=ready", "--filename=-")
-		Eventually(of).WithArguments("ready").WithTimeout(soon).WithPolling(polling).Should(HaveEach(argocd.Healthy))
+		Eventually(of).WithArguments("ready").WithPolling(polling).Should(HaveEach(argocd.Healthy))
 		apply(patients)
 		for state, want := range map[string]string{
 			"waiting": argocd.Progressing, "stalled": argocd.Degraded, "expired": argocd.Healthy, "suspended": argocd.Suspended, "ready": argocd.Healthy,
 		} {
-			Eventually(of).WithArguments(state).WithTimeout(soon).WithPolling(polling).Should(And(Not(BeEmpty()), HaveEach(want)), state)
+			Eventually(of).WithArguments(state).WithPolling(polling).Should(And(Not(BeEmpty()), HaveEach(want)), state)
 		}
 		for _, o := range every(client.MatchingLabels{"clinic": "expired"}) {
 			Expect(fill(&o, reason)).To(Equal("Expired"))
@@ -120,6 +120,6 @@ var _ = Describe("The health check for Argo CD", Ordered, func() {
 			change := `[{"op":"test","path":"/metadata/finalizers/0","value":"example.com/clinic"},{"op":"remove","path":"/metadata/finalizers/0"}]`
 			Expect(api.Patch(context.Background(), &o, client.RawPatch(types.JSONPatchType, []byte(change)))).To(Succeed())
 		}
-		Eventually(every).WithArguments(client.HasLabels{"clinic"}).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+		Eventually(every).WithArguments(client.HasLabels{"clinic"}).WithPolling(polling).Should(BeEmpty())
 	})
 })

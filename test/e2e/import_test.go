@@ -53,7 +53,7 @@ spec: {path: ` + name + `, groupRef: {name: TEAM}, importURL: "` + origin.url + 
 	It("copies branches and tags, and no process of it has the password in its arguments", func() {
 		origin.hold()
 		declare("loan", "right")
-		Eventually(origin.asked).WithTimeout(soon).WithPolling(polling).Should(BeTrue())
+		Eventually(origin.asked).WithPolling(polling).Should(BeTrue())
 		processes := strings.Join(checkout.Processes(), "\n")
 		Expect(processes).To(ContainSubstring("git ls-remote"))
 		expectNoCredential("a command line", processes)

@@ -68,7 +68,7 @@ spec: {path: other, groupRef: {name: TEAM}}
 		Expect(paths()).To(BeEmpty())
 		admin.Apply(manifest)
 		here.waitReady("jobtokenscope/app")
-		Eventually(paths).WithTimeout(soon).WithPolling(polling).Should(Equal([]string{"forge-a/lib", "forge-b/app"}))
+		Eventually(paths).WithPolling(polling).Should(Equal([]string{"forge-a/lib", "forge-b/app"}))
 		Expect(field(".status.allowlist[*].path")).To(Equal("forge-a/lib forge-b/app"))
 		Expect(field(".metadata.ownerReferences[*].name")).To(BeEmpty())
 		before := field(".metadata.resourceVersion")
@@ -87,19 +87,19 @@ spec: {path: other, groupRef: {name: TEAM}}
 			`[{"projectRef":{"name":"lib"}},{"projectRef":{"id":` + abroad + `,"uid":"` + there.show("project/app", "{.metadata.uid}") + `"}}]`))
 		Expect(paths()).To(Equal([]string{"forge-a/lib", "forge-b/app"}))
 		here.waitReady("jobtokenscope/app")
-		Eventually(field).WithArguments(".status.allowlist[*].id").WithTimeout(soon).WithPolling(polling).Should(Equal(lib + " " + abroad))
+		Eventually(field).WithArguments(".status.allowlist[*].id").WithPolling(polling).Should(Equal(lib + " " + abroad))
 	})
 
 	It("names the entries that lead nowhere as soon as they do", func() {
 		apply(manifest)
 		here.waitReady("jobtokenscope/app")
 		there.patch("project/app", `{"spec":{"path":"moved"}}`)
-		Eventually(field).WithArguments(`.status.conditions[?(@.type=="Ready")].message`).WithTimeout(soon).WithPolling(polling).
+		Eventually(field).WithArguments(`.status.conditions[?(@.type=="Ready")].message`).WithPolling(polling).
 			Should(Equal("these entries reference projects or groups that do not exist: allowlist[1] (forge-b/app)"))
 		Expect(paths()).To(Equal([]string{"forge-a/lib"}))
 		there.patch("project/app", `{"spec":{"path":"app"}}`)
 		here.waitReady("jobtokenscope/app")
-		Eventually(paths).WithTimeout(soon).WithPolling(polling).Should(Equal([]string{"forge-a/lib", "forge-b/app"}))
+		Eventually(paths).WithPolling(polling).Should(Equal([]string{"forge-a/lib", "forge-b/app"}))
 	})
 
 	It("that is declared cannot be changed over REST if the project forbids that, and the answer names who declares it", func() {
@@ -112,7 +112,7 @@ spec: {path: other, groupRef: {name: TEAM}}
 			"DELETE " + path + "/allowlist/" + lib: "",
 			"POST " + path + "/allowlist":          `{"target_project_id":` + here.show("project/other", "{.spec.id}") + `}`,
 		} {
-			Eventually(func() rest.Answer { return max.Call(request, body) }).WithTimeout(soon).WithPolling(polling).Should(And(
+			Eventually(func() rest.Answer { return max.Call(request, body) }).WithPolling(polling).Should(And(
 				HaveField("Status", http.StatusForbidden), HaveField("Body", MatchRegexp(`"message":"403 Forbidden - .*argocd-controller`))), request)
 		}
 		Expect(paths()).To(Equal([]string{"forge-a/lib", "forge-b/app"}))
@@ -120,15 +120,15 @@ spec: {path: other, groupRef: {name: TEAM}}
 
 	It("that was created over REST can be seen, changed and removed with kubectl", func() {
 		here.kubectl("delete", "jobtokenscope", "app")
-		Eventually(paths).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+		Eventually(paths).WithPolling(polling).Should(BeEmpty())
 		rest.Must[jobtokenscopes.Addition](max, http.StatusCreated, "POST "+path+"/allowlist", fmt.Sprintf(`{"target_project_id":%s}`, lib))
 		name := here.kubectl("get", "jobtokenscopes", "--output=name")
 		here.waitReady(name)
 		Expect(here.show(name, "{.spec.inboundEnabled} {.status.allowlist[*].path}")).To(Equal("true forge-a/lib"))
 		here.patch(name, `{"spec":{"inboundEnabled":false,"allowlist":[]}}`)
-		Eventually(settings).WithTimeout(soon).WithPolling(polling).Should(HaveField("InboundEnabled", false))
+		Eventually(settings).WithPolling(polling).Should(HaveField("InboundEnabled", false))
 		Expect(paths()).To(BeEmpty())
 		here.kubectl("delete", name)
-		Eventually(settings).WithTimeout(soon).WithPolling(polling).Should(HaveField("InboundEnabled", true))
+		Eventually(settings).WithPolling(polling).Should(HaveField("InboundEnabled", true))
 	})
 })

@@ -106,8 +106,7 @@ spec: {groupRef: {name: loom}, title: urgent, color: "#abc"}
 			expectShown[labels.Label](door, path+"/"+title,
 				And(HaveField("Color", "#FFFFFF"), HaveField("TextColor", "#1F1E24"), HaveField("Priority", HaveValue(BeZero()))))
 			loom.kubectl("delete", "label", object(title))
-			Eventually(func() int { return door.Status("GET " + path + "/" + title) }).
-				WithTimeout(soon).WithPolling(polling).Should(Equal(http.StatusNotFound))
+			Eventually(func() int { return door.Status("GET " + path + "/" + title) }).WithPolling(polling).Should(Equal(http.StatusNotFound))
 		}
 	})
 
@@ -151,7 +150,7 @@ spec: {projectRef: {name: app}, title: tried, color: red}
 				g.Expect(a.Status).To(Equal(http.StatusForbidden), "%s", a)
 				g.Expect(a.Body).To(MatchRegexp(`"message":"403 Forbidden - .*argocd-controller`))
 			}
-			Eventually(refused).WithArguments("PUT "+path+"/tried", `{"color":"blue"}`).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+			Eventually(refused).WithArguments("PUT "+path+"/tried", `{"color":"blue"}`).WithPolling(polling).Should(Succeed())
 			refused(NewWithT(GinkgoT()), "PUT "+path+"/kept", `{"color":"blue"}`)
 			refused(NewWithT(GinkgoT()), "DELETE "+path+"/kept", "")
 			refused(NewWithT(GinkgoT()), "PUT "+path+"/kept/promote", "")

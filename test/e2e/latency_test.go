@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
 
+	"github.com/forgeplane/forgeplane/test/patience"
 	"github.com/forgeplane/forgeplane/test/rest"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
@@ -49,7 +50,7 @@ func expectAccepted(change string, try command) {
 			report(change+": accepted after", time.Since(changed))
 			return
 		}
-		Expect(begun).To(BeNumerically("<", soon), screen)
+		Expect(begun).To(BeNumerically("<", patience.Wait), screen)
 	}
 }
 
@@ -65,7 +66,7 @@ func expectRefused(change string, try command, words ...string) {
 			report(change+": refused after", time.Since(changed))
 			return
 		}
-		Expect(begun).To(BeNumerically("<", soon), "%v: %s does not show all of %q", err, screen, words)
+		Expect(begun).To(BeNumerically("<", patience.Wait), "%v: %s does not show all of %q", err, screen, words)
 	}
 }
 
@@ -78,7 +79,7 @@ func expectShown[T any](client rest.Client, path string, matcher types.GomegaMat
 		shown = *new(T)
 		g.Expect(json.Unmarshal([]byte(a.Body), &shown)).To(Succeed())
 		g.Expect(shown).To(matcher)
-	}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+	}).WithPolling(polling).Should(Succeed())
 	return shown
 }
 

@@ -63,7 +63,7 @@ stringData: {username: TEAM-max, password: "` + password + `"}
 	eventually := func(what string, matches func() bool) {
 		GinkgoHelper()
 		begun := time.Now()
-		Eventually(matches).WithTimeout(soon).WithPolling(polling).Should(BeTrue(), what)
+		Eventually(matches).WithPolling(polling).Should(BeTrue(), what)
 		report(what+" after", time.Since(begun))
 	}
 	const manifest = `
@@ -114,7 +114,7 @@ spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
 		max.Git("reset", "--quiet", "--hard", "origin/main")
 		max.Commit("ours.txt", "Ours.\n")
 		max.MustPush("main")
-		Eventually(func() mirrored { return rest.Must[mirrored](client, http.StatusOK, "GET "+path, "") }).WithTimeout(soon).WithPolling(polling).
+		Eventually(func() mirrored { return rest.Must[mirrored](client, http.StatusOK, "GET "+path, "") }).WithPolling(polling).
 			Should(And(HaveField("UpdateStatus", "failed"), HaveField("LastError", HaveValue(ContainSubstring("refs/heads/main")))))
 		Expect(refs()).To(ContainSubstring(ahead + "\trefs/heads/main"))
 		abbey.patch("remotemirror/copy", `{"spec":{"keepDivergentRefs":false}}`)
@@ -151,12 +151,12 @@ spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
 		Expect(client.Status(fmt.Sprintf("POST %s/%d/sync", mirrors, made.ID))).To(Equal(http.StatusNoContent))
 
 		abbey.kubectl("delete", "remotemirror", object.GetName(), "--timeout=30s")
-		Eventually(client.Status).WithArguments(fmt.Sprintf("GET %s/%d", mirrors, made.ID)).WithTimeout(soon).WithPolling(polling).
+		Eventually(client.Status).WithArguments(fmt.Sprintf("GET %s/%d", mirrors, made.ID)).WithPolling(polling).
 			Should(Equal(http.StatusNotFound))
 		Expect(object.Object["spec"]).NotTo(HaveKey("secretRef"))
 		Eventually(func() string {
 			return admin.Kubectl("get", "secrets", "--namespace="+forgeplane.Namespace, "--output=name")
-		}).WithTimeout(soon).WithPolling(polling).ShouldNot(ContainSubstring("remote-mirror-"))
+		}).WithPolling(polling).ShouldNot(ContainSubstring("remote-mirror-"))
 	})
 
 	// held declares the mirror "held", whose target requires a password and answers after its release.
@@ -182,7 +182,7 @@ spec: {projectRef: {name: app}, url: "` + target.url + `", secretRef: {name: hel
 	It("shows its password to no process, and resumes after a crash during a push", func() {
 		const secret = "abbey-correct-horse-battery"
 		target := held(secret)
-		Eventually(target.asked).WithTimeout(soon).WithPolling(polling).Should(BeTrue())
+		Eventually(target.asked).WithPolling(polling).Should(BeTrue())
 		abbey.wait("remotemirror/held", "{.status.updateStatus}", "Started")
 		lines := strings.Join(checkout.Processes(), "\n")
 		Expect(lines).To(ContainSubstring("remote-http"))
@@ -190,7 +190,7 @@ spec: {projectRef: {name: app}, url: "` + target.url + `", secretRef: {name: hel
 
 		Expect(syscall.Kill(pidOf("forgeplane manager"), syscall.SIGKILL)).To(Succeed())
 		Expect(running.WaitEnded()).NotTo(Succeed())
-		Eventually(checkout.Processes).WithTimeout(soon).WithPolling(polling).Should(BeEmpty(), "git ends with it")
+		Eventually(checkout.Processes).WithPolling(polling).Should(BeEmpty(), "git ends with it")
 		target.release()
 		start()
 		abbey.waitReady("remotemirror/held")
@@ -207,7 +207,7 @@ spec: {projectRef: {name: app}, url: "` + target.url + `", secretRef: {name: hel
 		expectNoCredential("the error", said)
 		Expect(os.Rename(gone, target.repository)).To(Succeed())
 		abbey.kubectl("annotate", "remotemirror", "held", "forgeplane.dev/sync=now")
-		Eventually(func() string { return target.work.Git("ls-remote", target.repository) }).WithTimeout(soon).WithPolling(polling).
+		Eventually(func() string { return target.work.Git("ls-remote", target.repository) }).WithPolling(polling).
 			Should(ContainSubstring(commit + "\trefs/heads/more"))
 		abbey.waitReady("remotemirror/held")
 		abbey.kubectl("delete", "remotemirror", "held")

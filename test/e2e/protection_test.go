@@ -51,14 +51,14 @@ spec:
 		made := func() []unstructured.Unstructured {
 			return dock.list("protectedbranch", client.HasLabels{"forgeplane.dev/default-protection"})
 		}
-		Eventually(made).WithTimeout(soon).WithPolling(polling).Should(HaveLen(1))
+		Eventually(made).WithPolling(polling).Should(HaveLen(1))
 		Expect(fill(&made()[0], "{.spec.branch} {.metadata.ownerReferences[*].name}")).To(Equal("main app"))
 		try := pushOf(dana, "main")
 		_, err := try()
 		Expect(err).To(HaveOccurred())
 		protect("main", "push: [{role: Developer}]")
 		expectAccepted("another protection of the default branch is declared", try)
-		Eventually(made).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+		Eventually(made).WithPolling(polling).Should(BeEmpty())
 		dock.waitReady("protectedbranch/main")
 		dock.kubectl("delete", "protectedbranch", "main")
 		expectAccepted("the declared protection is deleted", try)

@@ -116,7 +116,7 @@ spec: {projectRef: {name: app}, branch: by-hand, push: [{role: NoOne}], merge: [
 		owner := rest.Must[struct{ ID int64 }](max, http.StatusOK, "GET /user", "").ID
 		pushers := hammer(barn.url("app"), token("barn-dana"), "kept", dana.Git("rev-parse", "origin/main"))
 		defer pushers.stop()
-		Eventually(pushers.refused.Load).WithTimeout(soon).WithPolling(polling).Should(BeNumerically(">", 0))
+		Eventually(pushers.refused.Load).WithPolling(polling).Should(BeNumerically(">", 0))
 		var user int64
 		changes := soak.Times(20, 100)
 		for round := range changes {
@@ -141,11 +141,11 @@ spec: {projectRef: {name: app}, branch: by-hand, push: [{role: NoOne}], merge: [
 			}
 		}
 		during := pushers.refused.Load()
-		Eventually(pushers.refused.Load).WithTimeout(soon).WithPolling(polling).Should(BeNumerically(">=", during+pushersAtOnce), "the last ones, too")
+		Eventually(pushers.refused.Load).WithPolling(polling).Should(BeNumerically(">=", during+pushersAtOnce), "the last ones, too")
 		Expect(pushers.accepted.Load()).To(BeZero())
 		AddReportEntry(fmt.Sprintf("%d changes during %d pushes", changes, during), ReportEntryVisibilityAlways)
 		Expect(max.Status("DELETE " + path)).To(Equal(http.StatusNoContent))
-		Eventually(pushers.accepted.Load).WithTimeout(soon).WithPolling(polling).Should(BeNumerically(">", 0), "without the rule they get through")
+		Eventually(pushers.accepted.Load).WithPolling(polling).Should(BeNumerically(">", 0), "without the rule they get through")
 	})
 
 	It("changes no declared object if the project forbids that, and names who declares it", func() {
@@ -165,7 +165,7 @@ spec: {projectRef: {name: app}, branch: declared, push: [{role: Maintainer}]}
 				g.Expect(a.Status).To(Equal(http.StatusForbidden), "%s", a)
 				g.Expect(a.Body).To(MatchRegexp(`"message":"403 Forbidden - .*argocd-controller`))
 			}
-			Eventually(refused).WithArguments("PATCH "+rules+"/declared", `{}`).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+			Eventually(refused).WithArguments("PATCH "+rules+"/declared", `{}`).WithPolling(polling).Should(Succeed())
 			refused(NewWithT(GinkgoT()), "PATCH "+rules+"/declared", change)
 			refused(NewWithT(GinkgoT()), "DELETE "+rules+"/declared", "")
 			Expect(client.Call("PATCH "+rules+"/made", change)).To(HaveField("Status", http.StatusOK))
@@ -175,12 +175,10 @@ spec: {projectRef: {name: app}, branch: declared, push: [{role: Maintainer}]}
 			HaveField("Status", http.StatusForbidden), HaveField("Body", ContainSubstring("is managed by kubectl,"))))
 		Expect(field("{.spec.allowForcePush}", "declared")).To(BeElementOf("", "false"))
 		barn.patch("project/app", `{"spec":{"restWrites":"Refuse"}}`)
-		Eventually(func() int { return max.Call("PATCH "+rules+"/made", change).Status }).
-			WithTimeout(soon).WithPolling(polling).Should(Equal(http.StatusForbidden))
+		Eventually(func() int { return max.Call("PATCH "+rules+"/made", change).Status }).WithPolling(polling).Should(Equal(http.StatusForbidden))
 		Expect(max.Call("POST "+rules, `{"name":"more"}`)).To(HaveField("Status", http.StatusForbidden))
 		barn.patch("project/app", `{"spec":{"restWrites":"Allow"}}`)
-		Eventually(func() int { return max.Call("PATCH "+rules+"/declared", change).Status }).
-			WithTimeout(soon).WithPolling(polling).Should(Equal(http.StatusOK))
+		Eventually(func() int { return max.Call("PATCH "+rules+"/declared", change).Status }).WithPolling(polling).Should(Equal(http.StatusOK))
 	})
 
 	It("can be used with kubectl alone", func() {

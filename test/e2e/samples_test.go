@@ -133,7 +133,7 @@ var _ = Describe("The samples", Ordered, func() {
 		report("project deleted after", time.Since(begun))
 		Expect(repository).NotTo(BeADirectory())
 		Expect(dana.Fail("git", "fetch")).To(ContainSubstring("could not be found or you don't have permission to view it"))
-		Eventually(acme.list).WithArguments("protectedbranch").WithTimeout(soon).WithPolling(polling).
+		Eventually(acme.list).WithArguments("protectedbranch").WithPolling(polling).
 			Should(BeEmpty(), "what the project created goes with it")
 		for _, object := range []string{
 			"deploykey/website-ci", "triggertoken/website-nightly", "bottoken/website-release", "badge/website-build", "jobtokenscope/website",

@@ -73,7 +73,7 @@ spec: {projectRef: {name: app}, ownerRef: {path: TEAM-max}, description: Every n
 		id := field(".spec.id", object)
 		var now string
 		begun := time.Now()
-		Eventually(func() string { now = shown(max, id).Token; return now }).WithTimeout(soon).WithPolling(polling).
+		Eventually(func() string { now = shown(max, id).Token; return now }).WithPolling(polling).
 			ShouldNot(BeElementOf("", than))
 		report("another value after", time.Since(begun))
 		credentials[now] = true
@@ -116,7 +116,7 @@ spec: {projectRef: {name: app}, ownerRef: {path: TEAM-max}, description: Every n
 		Expect(identity.Status("PUT " + triggers + "/" + id)).To(Equal(http.StatusForbidden))
 		tower.patch(nightly, `{"spec":{"description":"Every month"}}`)
 		for _, client := range []rest.Client{max, identity} {
-			Eventually(func() string { return shown(client, id).Description }).WithTimeout(soon).WithPolling(polling).Should(Equal("Every month"))
+			Eventually(func() string { return shown(client, id).Description }).WithPolling(polling).Should(Equal("Every month"))
 		}
 	})
 
@@ -163,7 +163,7 @@ spec: {projectRef: {name: app}, ownerRef: {name: TEAM-max}, secretRef: {name: va
 		Expect(field(`.status.conditions[?(@.type=="Ready")].message`, "triggertoken/adopting")).To(ContainSubstring("shorter than 20 characters"))
 		tower.kubectl("patch", "secret/vault", "--patch", `{"stringData":{"ci":"`+chosen+`-2"}}`)
 		tower.waitReady("triggertoken/adopting")
-		Eventually(field).WithArguments(".status.digest", "triggertoken/adopting").WithTimeout(soon).WithPolling(polling).Should(Equal(credential.Digest(chosen + "-2")))
+		Eventually(field).WithArguments(".status.digest", "triggertoken/adopting").WithPolling(polling).Should(Equal(credential.Digest(chosen + "-2")))
 
 		tower.kubectl("annotate", "triggertoken/adopting", "forgeplane.dev/rotate=june")
 		tower.wait("triggertoken/adopting", `{.status.conditions[?(@.type=="Stalled")].status}`, "True")
@@ -187,7 +187,7 @@ spec: {projectRef: {name: app}, ownerRef: {name: TEAM-max}, secretRef: {name: va
 		Expect(value(secret, "token")).To(Equal(made.Token))
 		tower.kubectl("delete", "triggertoken", name)
 		admin.Kubectl("wait", "--for=delete", "--timeout=30s", "secret/"+secret, "--namespace="+forgeplane.Namespace)
-		Eventually(max.Status).WithArguments("GET " + triggers + "/" + id).WithTimeout(soon).WithPolling(polling).Should(Equal(http.StatusNotFound))
+		Eventually(max.Status).WithArguments("GET " + triggers + "/" + id).WithPolling(polling).Should(Equal(http.StatusNotFound))
 	})
 
 	It("is not shown in an object, an event or a log", func() {
@@ -200,10 +200,10 @@ spec: {projectRef: {name: app}, ownerRef: {name: TEAM-max}, secretRef: {name: va
 		rest.Must[trigger](max, http.StatusCreated, "POST "+triggers, `{"description":"Last"}`)
 		Expect(tower.kubectl("get", "triggertokens", "--output=name")).NotTo(BeEmpty())
 		tower.kubectl("delete", "project", "app", "--timeout=60s")
-		Eventually(tower.kubectl).WithArguments("get", "triggertokens", "--output=name").WithTimeout(soon).WithPolling(polling).
+		Eventually(tower.kubectl).WithArguments("get", "triggertokens", "--output=name").WithPolling(polling).
 			Should(Equal("triggertoken.forgeplane.dev/nightly"))
 		tower.kubectl("delete", "triggertoken", "nightly", "--timeout=60s")
-		Eventually(tower.kubectl).WithArguments("get", "secrets", "--output=name").WithTimeout(soon).WithPolling(polling).
+		Eventually(tower.kubectl).WithArguments("get", "secrets", "--output=name").WithPolling(polling).
 			Should(Equal("secret/vault"), "which was the team's own")
 	})
 })

@@ -242,7 +242,7 @@ func (c *Cluster) start(mgr ctrl.Manager) (stop func()) {
 	stop = sync.OnceFunc(func() {
 		GinkgoHelper()
 		cancel()
-		Eventually(ended).WithTimeout(callTimeout).Should(Receive(Succeed()))
+		Eventually(ended).Should(Receive(Succeed()))
 	})
 	DeferCleanup(stop)
 	return stop

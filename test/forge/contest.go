@@ -37,7 +37,7 @@ func DescribeHolder(what string, forge func() *Forge, begin func() Contest) {
 		expectHolder := func(holder client.Object) {
 			GinkgoHelper()
 			if c.Holder != nil {
-				Eventually(c.Holder).WithContext(GinkgoT().Context()).WithTimeout(waitTimeout).WithPolling(polling).
+				Eventually(c.Holder).WithContext(GinkgoT().Context()).WithPolling(polling).
 					Should(HaveField("UID", holder.GetUID()))
 			}
 		}

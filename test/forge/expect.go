@@ -13,11 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-const (
-	// waitTimeout is how long a verb waits for the expected state after Run.
-	waitTimeout = time.Minute
-	polling     = 10 * time.Millisecond
-)
+const polling = 10 * time.Millisecond
 
 // Reconcile calls the controller of obj's kind once, and a second time to check that it writes nothing if nothing has changed. It returns the
 // result of the first call, and updates obj. It must not be called while the controllers run.
@@ -98,7 +94,7 @@ func (f *Forge) expect(obj v1alpha1.Object, want state) {
 				return err
 			}
 			return want.of(obj)
-		}).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed(), f.show(obj))
+		}).WithPolling(polling).Should(Succeed(), f.show(obj))
 		return
 	}
 	_, err := f.Reconcile(obj)
@@ -114,5 +110,5 @@ func (f *Forge) expect(obj v1alpha1.Object, want state) {
 // Eventually waits until obj, which is read again each time, matches.
 func (f *Forge) Eventually(obj client.Object) AsyncAssertion {
 	GinkgoHelper()
-	return Eventually(func() (client.Object, error) { return obj, f.refresh(obj) }).WithTimeout(waitTimeout).WithPolling(polling)
+	return Eventually(func() (client.Object, error) { return obj, f.refresh(obj) }).WithPolling(polling)
 }

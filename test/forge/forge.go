@@ -151,7 +151,7 @@ func newEgress(ctx context.Context, o Options) *egress.Proxy {
 	go func() { ended <- proxy.Start(serving) }()
 	DeferCleanup(func() {
 		stop()
-		Eventually(ended).WithTimeout(callTimeout).Should(Receive(Succeed()))
+		Eventually(ended).Should(Receive(Succeed()))
 	})
 	return proxy
 }

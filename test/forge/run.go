@@ -23,6 +23,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // Running is a process of Forgeplane that runs the controllers of all kinds, with its own cache.
@@ -71,12 +72,12 @@ func (r *Running) Stop() {
 // ExpectIdle expects that every object has been reconciled, that the process has seen all objects, and that only delayed work is left.
 func (r *Running) ExpectIdle() {
 	GinkgoHelper()
-	Eventually(r.unrest).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed(), "the controllers have work to do")
+	Eventually(r.unrest).WithPolling(polling).Should(Succeed(), "the controllers have work to do")
 }
 
 // unrest returns the work that is left or was done meanwhile.
 func (r *Running) unrest() error {
-	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), patience.Wait)
 	defer cancel()
 	before := r.queues.worked()
 	stored, err := r.forge.cluster.stored(ctx)

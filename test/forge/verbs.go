@@ -152,13 +152,13 @@ func expectInvalid(err error, words []string) {
 func (f *Forge) ExpectGone(objs ...client.Object) {
 	GinkgoHelper()
 	for _, obj := range objs {
-		Eventually(func() error { return f.refresh(obj) }).WithTimeout(callTimeout).WithPolling(polling).
+		Eventually(func() error { return f.refresh(obj) }).WithPolling(polling).
 			Should(Satisfy(apierrors.IsNotFound), "reading %s", f.show(obj))
 		if cached(obj) {
 			Eventually(func(ctx context.Context) error {
 				_, err := f.cluster.show(ctx, obj)
 				return err
-			}).WithContext(GinkgoT().Context()).WithTimeout(callTimeout).WithPolling(polling).
+			}).WithContext(GinkgoT().Context()).WithPolling(polling).
 				Should(Satisfy(apierrors.IsNotFound), "the cache still shows %s", f.show(obj))
 		}
 	}
@@ -187,7 +187,7 @@ func CreateInTurn[T client.Object](f *Forge, a, b T) (older, younger T) {
 // second, the holder of what both claim would be random.
 func UntilYounger(obj client.Object) {
 	GinkgoHelper()
-	Eventually(time.Now).WithTimeout(callTimeout).WithPolling(polling).
+	Eventually(time.Now).WithPolling(polling).
 		Should(BeTemporally(">=", obj.GetCreationTimestamp().Add(time.Second)))
 }
 

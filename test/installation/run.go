@@ -12,15 +12,14 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/test/controlplane"
+	"github.com/forgeplane/forgeplane/test/patience"
 	"github.com/forgeplane/forgeplane/test/process"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
 const (
-	// readyTimeout is long enough for a machine that does other work at the same time.
-	readyTimeout = 90 * time.Second
-	stopTimeout  = 60 * time.Second
-	polling      = 20 * time.Millisecond
+	stopTimeout = 60 * time.Second
+	polling     = 20 * time.Millisecond
 )
 
 // Ports are the variables of make run for its ports.
@@ -81,7 +80,7 @@ func (r *Run) WaitReady() time.Duration {
 		default:
 		}
 		return r.Output()
-	}).WithTimeout(readyTimeout).WithPolling(polling).Should(ContainSubstring("Try next"))
+	}).WithTimeout(patience.Wait).WithPolling(polling).Should(ContainSubstring("Try next"))
 	return time.Since(r.Begun)
 }
 
@@ -114,7 +113,7 @@ func (r *Run) Stop() {
 // WaitEnded waits until the run has ended by itself, and returns its error.
 func (r *Run) WaitEnded() error {
 	GinkgoHelper()
-	Eventually(r.process.Done()).WithTimeout(stopTimeout).WithPolling(polling).Should(BeClosed())
+	Eventually(r.process.Done()).WithTimeout(patience.Wait).WithPolling(polling).Should(BeClosed())
 	return r.process.Ended()
 }
 

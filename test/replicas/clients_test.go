@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2" // an independent client
 
+	"github.com/forgeplane/forgeplane/test/patience"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
@@ -27,7 +28,7 @@ func newAnywhere(token string, chance *rand.Rand, servers ...*replica) *anywhere
 	a := &anywhere{servers: servers, chance: chance}
 	for _, s := range servers {
 		c, err := gitlab.NewClient(token, gitlab.WithBaseURL(s.address()), gitlab.WithoutRetries(),
-			gitlab.WithHTTPClient(&http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone(), Timeout: soon}))
+			gitlab.WithHTTPClient(&http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone(), Timeout: patience.Wait}))
 		Expect(err).NotTo(HaveOccurred())
 		a.clients = append(a.clients, c)
 	}

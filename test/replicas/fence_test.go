@@ -77,7 +77,7 @@ func startCloser(repository *git.Repository) closer {
 
 func (c closer) expectClosed() {
 	GinkgoHelper()
-	Eventually(c.Tail).WithTimeout(soon).WithPolling(polling).Should(ContainSubstring("closed"))
+	Eventually(c.Tail).WithPolling(polling).Should(ContainSubstring("closed"))
 }
 
 // fenced is the project of the specs.
@@ -229,7 +229,7 @@ var _ = Describe("A repository that another process closes", Ordered, func() {
 			})
 		}
 		for range 8 {
-			Eventually(tried).WithTimeout(soon).Should(Receive())
+			Eventually(tried).Should(Receive())
 		}
 		Expect(through).To(BeEmpty())
 		Expect(closer.Done()).NotTo(BeClosed())
@@ -238,7 +238,7 @@ var _ = Describe("A repository that another process closes", Ordered, func() {
 		var all []string
 		for range 4 {
 			var what string
-			Eventually(through).WithTimeout(soon).Should(Receive(&what))
+			Eventually(through).Should(Receive(&what))
 			all = append(all, what)
 		}
 		Expect(all).To(ConsistOf("first push", "first branch", "second push", "second branch"))
@@ -249,7 +249,7 @@ var _ = Describe("A repository that another process closes", Ordered, func() {
 	It("is closed when a running push in one server has ended, while the other server refuses new pushes", func() {
 		pushed := hook.hold(first, "long")
 		closer := startCloser(repository)
-		Eventually(repository.Closed).WithTimeout(soon).WithPolling(polling).Should(BeTrue())
+		Eventually(repository.Closed).WithPolling(polling).Should(BeTrue())
 		second.expectRefused("late")
 		first.expectReads()
 		second.expectReads()
@@ -258,7 +258,7 @@ var _ = Describe("A repository that another process closes", Ordered, func() {
 		Expect(pushed).To(BeEmpty())
 
 		hook.release()
-		Eventually(pushed).WithTimeout(soon).Should(Receive(BeNil()), "it is carried through")
+		Eventually(pushed).Should(Receive(BeNil()), "it is carried through")
 		closer.expectClosed()
 		Expect(second.api.Status("GET" + atFenced + "branches/long")).To(Equal(http.StatusOK))
 		first.expectRefused("later")
@@ -275,7 +275,7 @@ var _ = Describe("A repository that another process closes", Ordered, func() {
 		Expect(err).To(MatchError(context.DeadlineExceeded))
 		second.expectWrites("meanwhile", first)
 		hook.release()
-		Eventually(pushed).WithTimeout(soon).Should(Receive(BeNil()))
+		Eventually(pushed).Should(Receive(BeNil()))
 	})
 })
 
@@ -316,7 +316,7 @@ func (h *slowHook) hold(v *visitor, branch string) <-chan error {
 		}
 		pushed <- err
 	}()
-	Eventually(h.stopped).WithTimeout(soon).WithPolling(polling).Should(BeAnExistingFile())
+	Eventually(h.stopped).WithPolling(polling).Should(BeAnExistingFile())
 	return pushed
 }
 
@@ -332,6 +332,6 @@ func (h *slowHook) release() {
 	_, err = pipe.WriteString("go on\n")
 	Expect(err).NotTo(HaveOccurred())
 	// The text would be lost if no process had the pipe open.
-	Eventually(h.stopped).WithTimeout(soon).WithPolling(polling).ShouldNot(BeAnExistingFile())
+	Eventually(h.stopped).WithPolling(polling).ShouldNot(BeAnExistingFile())
 	Expect(os.Remove(h.pipe)).To(Succeed())
 }

@@ -38,7 +38,6 @@ var _ = Describe("Two managers", Ordered, func() {
 		stopped := time.Now()
 		apply("back")()
 		report("the other leads after", time.Since(stopped))
-		Eventually(admin.Kubectl).WithArguments("get", "events", "--namespace="+forgeplane.Namespace, "--field-selector=reason=LeaderElection").
-			WithTimeout(soon).WithPolling(polling).Should(ContainSubstring("became leader"), "who asks the cluster is told")
+		Eventually(admin.Kubectl).WithArguments("get", "events", "--namespace="+forgeplane.Namespace, "--field-selector=reason=LeaderElection").WithPolling(polling).Should(ContainSubstring("became leader"), "who asks the cluster is told")
 	})
 })

@@ -13,13 +13,6 @@ import (
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 )
 
-const (
-	// withdrawal is the time within which a manager removes the registration of servers that were killed.
-	withdrawal = 2 * time.Minute
-	// deletion is the time within which a namespace must be deleted, whatever happens to the servers.
-	deletion = 2 * time.Minute
-)
-
 var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 	BeforeAll(func() {
 		start(manager, one, two)
@@ -30,12 +23,12 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 		before := holder()
 		killed := time.Now()
 		one.kill()
-		Eventually(answers).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+		Eventually(answers).WithPolling(polling).Should(Succeed())
 		report("the other answers after", time.Since(killed))
 		gone := deleteNamespace("after-one")
 		expectQuietKubectl()
 		ready := apply("after-one-of-two")
-		Eventually(gone).WithTimeout(deletion).WithPolling(polling).Should(BeEmpty())
+		Eventually(gone).WithPolling(polling).Should(BeEmpty())
 		report("a namespace is gone after", time.Since(killed))
 		Consistently(answers).WithTimeout(quiet).WithPolling(polling).Should(Succeed())
 		ready()
@@ -45,19 +38,19 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 	It("are unregistered by the manager when all of them are killed", func() {
 		two.kill()
 		killed := time.Now()
-		Eventually(available).WithTimeout(withdrawal).WithPolling(polling).Should(Equal("False"))
+		Eventually(available).WithPolling(polling).Should(Equal("False"))
 		report("kube-apiserver sees it after", time.Since(killed))
 		gone := deleteNamespace("after-all")
 		// The manager removes the registration because of this condition, perhaps before Kubernetes sets it.
-		Eventually(gone).WithTimeout(soon).WithPolling(polling).Should(Or(ContainSubstring("DiscoveryFailed"), BeEmpty()))
+		Eventually(gone).WithPolling(polling).Should(Or(ContainSubstring("DiscoveryFailed"), BeEmpty()))
 		deleted := time.Now()
 		expectKubectl()
 		ready := apply("after-all-servers")
-		Eventually(registered).WithTimeout(withdrawal).WithPolling(polling).Should(BeEmpty())
+		Eventually(registered).WithPolling(polling).Should(BeEmpty())
 		report("the registration is gone after", time.Since(killed))
 		expectQuietKubectl()
 		ready()
-		Eventually(gone).WithTimeout(deletion).WithPolling(polling).Should(BeEmpty())
+		Eventually(gone).WithPolling(polling).Should(BeEmpty())
 		report("a namespace is gone after", time.Since(deleted))
 	})
 
@@ -71,16 +64,16 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 
 	It("are unregistered at once by the last server that stops", func() {
 		start(two)
-		Eventually(leases).WithTimeout(soon).WithPolling(polling).Should(HaveLen(2))
+		Eventually(leases).WithPolling(polling).Should(HaveLen(2))
 		one.stop()
 		Expect(registered()).NotTo(BeEmpty())
-		Eventually(answers).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+		Eventually(answers).WithPolling(polling).Should(Succeed())
 		two.stop()
 		Expect(registered()).To(BeEmpty())
 		Expect(leases()).To(BeEmpty())
 		expectQuietKubectl()
 		stopped := time.Now()
-		Eventually(deleteNamespace("after-stop")).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+		Eventually(deleteNamespace("after-stop")).WithPolling(polling).Should(BeEmpty())
 		report("a namespace is gone after", time.Since(stopped))
 	})
 })
@@ -115,8 +108,8 @@ func answers() error {
 
 func expectRegistered() {
 	GinkgoHelper()
-	Eventually(available).WithTimeout(soon).WithPolling(polling).Should(Equal("True"))
-	Eventually(answers).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+	Eventually(available).WithPolling(polling).Should(Equal("True"))
+	Eventually(answers).WithPolling(polling).Should(Succeed())
 }
 
 // leases returns the names of the leases of the servers.

@@ -140,7 +140,7 @@ var _ = Describe("Two servers", func() {
 		for round := range rounds {
 			path := fmt.Sprintf("%s/both-%d", rules, round)
 			made := rest.Must[record](first, http.StatusCreated, "POST "+rules, fmt.Sprintf(`{"name":"both-%d"}`, round))
-			Eventually(second.Status).WithArguments("GET " + path).WithTimeout(soon).WithPolling(time.Millisecond).Should(Equal(http.StatusOK))
+			Eventually(second.Status).WithArguments("GET " + path).WithPolling(time.Millisecond).Should(Equal(http.StatusOK))
 			for _, a := range atOnce("PATCH "+path, [2]string{
 				`{"allow_force_push":true}`, fmt.Sprintf(`{"allowed_to_push":[{"user_id":%d}]}`, dana),
 			}) {
@@ -150,7 +150,7 @@ var _ = Describe("Two servers", func() {
 				text := first.Call("GET "+path, "")
 				g.Expect(text.Body).To(ContainSubstring(`"allow_force_push":true`))
 				g.Expect(text.Body).To(ContainSubstring(fmt.Sprintf(`"user_id":%d`, dana)))
-			}).WithTimeout(soon).WithPolling(time.Millisecond).Should(Succeed())
+			}).WithPolling(time.Millisecond).Should(Succeed())
 			kept := rest.Must[record](first, http.StatusOK, "GET "+path, "")
 			Expect(kept.ID).To(Equal(made.ID))
 			Expect(kept.Levels).To(ContainElement(made.Levels[0]))
@@ -192,7 +192,7 @@ var _ = Describe("Two servers", func() {
 		shown := func(path string, status int) time.Duration {
 			GinkgoHelper()
 			begun := time.Now()
-			Eventually(second.Status).WithArguments("GET " + path).WithTimeout(soon).WithPolling(time.Millisecond).Should(Equal(status))
+			Eventually(second.Status).WithArguments("GET " + path).WithPolling(time.Millisecond).Should(Equal(status))
 			return time.Since(begun)
 		}
 		for round := range rounds {
@@ -222,7 +222,7 @@ var _ = Describe("Two servers", func() {
 				clone.Commit("pushed.txt", fmt.Sprintln("Pushed at", time.Now()))
 			}
 			return err
-		}).WithTimeout(soon).WithPolling(time.Millisecond).Should(HaveOccurred())
+		}).WithPolling(time.Millisecond).Should(HaveOccurred())
 		report("a push through the other is refused after", time.Since(begun))
 		Expect(clone.RefusedPush("held")).To(ContainSubstring(`Branch "held" is protected`))
 	})

@@ -131,7 +131,7 @@ var _ = Describe("A container registry in processes of its own", Ordered, func()
 			}
 			Eventually(func() ([]string, error) {
 				return remote.List(images.image(at+":any").Context(), as("root")...)
-			}).WithTimeout(soon).WithPolling(polling).Should(Equal([]string{"new"}))
+			}).WithPolling(polling).Should(Equal([]string{"new"}))
 		}
 	})
 

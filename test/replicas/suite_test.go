@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/controlplane"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 	"github.com/forgeplane/forgeplane/test/installation"
+	"github.com/forgeplane/forgeplane/test/patience"
 	"github.com/forgeplane/forgeplane/test/process"
 	"github.com/forgeplane/forgeplane/test/rest"
 	"github.com/forgeplane/forgeplane/test/suite"
@@ -27,8 +28,6 @@ func TestReplicas(t *testing.T) {
 }
 
 const (
-	// soon is the time limit for the consequences of a change that must not take long.
-	soon    = 30 * time.Second
 	polling = 20 * time.Millisecond
 	// quiet is how long nothing may change after something that changes nothing.
 	quiet = 500 * time.Millisecond
@@ -203,7 +202,7 @@ func (r *replica) runs() bool {
 
 func (r *replica) waitReady() {
 	GinkgoHelper()
-	Expect(r.options.AwaitReady(r.process, soon)).To(Succeed(), func() string { return r.process.Tail() })
+	Expect(r.options.AwaitReady(r.process, patience.Wait)).To(Succeed(), func() string { return r.process.Tail() })
 }
 
 // stop stops a replica gracefully, if it is running.

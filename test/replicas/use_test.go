@@ -57,7 +57,7 @@ var _ = Describe("An object that a client has created", Ordered, func() {
 			}()
 			Consistently(ended).WithTimeout(quiet).WithPolling(polling).ShouldNot(Receive())
 			release()
-			Eventually(ended).WithTimeout(soon).Should(Receive(Succeed()))
+			Eventually(ended).Should(Receive(Succeed()))
 		},
 		Entry("a file", "file", func(p project) error {
 			return expect(first, http.StatusCreated, fileIn(p.ID), fileBody)

@@ -1,8 +1,6 @@
 package tenancy_test
 
 import (
-	"time"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -41,8 +39,7 @@ var _ = Describe("The finalizer of a project", func() {
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}},
 		})
 		as := cluster.ClientOf(name)
-		Eventually(func() error { return as.Create(ctx, forge.Group("probe").In(space).Build(), client.DryRunAll) }).
-			WithTimeout(20 * time.Second).Should(Succeed())
+		Eventually(func() error { return as.Create(ctx, forge.Group("probe").In(space).Build(), client.DryRunAll) }).Should(Succeed())
 		return as
 	}
 	refused := And(Satisfy(apierrors.IsForbidden), MatchError(And(ContainSubstring("leave the finalizer"), ContainSubstring("the verb release"))))
@@ -59,7 +56,7 @@ var _ = Describe("The finalizer of a project", func() {
 			Expect(as.Delete(ctx, web.DeepCopy())).To(Succeed())
 			Eventually(func() error {
 				return as.Patch(ctx, web.DeepCopy(), merge(`{"metadata":{"finalizers":null}}`), client.DryRunAll)
-			}).WithTimeout(20*time.Second).Should(refused, "policies come into force in their own time")
+			}).Should(refused, "policies come into force in their own time")
 			for _, patch := range []client.Patch{
 				merge(`{"metadata":{"finalizers":null}}`), merge(`{"metadata":{"finalizers":["example.com/other"]}}`),
 				client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/metadata/finalizers/0"}]`)),
@@ -88,8 +85,7 @@ var _ = Describe("The finalizer of a project", func() {
 		}
 		bare("default")
 		early := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("delete the project again in a moment")))
-		Eventually(func() error { return as.Delete(ctx, web.DeepCopy(), client.DryRunAll) }).
-			WithTimeout(20*time.Second).Should(early, "policies come into force in their own time")
+		Eventually(func() error { return as.Delete(ctx, web.DeepCopy(), client.DryRunAll) }).Should(early, "policies come into force in their own time")
 		Expect(as.Delete(ctx, web.DeepCopy())).To(early)
 		Expect(as.DeleteAllOf(ctx, &v1alpha1.Project{}, client.InNamespace(space))).To(early)
 		Expect(f.Live().Delete(ctx, web.DeepCopy(), client.DryRunAll)).To(Succeed(), "a cluster administrator may")
@@ -112,7 +108,7 @@ var _ = Describe("The finalizer of a project", func() {
 		)
 		f.Delete(web)
 		as, take := cluster.ClientOf(name+"@"+space), merge(`{"metadata":{"finalizers":["example.com/other"]}}`)
-		Eventually(func() error { return as.Patch(ctx, web.DeepCopy(), take, client.DryRunAll) }).WithTimeout(20 * time.Second).Should(Succeed())
+		Eventually(func() error { return as.Patch(ctx, web.DeepCopy(), take, client.DryRunAll) }).Should(Succeed())
 		Expect(f.Live().Patch(ctx, web.DeepCopy(), take)).To(Succeed())
 	})
 })

@@ -85,7 +85,7 @@ func newRandomTenants(ctx context.Context, number uint64) *randomTenants {
 		})
 		// Bindings come into force with a delay, so each tenant repeats its first write.
 		root := forge.Group(words[i]).Named("root").In(t.namespace).Admitting(v1alpha1.NamespacesFromAll).Build()
-		Eventually(func() error { return t.Create(ctx, root) }).WithTimeout(rbacTimeout).Should(Succeed())
+		Eventually(func() error { return t.Create(ctx, root) }).Should(Succeed())
 		w.groups = append(w.groups, root.UID)
 		w.tenants = append(w.tenants, t)
 	}

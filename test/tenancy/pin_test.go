@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -50,7 +49,7 @@ var _ = Describe("A REST id", func() {
 		as := cluster.ClientOf(name)
 		Eventually(func() error {
 			return as.Create(ctx, forge.Group("probe").In(space).Build(), client.DryRunAll)
-		}).WithTimeout(20 * time.Second).Should(Succeed())
+		}).Should(Succeed())
 		return as
 	}
 
@@ -69,7 +68,7 @@ var _ = Describe("A REST id", func() {
 		as := cluster.ClientOf(name)
 		Eventually(func() error {
 			return as.Create(ctx, forge.Group("probe").In(space).Build(), client.DryRunAll)
-		}).WithTimeout(20 * time.Second).Should(Succeed())
+		}).Should(Succeed())
 		return as
 	}
 
@@ -99,8 +98,7 @@ var _ = Describe("A REST id", func() {
 			as := tenant(ctx, role)
 			for _, obj := range identified() {
 				what := fmt.Sprintf("%T", obj)
-				Eventually(func() error { return as.Create(ctx, pin(obj, 77), client.DryRunAll) }).
-					WithTimeout(20*time.Second).Should(pinRefused, what)
+				Eventually(func() error { return as.Create(ctx, pin(obj, 77), client.DryRunAll) }).Should(pinRefused, what)
 				Expect(as.Create(ctx, pin(obj, 77))).To(pinRefused, what)
 				generated := pin(obj, 77)
 				generated.SetName("")
@@ -125,7 +123,7 @@ var _ = Describe("A REST id", func() {
 		refused := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("omit the annotation forgeplane.dev/owner")))
 		acme := forge.Group("acme").In(space).Build()
 		acme.Annotations = map[string]string{v1alpha1.AnnotationOwner: "1/any"}
-		Eventually(func() error { return as.Create(ctx, acme.DeepCopy(), client.DryRunAll) }).WithTimeout(20 * time.Second).Should(refused)
+		Eventually(func() error { return as.Create(ctx, acme.DeepCopy(), client.DryRunAll) }).Should(refused)
 		Expect(apply(ctx, as, acme.DeepCopy())).To(refused)
 		bare := forge.Group("acme").In(space).Build()
 		bare.Annotations = map[string]string{"any": "thing"}
@@ -144,7 +142,7 @@ var _ = Describe("A REST id", func() {
 		acme := forge.Group("acme").In(space).Build()
 		planned := forge.Project("web").In(acme).Build()
 		planned.Annotations = map[string]string{v1alpha1.AnnotationPlannedStorage: "fast/any"}
-		Eventually(func() error { return as.Create(ctx, planned.DeepCopy(), client.DryRunAll) }).WithTimeout(20 * time.Second).Should(refused)
+		Eventually(func() error { return as.Create(ctx, planned.DeepCopy(), client.DryRunAll) }).Should(refused)
 		Expect(apply(ctx, as, planned.DeepCopy())).To(refused)
 		web := forge.Project("web").In(acme).Build()
 		Expect(as.Create(ctx, web)).To(Succeed())
@@ -163,7 +161,7 @@ var _ = Describe("A REST id", func() {
 		fork := func(uid string) *v1alpha1.Project {
 			return forge.Project("web").In(acme).ForkOf(v1alpha1.Reference{ID: 7, UID: uid}).Build()
 		}
-		Eventually(func() error { return as.Create(ctx, fork("any"), client.DryRunAll) }).WithTimeout(20 * time.Second).Should(refused)
+		Eventually(func() error { return as.Create(ctx, fork("any"), client.DryRunAll) }).Should(refused)
 		Expect(apply(ctx, as, fork("any"))).To(refused)
 		web := forge.Project("web").In(acme).Build()
 		Expect(as.Create(ctx, web)).To(Succeed())
@@ -180,7 +178,7 @@ var _ = Describe("A REST id", func() {
 		refused := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("omit the label forgeplane.dev/personal and the annotation")))
 		marked := forge.Group("acme").In(space).Build()
 		marked.Labels = map[string]string{v1alpha1.LabelPersonal: "1"}
-		Eventually(func() error { return as.Create(ctx, marked.DeepCopy(), client.DryRunAll) }).WithTimeout(20 * time.Second).Should(refused)
+		Eventually(func() error { return as.Create(ctx, marked.DeepCopy(), client.DryRunAll) }).Should(refused)
 		Expect(apply(ctx, as, marked.DeepCopy())).To(refused)
 		acme := forge.Group("acme").In(space).Build()
 		Expect(as.Create(ctx, acme)).To(Succeed())
@@ -252,8 +250,7 @@ var _ = Describe("A REST id", func() {
 			for _, text := range []string{
 				`{"spec":{"id":77},"status":{"observedGeneration":-1}}`, `{"status":{"id":77}}`, `{"status":{"claims":["path//victim"]}}`,
 			} {
-				Eventually(func() error { return as.Status().Patch(ctx, acme.DeepCopy(), patch("%s", text)) }).
-					WithTimeout(20*time.Second).Should(statusRefused, text)
+				Eventually(func() error { return as.Status().Patch(ctx, acme.DeepCopy(), patch("%s", text)) }).Should(statusRefused, text)
 			}
 			again := acme.DeepCopy()
 			again.Status.ID = 77
@@ -268,7 +265,7 @@ var _ = Describe("A REST id", func() {
 	It("can be pinned by cluster administrators, and by users who can restore backups and write in the namespace", func(ctx SpecContext) {
 		as := restorer(ctx)
 		acme := forge.Group("acme").In(space).ID(70).Build()
-		Eventually(func() error { return as.Create(ctx, acme) }).WithTimeout(20 * time.Second).Should(Succeed())
+		Eventually(func() error { return as.Create(ctx, acme) }).Should(Succeed())
 		for _, obj := range identified()[1:] {
 			Expect(as.Create(ctx, pin(obj, 71))).To(Succeed(), "%T", obj)
 		}
@@ -306,8 +303,7 @@ var _ = Describe("A REST id", func() {
 		Expect(as.Patch(ctx, web.DeepCopy(), patch(`{"spec":{"groupRef":{"name":"acme","uid":"any"}}}`))).To(Succeed(), "a reference that is not fixed")
 		restores := restorer(ctx)
 		for _, c := range changes {
-			Eventually(func() error { return restores.Patch(ctx, c.obj.DeepCopyObject().(client.Object), patch("%s", c.text)) }).
-				WithTimeout(20*time.Second).Should(Succeed(), c.text)
+			Eventually(func() error { return restores.Patch(ctx, c.obj.DeepCopyObject().(client.Object), patch("%s", c.text)) }).Should(Succeed(), c.text)
 		}
 	})
 
@@ -325,7 +321,7 @@ var _ = Describe("A REST id", func() {
 		})
 		as := cluster.ClientOf(name)
 		ada := forge.User("ada").Build()
-		Eventually(func() error { return as.Create(ctx, ada.DeepCopy(), client.DryRunAll) }).WithTimeout(20 * time.Second).Should(Succeed())
+		Eventually(func() error { return as.Create(ctx, ada.DeepCopy(), client.DryRunAll) }).Should(Succeed())
 		Expect(as.Create(ctx, pin(ada, 77))).To(pinRefused)
 		Expect(as.Create(ctx, pin(forge.AccessToken("t").For(ada).Build(), 77))).To(pinRefused)
 

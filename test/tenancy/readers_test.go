@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"time"
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
@@ -26,12 +25,6 @@ import (
 	"github.com/forgeplane/forgeplane/test/controlplane"
 	"github.com/forgeplane/forgeplane/test/forge"
 	"github.com/forgeplane/forgeplane/test/rest"
-)
-
-const (
-	rbacTimeout = 20 * time.Second
-	// seen is the time within which a server, with its own cache, shows the result of the controllers.
-	seen = 20 * time.Second
 )
 
 // readers send requests to a server of the installation, over REST and Git, as an administrator.
@@ -75,13 +68,13 @@ func newReaders(ctx context.Context, f *forge.Forge) readers {
 	go func() { ended <- server.Start(serving) }()
 	DeferCleanup(func() {
 		stop()
-		Eventually(ended).WithTimeout(seen).Should(Receive(Succeed()))
+		Eventually(ended).Should(Receive(Succeed()))
 	})
 	r.api = rest.WithToken(r.address, r.password)
 	Eventually(func() error {
 		_, err := r.api.Try("GET /version", "")
 		return err
-	}).WithTimeout(seen).Should(Succeed())
+	}).Should(Succeed())
 	return r
 }
 
@@ -106,7 +99,7 @@ func (r readers) expectAt(obj v1alpha1.Object, family, fullPath string, id int64
 		return
 	}
 	if fullPath == "" {
-		Eventually(r.api.Status).WithArguments(fmt.Sprintf("GET /%s/%d", family, id)).WithTimeout(seen).
+		Eventually(r.api.Status).WithArguments(fmt.Sprintf("GET /%s/%d", family, id)).
 			Should(Equal(http.StatusNotFound), func() string { return fmt.Sprintf("%s %s holds no path:\n%s", family, obj.GetName(), story()) })
 		return
 	}
@@ -118,8 +111,8 @@ func (r readers) expectAt(obj v1alpha1.Object, family, fullPath string, id int64
 		var shown struct{ ID int64 }
 		err = json.Unmarshal([]byte(answer.Body), &shown)
 		return shown.ID, err
-	}).WithTimeout(seen).Should(Equal(id), func() string { return fmt.Sprintf("who has %s by REST:\n%s", fullPath, story()) })
-	Eventually(r.forge.Catalog.ByPath).WithArguments(GinkgoT().Context(), fullPath).WithTimeout(seen).
+	}).Should(Equal(id), func() string { return fmt.Sprintf("who has %s by REST:\n%s", fullPath, story()) })
+	Eventually(r.forge.Catalog.ByPath).WithArguments(GinkgoT().Context(), fullPath).
 		Should(HaveField("UID", obj.GetUID()), story)
 }
 
@@ -131,7 +124,7 @@ func (r readers) expectRepository(ctx context.Context, p *v1alpha1.Project, stor
 		r.mark(ctx, p, branch)
 		r.marked[p.UID] = true
 	}
-	Eventually(func() (string, error) { return r.refs(ctx, p.Status.FullPath) }).WithTimeout(seen).
+	Eventually(func() (string, error) { return r.refs(ctx, p.Status.FullPath) }).
 		Should(ContainSubstring(branch), func() string {
 			return fmt.Sprintf("whose repository is at %s:\n%s", p.Status.FullPath, story())
 		})

@@ -89,7 +89,7 @@ func newWorld(rules ...catalog.RootGroupRule) *world {
 	w.own = forge.Group("bolt").In(w.space).Build()
 	w.mine = forge.Project("app").In(w.own).Build()
 	// Aggregated roles and bindings come into force with a delay.
-	Eventually(func() error { return w.editor.Create(GinkgoT().Context(), w.own) }).WithTimeout(20 * time.Second).Should(Succeed())
+	Eventually(func() error { return w.editor.Create(GinkgoT().Context(), w.own) }).Should(Succeed())
 	w.declare(w.mine)
 	f.ExpectReady(w.own, w.mine)
 	w.running.ExpectIdle()
@@ -101,7 +101,7 @@ func newWorld(rules ...catalog.RootGroupRule) *world {
 func (w *world) youngerFromHere() {
 	GinkgoHelper()
 	next := time.Now().Truncate(time.Second).Add(time.Second)
-	Eventually(time.Now).WithTimeout(20 * time.Second).Should(BeTemporally(">", next))
+	Eventually(time.Now).Should(BeTemporally(">", next))
 }
 
 // declare creates objects as Mallory.
@@ -152,7 +152,7 @@ func (w *world) try(attempts ...attempt) {
 			g.Expect(ready.Status).To(Equal(metav1.ConditionFalse), a.what)
 			g.Expect(ready.Reason).To(Equal(a.reason), a.what)
 			g.Expect(ready.Message).To(ContainSubstring(a.words), a.what)
-		}).WithTimeout(20 * time.Second).Should(Succeed())
+		}).Should(Succeed())
 	}
 	w.expectUntouched()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // listing is a shop that counts the Git processes of its lists. Lists come from memory while the refs do not change.
@@ -37,7 +38,7 @@ func (l *listing) await(t *testing.T, requests ...string) {
 			}
 		}
 		return l.processes() - before
-	}).WithTimeout(time.Minute).WithPolling(100 * time.Millisecond).Should(BeZero())
+	}).WithTimeout(patience.Wait).WithPolling(100 * time.Millisecond).Should(BeZero())
 }
 
 func TestCachedBranches_showEachCallersPermissions(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 func TestCachedTags_followEveryChangeImmediately(t *testing.T) {
@@ -28,7 +29,7 @@ func TestCachedTags_followEveryChangeImmediately(t *testing.T) {
 				}
 			}
 			return starts("for-each-ref") - before
-		}).WithTimeout(time.Minute).WithPolling(100 * time.Millisecond).Should(BeZero())
+		}).WithTimeout(patience.Wait).WithPolling(100 * time.Millisecond).Should(BeZero())
 	}
 	is("at first", "Nightly/1", "v1.10", "v1.9", "v2")
 	s.expect(t, asks{"dora", "DELETE " + at + "/v1.9", "", "204"})

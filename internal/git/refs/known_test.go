@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/test/patience"
 	"github.com/forgeplane/forgeplane/test/seed"
 )
 
@@ -84,7 +85,7 @@ func (k *known) await(t *testing.T) {
 		_, err := refs.ReadHead(t.Context(), k.Repository)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(k.starts("for-each-ref")).To(Equal(before))
-	}).WithTimeout(time.Minute).WithPolling(200 * time.Millisecond).Should(Succeed())
+	}).WithTimeout(patience.Wait).WithPolling(200 * time.Millisecond).Should(Succeed())
 	k.expect(t, g, "from memory")
 }
 

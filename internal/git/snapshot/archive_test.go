@@ -26,6 +26,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/internal/process"
 	"github.com/forgeplane/forgeplane/internal/git/snapshot"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // unpack reads an archive. It returns the content of each file, or the target of a link, by name.
@@ -236,7 +237,7 @@ func TestWriteArchive_endsWithItsReceiver(t *testing.T) {
 	}()
 	gittest.Eventually(t, "the archive is begun", func() bool { return gittest.Exists(pid) })
 	leave()
-	g.Eventually(ended).WithTimeout(10 * time.Second).Should(Receive(MatchError(context.Canceled)))
+	g.Eventually(ended).WithTimeout(patience.Wait).Should(Receive(MatchError(context.Canceled)))
 	text, err := os.ReadFile(pid)
 	g.Expect(err).NotTo(HaveOccurred())
 	job, err := strconv.Atoi(strings.TrimSpace(string(text)))

@@ -22,6 +22,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/git/upkeep"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // inside runs git in a repository.
@@ -207,18 +208,18 @@ func TestMaintain_hasALowPriorityAndEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- upkeep.Maintain(ctx, held) }()
-	g.Eventually(func() error { _, err := os.Stat(pid); return err }).WithTimeout(20 * time.Second).Should(Succeed())
+	g.Eventually(func() error { _, err := os.Stat(pid); return err }).WithTimeout(patience.Wait).Should(Succeed())
 	text, err := os.ReadFile(pid)
 	g.Expect(err).NotTo(HaveOccurred())
 	var process int
 	_, err = fmt.Sscan(string(text), &process)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Eventually(func() (int, error) { return syscall.Getpriority(syscall.PRIO_PROCESS, process) }).WithTimeout(10*time.Second).
+	g.Eventually(func() (int, error) { return syscall.Getpriority(syscall.PRIO_PROCESS, process) }).WithTimeout(patience.Wait).
 		Should(BeNumerically("<=", 10), "the system call gives 20 less the niceness")
 	g.Expect(upkeep.Maintain(t.Context(), r)).To(MatchError(upkeep.ErrMaintained))
 	stopped := errors.New("the process ends")
 	cancel(stopped)
-	g.Eventually(ended).WithTimeout(10 * time.Second).Should(Receive(MatchError(stopped)))
+	g.Eventually(ended).WithTimeout(patience.Wait).Should(Receive(MatchError(stopped)))
 	g.Expect(syscall.Kill(process, 0)).To(MatchError(syscall.ESRCH))
 	g.Expect(upkeep.Maintain(t.Context(), r)).To(Succeed())
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 var noon = time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)
@@ -219,7 +220,7 @@ func TestStore_makesClientsWaitForSweep(t *testing.T) {
 			done.Store(true)
 			return nil
 		})).To(BeTrue())
-		g.Eventually(touched, "10s").Should(Receive(BeNil()))
+		g.Eventually(touched).WithTimeout(patience.Wait).Should(Receive(BeNil()))
 	})
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 func TestParseMemory_readsTheStatusOfAProcess(t *testing.T) {
@@ -79,7 +81,7 @@ func TestChildren_areCountedUntilTheyEnd(t *testing.T) {
 	stdin, err := shell.StdinPipe()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(shell.Start()).To(Succeed())
-	g.Eventually(children).WithTimeout(10 * time.Second).Should(Equal(before + 2))
+	g.Eventually(children).WithTimeout(patience.Wait).Should(Equal(before + 2))
 	g.Expect(stdin.Close()).To(Succeed())
 	_ = shell.Wait() // the exit code does not matter
 	g.Expect(children()).To(Equal(before))

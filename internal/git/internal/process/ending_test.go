@@ -23,6 +23,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/internal/process"
 	"github.com/forgeplane/forgeplane/internal/git/transfer"
+	"github.com/forgeplane/forgeplane/test/patience"
 	"github.com/forgeplane/forgeplane/test/soak"
 )
 
@@ -101,15 +102,15 @@ func TestPush_leavesNothingIfMemoryIsShort(t *testing.T) {
 			e := gittest.EngineOf(t, git.Options{Limits: git.Limits{MemoryTotal: 100 << 20}, MemoryWait: time.Minute})
 			r := gittest.Repository(t, e, gittest.Storage(t, c), "b.git")
 			push := pushUnfinished(fair.With(t.Context(), fair.User(1)), t, r, capabilities, false)
-			g.Eventually(e.Processes().HeavyMemory).WithTimeout(time.Minute).Should(BeNumerically(">", 60))
+			g.Eventually(e.Processes().HeavyMemory).WithTimeout(patience.Wait).Should(BeNumerically(">", 60))
 			g.Expect(unpacked(r)()).NotTo(BeEmpty())
 
 			_, waiting := archive(t, r, fair.User(2), small)
-			g.Eventually(unpacked(r)).WithTimeout(time.Minute).Should(BeEmpty())
+			g.Eventually(unpacked(r)).WithTimeout(patience.Wait).Should(BeEmpty())
 			err := push.end(t)
 			g.Expect(git.LimitReached(err)).To(Equal(why), "%v", err)
 			g.Expect(push.answer.String()).To(ContainSubstring(want))
-			g.Eventually(waiting).WithTimeout(time.Minute).Should(Receive(BeNil()))
+			g.Eventually(waiting).WithTimeout(patience.Wait).Should(Receive(BeNil()))
 		})
 	}
 }
@@ -122,9 +123,9 @@ func TestPush_completesOnceAcceptedIfMemoryIsShort(t *testing.T) {
 	e := gittest.EngineOf(t, git.Options{Limits: git.Limits{MemoryTotal: 100 << 20}, MemoryWait: 8 * time.Second})
 	r := gittest.Repository(t, e, gittest.Storage(t, c), "b.git")
 	push := pushUnfinished(fair.With(t.Context(), fair.User(1)), t, r, "report-status", true)
-	g.Eventually(e.Processes().HeavyMemory).WithTimeout(time.Minute).Should(BeNumerically(">", 60))
+	g.Eventually(e.Processes().HeavyMemory).WithTimeout(patience.Wait).Should(BeNumerically(">", 60))
 	_, waiting := archive(t, r, fair.User(2), small)
-	g.Eventually(waiting).WithTimeout(time.Minute).Should(Receive(MatchError(process.ErrBusy)))
+	g.Eventually(waiting).WithTimeout(patience.Wait).Should(Receive(MatchError(process.ErrBusy)))
 	g.Expect(unpacked(r)()).NotTo(BeEmpty())
 	g.Expect(push.end(t)).To(Succeed())
 }
@@ -137,10 +138,10 @@ func TestPush_leavesNothingBehindWhenCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	push := pushUnfinished(ctx, t, r, "report-status", false)
-	g.Eventually(unpacked(r)).WithTimeout(time.Minute).ShouldNot(BeEmpty())
+	g.Eventually(unpacked(r)).WithTimeout(patience.Wait).ShouldNot(BeEmpty())
 	gone := errors.New("the client has gone away")
 	cancel(gone)
-	g.Eventually(unpacked(r)).WithTimeout(time.Minute).Should(BeEmpty())
+	g.Eventually(unpacked(r)).WithTimeout(patience.Wait).Should(BeEmpty())
 	g.Expect(push.end(t)).To(MatchError(gone))
 }
 
@@ -162,13 +163,13 @@ exec `+binary+` "$@"`)})
 	push := pushUnfinished(ctx, t, r, "report-status", false)
 	other := filepath.Join(r.Dir(), "objects/tmp_objdir-incoming-other") // belongs to another running push
 	g.Expect(os.Mkdir(other, 0o755)).To(Succeed())
-	g.Eventually(unpacked(r)).WithTimeout(time.Minute).Should(HaveLen(2))
+	g.Eventually(unpacked(r)).WithTimeout(patience.Wait).Should(HaveLen(2))
 	cancel()
 	text, err := os.ReadFile(pid)
 	g.Expect(err).NotTo(HaveOccurred())
 	leader, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Eventually(func() error { return syscall.Kill(leader, 0) }).WithTimeout(time.Minute).Should(MatchError(syscall.ESRCH))
+	g.Eventually(func() error { return syscall.Kill(leader, 0) }).WithTimeout(patience.Wait).Should(MatchError(syscall.ESRCH))
 	g.Expect(push.end(t)).To(MatchError(context.Canceled))
 	g.Expect(unpacked(r)()).To(Equal([]string{other}))
 }

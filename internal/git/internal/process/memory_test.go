@@ -23,6 +23,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/git/snapshot"
 	"github.com/forgeplane/forgeplane/internal/git/transfer"
+	"github.com/forgeplane/forgeplane/test/patience"
 	"github.com/forgeplane/forgeplane/test/soak"
 )
 
@@ -69,7 +70,7 @@ func TestMemoryOfAllProcesses_exceeded(t *testing.T) {
 			_, r, small, finish := greedy(t, map[bool]int64{false: 200 << 20, true: 1 << 30}[enough], 0)
 			ended := make(chan error, 4)
 			begun, modest := archive(t, r, fair.User(2), small)
-			g.Eventually(begun).WithTimeout(time.Minute).Should(BeClosed())
+			g.Eventually(begun).WithTimeout(patience.Wait).Should(BeClosed())
 			for range 3 {
 				_, greedy := archive(t, r, fair.User(1), small)
 				go func() { ended <- <-greedy }()
@@ -78,7 +79,7 @@ func TestMemoryOfAllProcesses_exceeded(t *testing.T) {
 				g.Consistently(ended).Should(BeEmpty())
 			} else {
 				var err error
-				g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(&err))
+				g.Eventually(ended).WithTimeout(patience.Wait).Should(Receive(&err))
 				g.Expect(git.LimitReached(err)).To(Equal("This was stopped because not enough memory is available: the server allows all Git processes "+
 					"together 200 MiB. Ask for less, or try again later."), "%v", err)
 				g.Expect(git.LastingLimit(err)).To(BeEmpty(), "later there may be enough")
@@ -88,9 +89,9 @@ func TestMemoryOfAllProcesses_exceeded(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred(), "what is small goes on")
 			finish()
 			for range 3 {
-				g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()), "the others of the same caller")
+				g.Eventually(ended).WithTimeout(patience.Wait).Should(Receive(BeNil()), "the others of the same caller")
 			}
-			g.Eventually(modest).WithTimeout(time.Minute).Should(Receive(BeNil()), "another caller")
+			g.Eventually(modest).WithTimeout(patience.Wait).Should(Receive(BeNil()), "another caller")
 		})
 	}
 }
@@ -100,9 +101,9 @@ func TestMemoryOfAllProcesses_isWaitedFor(t *testing.T) {
 	g := NewWithT(t)
 	e, r, small, finish := greedy(t, 100<<20, 100*time.Millisecond) // 75 MiB for heavy processes
 	begun, running := archive(t, r, fair.User(1), small)
-	g.Eventually(begun).WithTimeout(time.Minute).Should(BeClosed())
+	g.Eventually(begun).WithTimeout(patience.Wait).Should(BeClosed())
 	// Before the 64 MiB are in use, another archive would begin, and end the first one.
-	g.Eventually(e.Processes().HeavyMemory).WithTimeout(time.Minute).Should(BeNumerically(">", 60))
+	g.Eventually(e.Processes().HeavyMemory).WithTimeout(patience.Wait).Should(BeNumerically(">", 60))
 	refused := func(k fair.Key) func() string {
 		return func() string {
 			err := snapshot.WriteArchive(fair.With(t.Context(), k), r, snapshot.Archive{Commit: small, Prefix: rand.Text(), Format: snapshot.Zip}, io.Discard)
@@ -112,17 +113,17 @@ func TestMemoryOfAllProcesses_isWaitedFor(t *testing.T) {
 			return ""
 		}
 	}
-	g.Eventually(refused(fair.User(1))).WithTimeout(time.Minute).Should(Equal(
+	g.Eventually(refused(fair.User(1))).WithTimeout(patience.Wait).Should(Equal(
 		"Your Git processes use all of the 37 MiB of memory that one caller can have while others need memory. Please try again in 10 seconds."))
-	g.Eventually(refused(fair.User(2))).WithTimeout(time.Minute).Should(Equal(
+	g.Eventually(refused(fair.User(2))).WithTimeout(patience.Wait).Should(Equal(
 		"The server is busy: its Git processes use all of the 75 MiB of memory that it allows them together. Please try again in 10 seconds."))
 	_, err := history.MergeBase(fair.With(t.Context(), fair.User(2)), r, small, small, nil)
 	g.Expect(err).NotTo(HaveOccurred(), "what a push is decided by")
 
 	finish()
-	g.Eventually(running).WithTimeout(time.Minute).Should(Receive(BeNil()))
+	g.Eventually(running).WithTimeout(patience.Wait).Should(Receive(BeNil()))
 	_, waited := archive(t, r, fair.User(2), small)
-	g.Eventually(waited).WithTimeout(time.Minute).Should(Receive(BeNil()))
+	g.Eventually(waited).WithTimeout(patience.Wait).Should(Receive(BeNil()))
 }
 
 func TestMemoryOfAllProcesses_isSharedWhenOthersWait(t *testing.T) {
@@ -132,15 +133,15 @@ func TestMemoryOfAllProcesses_isSharedWhenOthersWait(t *testing.T) {
 			g := NewWithT(t)
 			e, r, small, finish := greedy(t, 100<<20, time.Minute)
 			begun, running := archive(t, r, holder, small)
-			g.Eventually(begun).WithTimeout(time.Minute).Should(BeClosed())
-			g.Eventually(e.Processes().HeavyMemory).WithTimeout(time.Minute).Should(BeNumerically(">", 60))
+			g.Eventually(begun).WithTimeout(patience.Wait).Should(BeClosed())
+			g.Eventually(e.Processes().HeavyMemory).WithTimeout(patience.Wait).Should(BeNumerically(">", 60))
 
 			_, waiting := archive(t, r, fair.User(2), small)
 			var err error
-			g.Eventually(running).WithTimeout(time.Minute).Should(Receive(&err))
+			g.Eventually(running).WithTimeout(patience.Wait).Should(Receive(&err))
 			g.Expect(git.LimitReached(err)).To(ContainSubstring("100 MiB"), "%v", err)
 			finish()
-			g.Eventually(waiting).WithTimeout(time.Minute).Should(Receive(BeNil()))
+			g.Eventually(waiting).WithTimeout(patience.Wait).Should(Receive(BeNil()))
 		})
 	}
 }
@@ -172,12 +173,12 @@ func TestLookups_getMemoryDespiteSlowClients(t *testing.T) {
 	release, ended := make(chan struct{}), make(chan error, 1)
 	client := &stalled{gittest.Begin{Begun: make(chan struct{})}, release}
 	go func() { ended <- blob.Write(fair.With(t.Context(), fair.User(1)), client) }()
-	g.Eventually(client.Begun).WithTimeout(time.Minute).Should(BeClosed())
-	g.Eventually(e.Processes().HeavyMemory).WithTimeout(time.Minute).Should(BeNumerically(">", 30), "it is counted")
+	g.Eventually(client.Begun).WithTimeout(patience.Wait).Should(BeClosed())
+	g.Eventually(e.Processes().HeavyMemory).WithTimeout(patience.Wait).Should(BeNumerically(">", 30), "it is counted")
 	_, err = refs.Containing(fair.With(t.Context(), fair.User(2)), r, small, "refs/heads/")
 	g.Expect(err).NotTo(HaveOccurred(), "another caller")
 	close(release)
-	g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()))
+	g.Eventually(ended).WithTimeout(patience.Wait).Should(Receive(BeNil()))
 }
 
 // An idle reader must not take memory from others.
@@ -217,10 +218,10 @@ func TestMemoryOfAllProcesses_endsLookingUpThatTakesMuch(t *testing.T) {
 			e, r, small, _ := greedyIn(t, "*--batch-all-objects*|for-each-ref*", ">/dev/null", 100<<20, time.Minute) // 25 MiB for light processes
 			ended := make(chan error, 1)
 			go func() { ended <- lookUp(fair.With(t.Context(), fair.User(1)), r) }()
-			g.Eventually(e.Processes().LightMemory).WithTimeout(time.Minute).Should(BeNumerically(">", 60))
+			g.Eventually(e.Processes().LightMemory).WithTimeout(patience.Wait).Should(BeNumerically(">", 60))
 			_, _, err := r.Read(fair.With(t.Context(), fair.User(2)), small, 1000)
 			g.Expect(err).NotTo(HaveOccurred(), "another caller")
-			g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(&err))
+			g.Eventually(ended).WithTimeout(patience.Wait).Should(Receive(&err))
 			g.Expect(git.LimitReached(err)).To(ContainSubstring("the server allows all Git processes together 100 MiB"), "%v", err)
 		})
 	}
@@ -284,12 +285,12 @@ func TestMemoryOfAllProcesses_givesUpWithTheRequest(t *testing.T) {
 	g := NewWithT(t)
 	e, r, small, finish := greedy(t, 100<<20, time.Minute)
 	begun, running := archive(t, r, fair.User(1), small)
-	g.Eventually(begun).WithTimeout(time.Minute).Should(BeClosed())
-	g.Eventually(e.Processes().HeavyMemory).WithTimeout(time.Minute).Should(BeNumerically(">", 60))
+	g.Eventually(begun).WithTimeout(patience.Wait).Should(BeClosed())
+	g.Eventually(e.Processes().HeavyMemory).WithTimeout(patience.Wait).Should(BeNumerically(">", 60))
 	ctx, cancel := context.WithTimeout(fair.With(t.Context(), fair.User(2)), 50*time.Millisecond)
 	defer cancel()
 	err := snapshot.WriteArchive(ctx, r, snapshot.Archive{Commit: small, Prefix: "b", Format: snapshot.Tar}, io.Discard)
 	g.Expect(err).To(MatchError(context.DeadlineExceeded))
 	finish()
-	g.Eventually(running).WithTimeout(time.Minute).Should(Receive())
+	g.Eventually(running).WithTimeout(patience.Wait).Should(Receive())
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/history"
 	"github.com/forgeplane/forgeplane/internal/git/snapshot"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 var nobody, ann = fair.Address(netip.MustParseAddr("192.0.2.1")), fair.User(1)
@@ -80,13 +81,13 @@ func TestReads_ofWhatAnotherCallerWaitsFor(t *testing.T) {
 					return told
 				}
 				theirs := answer(nobody)
-				g.Eventually(func() bool { return r.Results().Waits() || len(theirs) > 0 }).WithTimeout(time.Minute).Should(BeTrue())
+				g.Eventually(func() bool { return r.Results().Waits() || len(theirs) > 0 }).WithTimeout(patience.Wait).Should(BeTrue())
 				waited[held] = waited[held] || r.Results().Waits()
 				var mine any
-				g.Eventually(answer(ann)).WithTimeout(time.Minute).Should(Receive(&mine))
+				g.Eventually(answer(ann)).WithTimeout(patience.Wait).Should(Receive(&mine))
 				_, failed := mine.(error)
 				g.Expect(failed).To(BeFalse(), "%v", mine)
-				g.Eventually(theirs).WithTimeout(time.Minute).Should(Receive(Equal(mine)), "who has none")
+				g.Eventually(theirs).WithTimeout(patience.Wait).Should(Receive(Equal(mine)), "who has none")
 				g.Expect(r.Results().Asked()).To(BeZero())
 			})
 		}
