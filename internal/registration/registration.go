@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -212,16 +213,18 @@ func (s Server) withdraw(ctx context.Context) error {
 	if err := s.Client.Delete(ctx, s.lease()); client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	others, err := s.leases(ctx)
-	if err != nil {
-		return err
-	}
-	for _, l := range others {
-		if l.Spec.RenewTime != nil && s.Clock.Since(l.Spec.RenewTime.Time) < silence {
-			return nil
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		others, err := s.leases(ctx)
+		if err != nil {
+			return err
 		}
-	}
-	return s.unregister(ctx)
+		for _, l := range others {
+			if l.Spec.RenewTime != nil && s.Clock.Since(l.Spec.RenewTime.Time) < silence {
+				return nil
+			}
+		}
+		return s.unregister(ctx)
+	})
 }
 
 func (o Options) leases(ctx context.Context) ([]coordinationv1.Lease, error) {
@@ -230,7 +233,7 @@ func (o Options) leases(ctx context.Context) ([]coordinationv1.Lease, error) {
 	return list.Items, err
 }
 
-// unregister deletes the registration as it is now: one that is made meanwhile stays.
+// unregister deletes the registration as it is now. The error is a conflict if it changes meanwhile, as when kube-apiserver writes its status.
 func (o Options) unregister(ctx context.Context) error {
 	registered := &apiregistrationv1.APIService{}
 	if err := o.Client.Get(ctx, client.ObjectKey{Name: APIService}, registered); err != nil {

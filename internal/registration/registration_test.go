@@ -15,6 +15,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/forgeplane/forgeplane/test/controlplane"
 )
@@ -85,6 +86,28 @@ func TestRegistration(t *testing.T) {
 		_, err := registered()
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(two.withdraw(t.Context())).To(Succeed())
+		missing(g)
+	})
+
+	t.Run("is removed although it has changed meanwhile", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(one.register(t.Context())).To(Succeed())
+		busy, changes := one, 0
+		watched, err := client.NewWithWatch(cluster.Administrator(), client.Options{Scheme: scheme})
+		g.Expect(err).NotTo(HaveOccurred())
+		busy.Client = interceptor.NewClient(watched, interceptor.Funcs{
+			Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, options ...client.DeleteOption) error {
+				if r, is := obj.(*apiregistrationv1.APIService); is && changes == 0 {
+					changes++
+					changed := r.DeepCopy()
+					metav1.SetMetaDataAnnotation(&changed.ObjectMeta, "example.com/changed", "meanwhile")
+					g.Expect(c.Update(ctx, changed)).To(Succeed())
+				}
+				return c.Delete(ctx, obj, options...)
+			},
+		})
+		g.Expect(busy.withdraw(t.Context())).To(Succeed())
+		g.Expect(changes).To(Equal(1))
 		missing(g)
 	})
 
