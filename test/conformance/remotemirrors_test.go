@@ -61,11 +61,13 @@ var _ = throughEachDoor("Remote mirrors", func(d *door) {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(made.URL).To(Equal("https://*****@127.0.0.1:1/x.git"))
 		Expect(made.Enabled).To(BeTrue(), "be the repository made by now or not")
+		Expect(made.UpdateStatus).To(Equal("none"), "there is nothing to push")
+		push(team.project, newHistory())
 		Eventually(func() (*gitlab.ProjectMirror, error) {
 			m, _, err := c.GetProjectMirror(team.project.ID, made.ID)
 			return m, err
-		}).WithPolling(polling).Should(And(HaveField("UpdateStatus", "finished"), HaveField("LastUpdateAt", Not(BeNil()))),
-			"the repository is empty")
+		}).WithPolling(polling).Should(And(HaveField("UpdateStatus", "failed"), HaveField("LastUpdateAt", Not(BeNil())),
+			HaveField("LastError", Not(BeEmpty()))), "nothing listens there")
 		r, err := c.ForcePushMirrorUpdate(team.project.ID, made.ID)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(answered(r)).To(Equal("204"))
