@@ -21,9 +21,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-const (
-	polling = 10 * time.Millisecond
-)
+const polling = 10 * time.Millisecond
 
 // leave makes a project ready with a commit, deletes the project, and returns the retained repository and the commit.
 func leave(p *v1alpha1.Project) (left *v1alpha1.RetainedRepository, commit string) {

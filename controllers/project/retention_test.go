@@ -72,7 +72,7 @@ var _ = Describe("A repository that nothing was ever written to", func() {
 			defer GinkgoRecover()
 			defer close(accepted)
 			defer end()
-			Eventually(repo.Closed).Should(BeTrue(), "whoever removes it waits for the push")
+			Eventually(repo.Closed).Should(BeTrue(), "the removal waits for the push")
 			worker.Git(GinkgoTB(), "push", "--quiet", repo.Dir(), "HEAD:refs/heads/main")
 		}()
 		f.Delete(second)

@@ -18,9 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/suite"
 )
 
-const (
-	polling = 10 * time.Millisecond
-)
+const polling = 10 * time.Millisecond
 
 var (
 	cluster *forge.Cluster

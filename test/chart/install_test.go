@@ -20,9 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/process"
 )
 
-const (
-	account = "system:serviceaccount:" + namespace + ":forgeplane"
-)
+const account = "system:serviceaccount:" + namespace + ":forgeplane"
 
 // commands returns the commands in a section of docs/helm.md, block by block.
 func commands(heading string) (all []string) {

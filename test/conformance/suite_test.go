@@ -32,9 +32,7 @@ func TestConformance(t *testing.T) {
 	suite.Run(t, "Conformance of the REST API")
 }
 
-const (
-	polling = 20 * time.Millisecond
-)
+const polling = 20 * time.Millisecond
 
 // All specs share one control plane with one Forgeplane, and the administrator of the cluster.
 var (

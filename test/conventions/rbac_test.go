@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -115,11 +114,12 @@ func needed(t *testing.T) map[string]map[string][]string {
 	g := NewWithT(t)
 	all := map[string]map[string][]string{}
 	for directory, usual := range map[string]string{"controllers": "forgeplane-manager", "internal": "", "cmd": "", "apiserver": ""} {
-		err := filepath.WalkDir(filepath.Join("../..", directory), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
+		for _, path := range goFiles(t, directory) {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
 			}
 			text, err := os.ReadFile(path)
+			g.Expect(err).NotTo(HaveOccurred())
 			for line := range strings.Lines(string(text)) {
 				marker, ok := strings.CutPrefix(strings.TrimSpace(line), "// +kubebuilder:rbac:")
 				if !ok {
@@ -136,9 +136,7 @@ func needed(t *testing.T) map[string]map[string][]string {
 					all[role][p] = append(all[role][p], strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "../../"))
 				}
 			}
-			return err
-		})
-		g.Expect(err).NotTo(HaveOccurred())
+		}
 	}
 	return all
 }

@@ -17,9 +17,7 @@ func TestCrash(t *testing.T) {
 	suite.Run(t, "Crashes and faults")
 }
 
-const (
-	polling = 20 * time.Millisecond
-)
+const polling = 20 * time.Millisecond
 
 // All specs share a control plane that is never killed, and a machine on which Forgeplane runs. The administrator of the cluster uses a terminal,
 // or a client if the terminal is too slow.

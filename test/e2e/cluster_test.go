@@ -112,7 +112,7 @@ func wait(namespace, object, template, text string) {
 // reason is the template of the reason why an object is or is not Ready.
 const reason = `{.status.conditions[?(@.type=="Ready")].reason}`
 
-// waitReady waits until objects are Ready. A kind without a name stands for all its objects, of which there must be some.
+// waitReady waits until objects are Ready. A kind without a name stands for all its objects: at least one must exist.
 func waitReady(namespace string, objects ...string) {
 	GinkgoHelper()
 	for _, object := range objects {

@@ -20,9 +20,7 @@ func TestEndToEnd(t *testing.T) {
 	suite.Run(t, "Forgeplane from end to end")
 }
 
-const (
-	polling = 20 * time.Millisecond
-)
+const polling = 20 * time.Millisecond
 
 // All specs share one checkout, the processes that run in it, and the terminal of the cluster's administrator. A spec that stops Forgeplane starts
 // it again.

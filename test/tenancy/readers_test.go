@@ -111,7 +111,7 @@ func (r readers) expectAt(obj v1alpha1.Object, family, fullPath string, id int64
 		var shown struct{ ID int64 }
 		err = json.Unmarshal([]byte(answer.Body), &shown)
 		return shown.ID, err
-	}).Should(Equal(id), func() string { return fmt.Sprintf("who has %s by REST:\n%s", fullPath, story()) })
+	}).Should(Equal(id), func() string { return fmt.Sprintf("the holder of %s over REST:\n%s", fullPath, story()) })
 	Eventually(r.forge.Catalog.ByPath).WithArguments(GinkgoT().Context(), fullPath).
 		Should(HaveField("UID", obj.GetUID()), story)
 }

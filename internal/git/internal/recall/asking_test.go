@@ -87,7 +87,7 @@ func TestReads_ofWhatAnotherCallerWaitsFor(t *testing.T) {
 				g.Eventually(answer(ann)).WithTimeout(patience.Wait).Should(Receive(&mine))
 				_, failed := mine.(error)
 				g.Expect(failed).To(BeFalse(), "%v", mine)
-				g.Eventually(theirs).WithTimeout(patience.Wait).Should(Receive(Equal(mine)), "who has none")
+				g.Eventually(theirs).WithTimeout(patience.Wait).Should(Receive(Equal(mine)), "a caller without a share gets the same value")
 				g.Expect(r.Results().Asked()).To(BeZero())
 			})
 		}
