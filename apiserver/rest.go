@@ -107,6 +107,8 @@ type restOptions struct {
 	outdated func(ctx context.Context) (bool, error)
 	// credentials are those that REST receives or generates for objects of tenants.
 	credentials *credential.Store
+	// namespace is the namespace of Forgeplane.
+	namespace string
 	// home is the namespace of objects that are created over REST and have no other namespace.
 	home string
 	// targets says which hosts outside users may name.
@@ -157,7 +159,7 @@ func families(o restOptions) []endpoint.Table {
 		tags.New(o.repos, refs, o.clock, webURL).Table().Named("Tags"),
 		commits.New(o.repos, o.catalog, o.guard, refs, o.clock, webURL).Table().Named("Commits"),
 		files.New(o.repos, refs, o.clock).Table().Named("Files"),
-		storagemoves.New(o.catalog, o.guard, o.writer, o.moves, o.moveTasks).Table().Named("Repository storage moves"),
+		storagemoves.New(o.catalog, o.guard, o.writer, o.moves, o.moveTasks, o.namespace).Table().Named("Repository storage moves"),
 		containers.New(o.catalog, o.writer, o.images.Registry, o.images.host(), o.deletions, o.clock).Table().Named("Container registry"),
 		housekeeping.New(o.maintain).Table().Named("Housekeeping"),
 		markdown.New(o.guard).Table().Named("Markdown"),

@@ -179,7 +179,7 @@ func newServer(ctx context.Context, o Options, families func(restOptions) []endp
 		outdated: o.Others.Outdated,
 		writer:   store.NewBackend(declare.NewWriter(o.Client, o.Live, o.IDs).Tell(o.Others).Within(quota.New(o.Catalog, o.Clock, o.Quotas, o.Home)), o.Catalog, o.RESTWrites),
 		quotas:   o.Quotas, ids: o.IDs, subscriptions: o.Subscriptions, uses: o.Uses, moves: o.Moves, moveTasks: moves, images: o.Registry, deletions: deletions, log: o.Log,
-		clock: o.Clock, repos: o.Repositories, pushed: o.Pushed, maintain: o.Maintain, credentials: credential.NewStore(o.Client, o.Namespace), home: o.Home, targets: o.Targets,
+		clock: o.Clock, repos: o.Repositories, pushed: o.Pushed, maintain: o.Maintain, credentials: credential.NewStore(o.Client, o.Namespace), namespace: o.Namespace, home: o.Home, targets: o.Targets,
 		avatars: avatar.New(o.Avatars),
 	}
 	s.rest = newHandler(rest, families(rest))
@@ -211,7 +211,7 @@ func register(registries []prometheus.Registerer, all ...prometheus.Collector) e
 func moveTasks(o Options, guard *auth.Guard) *job.Queue {
 	writer := store.NewBackend(declare.NewWriter(o.Audit.Client(o.Client), o.Live, o.IDs).Tell(o.Others), o.Catalog, o.RESTWrites)
 	return job.NewQueue(o.Activity, job.QueueOptions{
-		Name: "storage-move-requests", Log: o.Log, Run: storagemoves.New(o.Catalog, guard, writer, o.Moves, nil).Process,
+		Name: "storage-move-requests", Log: o.Log, Run: storagemoves.New(o.Catalog, guard, writer, o.Moves, nil, o.Namespace).Process,
 	})
 }
 

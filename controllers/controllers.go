@@ -118,7 +118,7 @@ func (p Parts) All() []Controller {
 		})),
 		of(c, retainedrepository.New(base, repositories)),
 		of(c, storagemove.New(base, repositories, storagemove.Options{
-			Live: p.Secrets, History: p.History, Clock: p.Clock, Limits: p.Moves, Metrics: p.Metrics,
+			Live: p.Secrets, Namespace: p.Namespace, History: p.History, Clock: p.Clock, Limits: p.Moves, Metrics: p.Metrics,
 		})),
 		of(c, membership.New(base, orphans, p.Clock)),
 		of(c, deploykey.New(base)),

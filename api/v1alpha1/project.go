@@ -161,8 +161,8 @@ type ProjectSpec struct {
 	// +optional
 	DefaultBranch string `json:"defaultBranch,omitempty"`
 
-	// storage is the name of the RepositoryStorage for the repository, which must admit this namespace in its allowedNamespaces. If omitted,
-	// Forgeplane chooses one by weight. It cannot change once set.
+	// storage is the name of the RepositoryStorage for the repository, which must admit this namespace. If omitted, Forgeplane chooses one of
+	// those that do, by weight. It cannot change once set.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional

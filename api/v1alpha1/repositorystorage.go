@@ -2,6 +2,10 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// AnnotationLost lets a RepositoryStorage that is being deleted go although repositories are on its volume, if its value is "true" and the volume is
+// not mounted.
+const AnnotationLost = "forgeplane.dev/lost"
+
 // RepositoryStorageSpec declares a shard.
 type RepositoryStorageSpec struct {
 	// path is the absolute path at which the volume is mounted, in every process that serves repositories. It must not contain . or .. as
@@ -22,8 +26,8 @@ type RepositoryStorageSpec struct {
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
 
-	// allowedNamespaces selects the namespaces whose projects can name this shard in spec.storage. The choice by weight does not depend on
-	// it, and a project whose repository is on the shard stays there. Defaults to the namespace of Forgeplane.
+	// allowedNamespaces selects the namespaces whose projects the shard takes: by weight, by their spec.storage, and by moves. A project whose
+	// repository is on the shard stays there. If omitted, the shard takes projects of every namespace.
 	// +optional
 	AllowedNamespaces *AllowedNamespaces `json:"allowedNamespaces,omitempty"`
 }

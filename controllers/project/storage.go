@@ -104,7 +104,7 @@ func (c *Controller) pick(ctx context.Context, p *v1alpha1.Project) (string, err
 		if err != nil {
 			return "", frame.Unresolved("storage", err)
 		}
-		admitted, err := c.frame.Catalog.Admits(ctx, s.Spec.AllowedNamespaces, c.options.Namespace, p.Namespace)
+		admitted, err := repository.Admits(ctx, c.frame.Catalog, s, c.options.Namespace, p.Namespace)
 		switch {
 		case err != nil:
 			return "", err
@@ -117,6 +117,9 @@ func (c *Controller) pick(ctx context.Context, p *v1alpha1.Project) (string, err
 		return s.Name, nil
 	}
 	all, err := catalog.All[*v1alpha1.RepositoryStorage](ctx, c.frame.Catalog)
+	if err == nil {
+		all, err = repository.Admitting(ctx, c.frame.Catalog, frame.AllInForce(all), c.options.Namespace, p.Namespace)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -127,13 +130,13 @@ func (c *Controller) pick(ctx context.Context, p *v1alpha1.Project) (string, err
 		}
 		// Repositories on one shard share files.
 		if i := slices.IndexFunc(all, func(s *v1alpha1.RepositoryStorage) bool { return s.Name == from.Status.Storage }); i >= 0 &&
-			frame.InForce(all[i]) && !math.IsInf(repository.Rank(all[i], p), -1) {
+			!math.IsInf(repository.Rank(all[i], p), -1) {
 			return from.Status.Storage, nil
 		}
 	}
-	chosen := repository.Choose(frame.AllInForce(all), p)
+	chosen := repository.Choose(all, p)
 	if chosen == nil {
-		return "", frame.Waiting(v1alpha1.ReasonStorageUnavailable, "no RepositoryStorage with a weight above 0 is ready")
+		return "", frame.Waiting(v1alpha1.ReasonStorageUnavailable, "no RepositoryStorage with a weight above 0 is ready and admits this namespace")
 	}
 	return chosen.Name, nil
 }

@@ -30,19 +30,19 @@ func open(name string) *v1alpha1.RepositoryStorage {
 var _ = Describe("The storage of a project", func() {
 	It("can be chosen only if it admits the namespace, and is waited for until it does", func() {
 		f.Run()
-		other := f.NewStorage("other")
+		other := forge.RepositoryStorage("other").At(f.NewDirectory("other")).Admitting(v1alpha1.NamespacesFromSame).Build()
+		f.Create(other)
+		f.ExpectReady(other)
 		web := forge.Project("website").In(acme).On("other").Build()
 		f.Create(web)
 		refused := []string{"storage: RepositoryStorage other does not admit this namespace", "omit spec.storage, or ask an administrator"}
 		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotAllowed, refused...)
 		Expect(place(web, other)).NotTo(BeADirectory())
-		f.Change(other, func() { other.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromSame} })
-		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotAllowed, refused...)
 		f.Change(other, func() { other.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromAll} })
 		f.ExpectReady(web)
 		Expect(web.Status.Storage).To(Equal("other"))
 
-		f.Change(other, func() { other.Spec.AllowedNamespaces = nil })
+		f.Change(other, func() { other.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromSame} })
 		next := forge.Project("next").In(acme).On("other").Build()
 		f.Create(next)
 		f.ExpectWaiting(next, v1alpha1.ReasonReferenceNotAllowed, refused...)
@@ -67,17 +67,20 @@ var _ = Describe("The storage of a project", func() {
 		Expect(web.Status.Storage).To(Equal("fast"))
 	})
 
-	It("can be chosen in the namespace of the platform without admission, and by weight in every namespace", func() {
-		f.Change(shard, func() { shard.Spec.Weight = new(int32) })
+	It("is one that admits the namespace of the project, also by weight", func() {
+		f.Run()
+		f.Change(shard, func() { shard.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromSame} })
 		f.ExpectReady(shard)
-		f.NewStorage("other")
 		own := forge.Group("platform").In(forge.PlatformNamespace).Build()
 		f.Create(own)
 		f.ExpectReady(own)
-		tools, web := forge.Project("tools").In(own).On("other").Build(), forge.Project("website").In(acme).Build()
+		tools, web := forge.Project("tools").In(own).Build(), forge.Project("website").In(acme).Build()
 		f.Create(tools, web)
-		f.ExpectReady(tools, web)
-		Expect(tools.Status.Storage).To(Equal("other"))
+		f.ExpectReady(tools)
+		Expect(tools.Status.Storage).To(Equal(shard.Name), "each shard admits the namespace of Forgeplane")
+		f.ExpectWaiting(web, v1alpha1.ReasonStorageUnavailable, "no RepositoryStorage with a weight above 0 is ready and admits this namespace")
+		f.NewStorage("other")
+		f.ExpectReady(web)
 		Expect(web.Status.Storage).To(Equal("other"))
 	})
 

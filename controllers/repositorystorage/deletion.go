@@ -20,17 +20,17 @@ import (
 	"github.com/forgeplane/forgeplane/internal/storagemove"
 )
 
-// Finalizer keeps a shard until it holds no repositories. An administrator can remove it if the volume is lost.
+// Finalizer keeps a shard until it holds no repositories, or is lost.
 const Finalizer = "forgeplane.dev/repositories"
 
 const (
 	// named is how many repositories the condition of a shard names.
-	named = 5
+	named = 10
 	// page is how many objects are read at once past the cache.
 	page = 500
 )
 
-// release lets a shard go that holds no repositories.
+// release lets a shard go that holds no repositories, or that an administrator has given up.
 func (c *Controller) release(ctx context.Context, s *v1alpha1.RepositoryStorage) error {
 	if err := c.count(ctx, s); err != nil {
 		return err
@@ -41,7 +41,11 @@ func (c *Controller) release(ctx context.Context, s *v1alpha1.RepositoryStorage)
 	}
 	advice := "move or delete the projects, and delete the RetainedRepositories"
 	if info, err := os.Stat(s.Spec.Path); err != nil || !info.IsDir() || repository.Marked(s) && repository.CheckMarker(s) != nil {
-		advice += fmt.Sprintf("; or mount %s; or, if it is lost, remove the finalizer %s", s.Spec.Path, Finalizer)
+		if s.Annotations[v1alpha1.AnnotationLost] == "true" {
+			return nil
+		}
+		advice += fmt.Sprintf("; or mount %s; or, if the volume is lost, run: kubectl annotate repositorystorage %s %s=true",
+			s.Spec.Path, s.Name, v1alpha1.AnnotationLost)
 	} else if repository.DirectoryClaim(s).ShownBy(s) && c.distinguish(ctx, s) == nil && !alien(s) { // otherwise they belong to another shard
 		if err := c.unrecorded(ctx, s, held); err != nil {
 			return err

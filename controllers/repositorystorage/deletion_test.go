@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/controllers/repositorystorage"
 	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
@@ -72,7 +73,7 @@ var _ = Describe("The deletion of a repository storage", func() {
 		f.ExpectWaiting(late, v1alpha1.ReasonStorageUnavailable, "no RepositoryStorage")
 		chosen := forge.Project("chosen").In(acme).On("ssd").Build()
 		f.Create(chosen)
-		f.ExpectWaiting(chosen, v1alpha1.ReasonReferenceNotAllowed)
+		f.ExpectWaiting(chosen, v1alpha1.ReasonReferenceNotReady, "RepositoryStorage ssd is not ready")
 		f.ExpectReady(web, shop)
 
 		f.Delete(web)
@@ -84,14 +85,15 @@ var _ = Describe("The deletion of a repository storage", func() {
 		f.ExpectReady(late)
 	})
 
-	It("names only a few of many", func() {
-		for i := range 7 {
-			made(forge.Project(fmt.Sprintf("p%d", i)).In(acme).Build())
+	It("names ten of many", func() {
+		var names []string
+		for i := range 12 {
+			p := made(forge.Project(fmt.Sprintf("p%02d", i)).In(acme).Build())
+			names = append(names, "Project "+p.Namespace+"/"+p.Name)
 		}
 		f.Delete(s)
-		in := "Project " + acme.Namespace
-		f.ExpectWaiting(s, v1alpha1.ReasonDeleting, "of 7 objects: "+in+"/p0, "+in+"/p1, "+in+"/p2, "+in+"/p3, "+in+"/p4, and 2 more: ")
-		Expect(s.Status.Repositories).To(BeEquivalentTo(7))
+		f.ExpectWaiting(s, v1alpha1.ReasonDeleting, "of 12 objects: "+strings.Join(names[:10], ", ")+", and 2 more: ")
+		Expect(s.Status.Repositories).To(BeEquivalentTo(12))
 	})
 
 	It("waits for retained repositories, and ends when they are purged", func() {
@@ -148,12 +150,18 @@ var _ = Describe("The deletion of a repository storage", func() {
 		f.ExpectGone(next)
 	})
 
-	It("ends when an administrator removes the finalizer because the volume is lost, and nothing is lost if it is not", func() {
+	It("ends when an administrator says that the volume is lost, and nothing is lost if it is not", func() {
 		web := made(forge.Project("web").In(acme).Build())
-		Expect(os.Rename(s.Spec.Path, s.Spec.Path+".away")).To(Succeed())
+		f.Change(s, func() { metav1.SetMetaDataAnnotation(&s.ObjectMeta, v1alpha1.AnnotationLost, "true") })
 		f.Delete(s)
-		f.ExpectWaiting(s, v1alpha1.ReasonDeleting, "Project "+acme.Namespace+"/web", "mount "+s.Spec.Path, "if it is lost, remove the finalizer "+repositorystorage.Finalizer)
-		f.Change(s, func() { s.Finalizers = nil })
+		f.ExpectWaiting(s, v1alpha1.ReasonDeleting, "Project "+acme.Namespace+"/web: move or delete")
+		f.Change(s, func() { s.Annotations = nil })
+		Expect(os.Rename(s.Spec.Path, s.Spec.Path+".away")).To(Succeed())
+		f.ExpectWaiting(s, v1alpha1.ReasonDeleting, "Project "+acme.Namespace+"/web", "mount "+s.Spec.Path,
+			"if the volume is lost, run: kubectl annotate repositorystorage ssd forgeplane.dev/lost=true")
+		f.Change(s, func() { metav1.SetMetaDataAnnotation(&s.ObjectMeta, v1alpha1.AnnotationLost, "true") })
+		_, err := f.ReconcileOnce(s)
+		Expect(err).NotTo(HaveOccurred())
 		f.ExpectGone(s)
 		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotFound, "status.storage: RepositoryStorage ssd: not found")
 		again := forge.RepositoryStorage("ssd").At(s.Spec.Path).Build()

@@ -55,6 +55,8 @@ func DefaultLimits() Limits {
 type Options struct {
 	// Live reads past the cache.
 	Live client.Reader
+	// Namespace is the namespace of Forgeplane.
+	Namespace string
 	// History records moves for ever. It may be nil.
 	History *storagemove.History
 	// Clock measures the lifetime of moves.

@@ -126,6 +126,21 @@ var _ = Describe("A storage move", func() {
 		Expect(m.Status.Destination).To(Equal(next.Name))
 	})
 
+	It("leads to a shard that admits the namespace of the project", func() {
+		f.Run()
+		closed := forge.RepositoryStorage("closed").At(f.NewDirectory("closed")).Admitting(v1alpha1.NamespacesFromSame).Build()
+		f.Create(closed)
+		f.ExpectReady(closed)
+		byWeight, named := forge.StorageMove("off").Of(website).Build(), forge.StorageMove("named").Of(website).To(closed.Name).Build()
+		f.Create(byWeight, named)
+		f.ExpectWaiting(byWeight, v1alpha1.ReasonStorageUnavailable, "is ready and admits the namespace")
+		f.ExpectWaiting(named, v1alpha1.ReasonReferenceNotAllowed, "destination: RepositoryStorage closed does not admit the namespace")
+		f.Delete(byWeight)
+		f.Change(closed, func() { closed.Spec.AllowedNamespaces = nil })
+		moves(named, v1alpha1.StorageMoveFinished)
+		Expect(named.Status.Destination).To(Equal(closed.Name))
+	})
+
 	It("waits for a shard", func() {
 		f.Run()
 		m := forge.StorageMove("off").Of(website).Build()

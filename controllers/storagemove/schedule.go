@@ -10,6 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/internal/storagemove"
 )
 
@@ -108,22 +109,35 @@ func (c *Controller) project(ctx context.Context, m *v1alpha1.StorageMove) (*v1a
 func (c *Controller) destination(ctx context.Context, m *v1alpha1.StorageMove, p *v1alpha1.Project) (string, error) {
 	if m.Spec.Destination != "" {
 		s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, c.frame.Catalog, "", m.Spec.Destination)
-		switch {
-		case err != nil:
+		if err != nil {
 			return "", frame.Unresolved("destination", err)
-		case !frame.InForce(s) && s.Name != p.Status.Storage:
+		}
+		if s.Name == p.Status.Storage {
+			return s.Name, nil // nothing is moved
+		}
+		switch admits, err := repository.Admits(ctx, c.frame.Catalog, s, c.options.Namespace, p.Namespace); {
+		case err != nil:
+			return "", err
+		case !admits:
+			return "", frame.Waiting(v1alpha1.ReasonReferenceNotAllowed, "destination: RepositoryStorage %s does not admit the namespace %s in its "+
+				"allowedNamespaces: admit it, or set another destination", s.Name, p.Namespace)
+		case !frame.InForce(s):
 			return "", unready(s)
 		}
 		return s.Name, nil
 	}
 	all, err := catalog.All[*v1alpha1.RepositoryStorage](ctx, c.frame.Catalog)
+	if err == nil {
+		all, err = repository.Admitting(ctx, c.frame.Catalog, frame.AllInForce(all), c.options.Namespace, p.Namespace)
+	}
 	if err != nil {
 		return "", err
 	}
-	if chosen := storagemove.Choose(frame.AllInForce(all), p); chosen != "" {
+	if chosen := storagemove.Choose(all, p); chosen != "" {
 		return chosen, nil
 	}
-	return "", frame.Waiting(v1alpha1.ReasonStorageUnavailable, "no other RepositoryStorage with a weight above 0 is ready: declare one, or set destination")
+	return "", frame.Waiting(v1alpha1.ReasonStorageUnavailable, "no other RepositoryStorage with a weight above 0 is ready and admits the namespace %s: "+
+		"declare one, or set destination", p.Namespace)
 }
 
 // unready says that a destination is not ready.

@@ -79,7 +79,15 @@ func (f *Family) destination(ctx context.Context, p *v1alpha1.Project, named str
 			return "", err
 		case s == nil || !s.DeletionTimestamp.IsZero():
 			return "", notInList
-		case !frame.InForce(s) && named != p.Status.Storage:
+		case named == p.Status.Storage:
+			return named, nil // nothing is moved
+		}
+		switch admits, err := repository.Admits(ctx, f.catalog, s, f.namespace, p.Namespace); {
+		case err != nil:
+			return "", err
+		case !admits:
+			return "", notAdmitted
+		case !frame.InForce(s):
 			return "", notReady
 		}
 		return named, nil
@@ -88,19 +96,23 @@ func (f *Family) destination(ctx context.Context, p *v1alpha1.Project, named str
 	if err != nil {
 		return "", err
 	}
-	ready := frame.AllInForce(all)
+	ready, err := repository.Admitting(ctx, f.catalog, frame.AllInForce(all), f.namespace, p.Namespace)
+	if err != nil {
+		return "", err
+	}
 	if chosen := storagemove.Choose(ready, p); chosen != "" {
 		return chosen, nil
 	}
 	if chosen := repository.Choose(ready, p); chosen != nil { // the present one is accepted as if the caller had named it
 		return chosen.Name, nil
 	}
-	return "", endpoint.Invalid(map[string][]string{"destination_storage_name": {"can't be chosen: no storage with a weight above 0 is ready"}})
+	return "", endpoint.Invalid(map[string][]string{"destination_storage_name": {"can't be chosen: no storage with a weight above 0 is ready and admits the namespace of the project"}})
 }
 
 var (
-	notInList = endpoint.Invalid(map[string][]string{"destination_storage_name": {"is not included in the list"}})
-	notReady  = endpoint.Invalid(map[string][]string{"destination_storage_name": {"is not ready"}})
+	notInList   = endpoint.Invalid(map[string][]string{"destination_storage_name": {"is not included in the list"}})
+	notReady    = endpoint.Invalid(map[string][]string{"destination_storage_name": {"is not ready"}})
+	notAdmitted = endpoint.Invalid(map[string][]string{"destination_storage_name": {"does not admit the namespace of the project"}})
 )
 
 // schedule makes a new move the only one of its project, so that the answer can say so. If another one is that, or blocks the new one, it

@@ -39,14 +39,16 @@ type Family struct {
 	history History
 	tasks   Tasks
 	moves   *store.Store[store.Only, *v1alpha1.StorageMove]
+	// namespace is the namespace of Forgeplane.
+	namespace string
 }
 
-// New returns the family. Process does the work that it adds to tasks.
-func New(cat *catalog.Catalog, g *auth.Guard, w store.Backend, h History, tasks Tasks) *Family {
+// New returns the family. Process does the work that it adds to tasks. The namespace is that of Forgeplane.
+func New(cat *catalog.Catalog, g *auth.Guard, w store.Backend, h History, tasks Tasks, namespace string) *Family {
 	none := func(context.Context, auth.Subject, store.Only) (*v1alpha1.StorageMove, error) {
 		return nil, catalog.ErrNotFound
 	}
-	return &Family{catalog: cat, guard: g, history: h, tasks: tasks, moves: store.New(w, none)}
+	return &Family{catalog: cat, guard: g, history: h, tasks: tasks, moves: store.New(w, none), namespace: namespace}
 }
 
 // Table lists the endpoints. Whether a project exists is not for others to know, so

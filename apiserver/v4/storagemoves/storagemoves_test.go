@@ -54,7 +54,7 @@ func newWorld(t *testing.T, more ...client.Object) *world {
 		project("app", 20), project("site", 21), shard("full"), shard("void"),
 	}, more...)...)}
 	w.history = storagemove.NewHistory(databasetest.Open(t, databasetest.SQLite(t), storagemove.Migrations()))
-	w.family = storagemoves.New(w.Catalog, w.Guard, w.Writer, w.history, w)
+	w.family = storagemoves.New(w.Catalog, w.Guard, w.Writer, w.history, w, "forgeplane-system")
 	w.Serve(w.family.Table())
 	return w
 }
