@@ -100,7 +100,7 @@ func (d *development) summary() string {
 	for _, row := range [][2]string{
 		{"git, REST", s.url() + " (administrator: " + administrator + ")"},
 		{"kubeconfig", s.shown(d.controlPlane.Kubeconfig())},
-		{"repositories", s.shown(s.storage())},
+		{"repositories", s.shown(filepath.Dir(s.storage("default")))},
 		{"logs", s.shown(s.logs())},
 		{"environment", s.shown(s.env())},
 	} {

@@ -84,7 +84,7 @@ func (s *settings) checkPlace() error {
 
 // prepareData creates the directories, moves the logs of the last run aside and removes the files that describe a former run.
 func (s *settings) prepareData() error {
-	for _, directory := range []string{s.storage(), s.runtime(), s.controlPlane()} {
+	for _, directory := range []string{s.storage("default"), s.storage("fast"), s.runtime(), s.controlPlane()} {
 		if err := os.MkdirAll(directory, 0o700); err != nil {
 			return err
 		}
@@ -112,9 +112,11 @@ func (s *settings) sourced() string {
 	return s.env()
 }
 
+// storage returns the path of a shard.
+func (s *settings) storage(shard string) string { return filepath.Join(s.data, "storage", shard) }
+
 // These are paths in the data directory.
 func (s *settings) controlPlane() string   { return filepath.Join(s.data, "control-plane") }
-func (s *settings) storage() string        { return filepath.Join(s.data, "storage", "default") }
 func (s *settings) runtime() string        { return filepath.Join(s.data, "run") }
 func (s *settings) logs() string           { return filepath.Join(s.data, "logs") }
 func (s *settings) env() string            { return filepath.Join(s.data, "env") }

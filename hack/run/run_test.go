@@ -134,11 +134,12 @@ func TestRenderLocal_escapesPaths(t *testing.T) {
 	for _, object := range objects {
 		for _, field := range []string{"path", "importURL"} {
 			value, _, _ := unstructured.NestedString(object.Object, "spec", field)
-			found[object.GetKind()+" "+field] = value
+			found[object.GetName()+" "+field] = value
 		}
 	}
-	g.Expect(found).To(HaveKeyWithValue("RepositoryStorage path", "/it's a: checkout/.dev/storage/default"))
-	g.Expect(found).To(HaveKeyWithValue("Project importURL", "file:///it%27s%20a:%20checkout"))
+	g.Expect(found).To(HaveKeyWithValue("default path", "/it's a: checkout/.dev/storage/default"))
+	g.Expect(found).To(HaveKeyWithValue("fast path", "/it's a: checkout/.dev/storage/fast"))
+	g.Expect(found).To(HaveKeyWithValue("forgeplane importURL", "file:///it%27s%20a:%20checkout"))
 }
 
 func TestHasCondition_ignoresAnOutdatedGeneration(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// local are the objects that depend on this machine: the storage with its path, and the project that is imported from this checkout.
+// local are the objects that depend on this machine: the shards with their paths, and the project that is imported from this checkout.
 //
 //go:embed local.yaml.tmpl
 var local string
@@ -33,7 +33,7 @@ func (d *development) applySamples(ctx context.Context, _ context.CancelCauseFun
 	if err != nil {
 		return err
 	}
-	// The storage comes first, because projects wait for one.
+	// The shards come first, because projects wait for one.
 	manifests = slices.Concat(manifests, []byte("\n---\n"), samples)
 	objects, err := decode(manifests)
 	if err != nil {
@@ -60,7 +60,7 @@ func (d *development) applySamples(ctx context.Context, _ context.CancelCauseFun
 // renderLocal fills in the values in local. Every value is a YAML string in single quotes.
 func (d *development) renderLocal() ([]byte, error) {
 	checkout := url.URL{Scheme: "file", Path: d.settings.checkout}
-	values := map[string]string{"storage": d.settings.storage(), "checkout": checkout.String()}
+	values := map[string]string{"storage": d.settings.storage("default"), "fast": d.settings.storage("fast"), "checkout": checkout.String()}
 	for key, value := range values {
 		values[key] = "'" + strings.ReplaceAll(value, "'", "''") + "'"
 	}

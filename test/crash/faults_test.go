@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
@@ -215,6 +216,9 @@ var _ = Describe("A shard on a small volume", Ordered, func() {
 
 	BeforeAll(func() {
 		directory = machine.volume("small", fmt.Sprintf(`mount -t tmpfs -o size=%dm tmpfs "$directory"`, size))
+		admin.Apply(maxByREST)
+		admin.WaitReady("accesstoken/max-rest")
+		DeferCleanup(func() { admin.DoWith(maxByREST, "kubectl", "delete", "--filename=-") })
 		DeferCleanup(expectRemoved, "tight", "next")
 		look("small")
 		create(project("tight", "small"))
@@ -265,10 +269,16 @@ var _ = Describe("A shard on a small volume", Ordered, func() {
 	It("says that it is full, and accepts no project until there is room", func() {
 		_, err := machine.inside("cat /dev/zero > '" + directory + "/ballast'")
 		Expect(err).To(HaveOccurred(), "until it is full")
+		status, body := machine.answer(tokenOf("max-rest"), http.MethodPost, "/projects/yard%2Ftight/repository/commits",
+			`{"branch":"main","commit_message":"Add it","actions":[{"action":"create","file_path":"more.txt","content":"More."}]}`)
+		Expect(status).To(Equal(http.StatusInsufficientStorage), body)
+		Expect(body).To(MatchJSON(`{"message":"` + git.Full + `"}`))
+		create(project("next", "small"))
+		versions := map[string]bool{}
+		Consistently(func() int { versions[read("next").ResourceVersion] = true; return len(versions) }, "10s").WithPolling(polling).
+			Should(BeNumerically("<", 30), "it is tried again with a growing delay")
 		look("small")
 		expectShard("small", v1alpha1.ReasonStorageUnavailable, "no space left on device")
-		create(project("next", "small"))
-		expectProject("next", v1alpha1.ReasonReferenceNotReady, "RepositoryStorage small is not ready")
 		_, err = machine.inside("rm '" + directory + "/ballast'")
 		Expect(err).NotTo(HaveOccurred())
 		look("small")

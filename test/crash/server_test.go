@@ -2,6 +2,7 @@ package crash
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -87,6 +88,13 @@ func (s *server) url(project string) string {
 // rest makes a request to the REST API, and returns the status.
 func (s *server) rest(token, method, path, body string) int {
 	GinkgoHelper()
+	status, _ := s.answer(token, method, path, body)
+	return status
+}
+
+// answer is rest with the body of the answer.
+func (s *server) answer(token, method, path, body string) (status int, text string) {
+	GinkgoHelper()
 	r, err := http.NewRequest(method, s.address()+"/api/v4"+path, strings.NewReader(body))
 	Expect(err).NotTo(HaveOccurred())
 	r.Header.Set("PRIVATE-TOKEN", token)
@@ -94,5 +102,7 @@ func (s *server) rest(token, method, path, body string) int {
 	answer, err := (&http.Client{Timeout: callTimeout}).Do(r)
 	Expect(err).NotTo(HaveOccurred())
 	defer answer.Body.Close()
-	return answer.StatusCode
+	read, err := io.ReadAll(answer.Body)
+	Expect(err).NotTo(HaveOccurred())
+	return answer.StatusCode, string(read)
 }

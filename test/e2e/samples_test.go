@@ -26,7 +26,7 @@ var _ = Describe("The samples", Ordered, func() {
 	It("are applied and become Ready", func() {
 		admin.Kubectl("apply", "--kustomize=config/samples", "--server-side")
 		// Other specs have tokens that are not Ready on purpose.
-		waitReady("", "repositorystorage/default", "user/root", "user/max", "user/dana",
+		waitReady("", "repositorystorage/default", "repositorystorage/fast", "user/root", "user/max", "user/dana",
 			"accesstoken/root", "accesstoken/max", "accesstoken/dana")
 		acme.waitReady("group", "project", "membership", "deploykey", "protectedbranch", "triggertoken", "bottoken", "badge", "jobtokenscope", "remotemirror", "label")
 	})
