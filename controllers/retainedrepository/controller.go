@@ -46,6 +46,7 @@ func New(b frame.Base, repos *repository.Audited) *Controller {
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	return c.frame.Watch(mgr, o).
 		OnReady(&v1alpha1.RepositoryStorage{}, c.onStorage).
+		OnDeclared(&v1alpha1.RepositoryStorage{}, c.onStorage).
 		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 

@@ -122,6 +122,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	w := c.frame.Watch(mgr, o).
 		OnPart(&v1alpha1.Project{}, placed, c.frame.Catalog.Referrers(all, catalog.IndexProject)).
 		OnReady(&v1alpha1.RepositoryStorage{}, c.waiting).
+		OnDeclared(&v1alpha1.RepositoryStorage{}, c.waiting).
 		OnGone(&v1alpha1.StorageMove{}, c.gone)
 	return frame.OnEnded(w, c.copies.wake).Complete(reconcile.AsReconciler(c.frame.Client, c))
 }

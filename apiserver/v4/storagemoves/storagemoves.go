@@ -43,7 +43,7 @@ type Family struct {
 	namespace string
 }
 
-// New returns the family. Process does the work that it adds to tasks. The namespace is that of Forgeplane.
+// New returns the family. Process does the work that it adds to tasks. namespace is the namespace of Forgeplane.
 func New(cat *catalog.Catalog, g *auth.Guard, w store.Backend, h History, tasks Tasks, namespace string) *Family {
 	none := func(context.Context, auth.Subject, store.Only) (*v1alpha1.StorageMove, error) {
 		return nil, catalog.ErrNotFound
