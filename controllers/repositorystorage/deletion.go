@@ -40,7 +40,7 @@ func (c *Controller) release(ctx context.Context, s *v1alpha1.RepositoryStorage)
 		return err
 	}
 	advice := "move or delete the projects, and delete the RetainedRepositories"
-	if info, err := os.Stat(s.Spec.Path); err != nil || !info.IsDir() || repository.Marked(s) && repository.CheckMarker(s) != nil {
+	if unmounted(s) {
 		if s.Annotations[v1alpha1.AnnotationLost] == "true" {
 			return nil
 		}
@@ -75,6 +75,12 @@ func (c *Controller) release(ctx context.Context, s *v1alpha1.RepositoryStorage)
 	}
 	return frame.WaitingFor(probeInterval, v1alpha1.ReasonDeleting, "the shard holds the repositories of %d objects: %s: %s",
 		len(held), strings.Join(names, ", "), advice)
+}
+
+// unmounted reports whether the volume of a shard is not there.
+func unmounted(s *v1alpha1.RepositoryStorage) bool {
+	info, err := os.Stat(s.Spec.Path)
+	return err != nil || !info.IsDir() || repository.Marked(s) && repository.CheckMarker(s) != nil
 }
 
 // declared adds the objects whose repositories are on a shard according to the cache.
