@@ -77,7 +77,7 @@ func (c *Controller) release(ctx context.Context, s *v1alpha1.RepositoryStorage)
 		len(held), strings.Join(names, ", "), advice)
 }
 
-// unmounted reports whether the volume of a shard is not there.
+// unmounted reports whether the volume of a shard is missing.
 func unmounted(s *v1alpha1.RepositoryStorage) bool {
 	info, err := os.Stat(s.Spec.Path)
 	return err != nil || !info.IsDir() || repository.Marked(s) && repository.CheckMarker(s) != nil

@@ -283,6 +283,9 @@ var _ = Describe("A shard on a small volume", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		look("small")
 		expectReady("next", "tight")
+		// Git leaves the temporary files for which there was no space.
+		screen, err := machine.inside("find '" + directory + "' -name 'tmp_*' -delete")
+		Expect(err).NotTo(HaveOccurred(), screen)
 		fsck()
 	})
 
