@@ -129,7 +129,6 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		OnClaimReleased(&v1alpha1.Group{}, c.frame.Catalog.Waiting(&v1alpha1.Project{})).
 		OnPart(&v1alpha1.Project{}, unfinished, c.onOrigin).
 		OnReady(&v1alpha1.RepositoryStorage{}, c.onStorage).
-		OnDeclared(&v1alpha1.RepositoryStorage{}, c.onStorage).
 		OnDeclared(&v1alpha1.RepositoryStorage{}, c.onChoice).
 		OnReferred(&v1alpha1.RetainedRepository{}, c.onRetained).
 		OnPart(&v1alpha1.StorageMove{}, standing, movedBy).

@@ -46,7 +46,6 @@ func New(b frame.Base, repos *repository.Audited) *Controller {
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	return c.frame.Watch(mgr, o).
 		OnReady(&v1alpha1.RepositoryStorage{}, c.onStorage).
-		OnDeclared(&v1alpha1.RepositoryStorage{}, c.onStorage).
 		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
