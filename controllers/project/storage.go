@@ -116,25 +116,23 @@ func (c *Controller) pick(ctx context.Context, p *v1alpha1.Project) (string, err
 		}
 		return s.Name, nil
 	}
-	all, err := catalog.All[*v1alpha1.RepositoryStorage](ctx, c.frame.Catalog)
-	if err == nil {
-		all, err = repository.Admitting(ctx, c.frame.Catalog, frame.AllInForce(all), c.options.Namespace, p.Namespace)
-	}
+	admitting, err := repository.Admitting(ctx, c.frame.Catalog, c.options.Namespace, p.Namespace)
 	if err != nil {
 		return "", err
 	}
+	ready := frame.AllInForce(admitting)
 	if begins(p) {
 		from, err := c.forked(ctx, p)
 		if err != nil {
 			return "", err
 		}
 		// Repositories on one shard share files.
-		if i := slices.IndexFunc(all, func(s *v1alpha1.RepositoryStorage) bool { return s.Name == from.Status.Storage }); i >= 0 &&
-			!math.IsInf(repository.Rank(all[i], p), -1) {
+		if i := slices.IndexFunc(ready, func(s *v1alpha1.RepositoryStorage) bool { return s.Name == from.Status.Storage }); i >= 0 &&
+			!math.IsInf(repository.Rank(ready[i], p), -1) {
 			return from.Status.Storage, nil
 		}
 	}
-	chosen := repository.Choose(all, p)
+	chosen := repository.Choose(ready, p)
 	if chosen == nil {
 		return "", frame.Waiting(v1alpha1.ReasonStorageUnavailable, "no RepositoryStorage with a weight above 0 is ready and admits this namespace")
 	}

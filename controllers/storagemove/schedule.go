@@ -126,14 +126,11 @@ func (c *Controller) destination(ctx context.Context, m *v1alpha1.StorageMove, p
 		}
 		return s.Name, nil
 	}
-	all, err := catalog.All[*v1alpha1.RepositoryStorage](ctx, c.frame.Catalog)
-	if err == nil {
-		all, err = repository.Admitting(ctx, c.frame.Catalog, frame.AllInForce(all), c.options.Namespace, p.Namespace)
-	}
+	admitting, err := repository.Admitting(ctx, c.frame.Catalog, c.options.Namespace, p.Namespace)
 	if err != nil {
 		return "", err
 	}
-	if chosen := storagemove.Choose(all, p); chosen != "" {
+	if chosen := storagemove.Choose(frame.AllInForce(admitting), p); chosen != "" {
 		return chosen, nil
 	}
 	return "", frame.Waiting(v1alpha1.ReasonStorageUnavailable, "no other RepositoryStorage with a weight above 0 is ready and admits the namespace %s: "+

@@ -16,10 +16,13 @@ func Admits(ctx context.Context, cat *catalog.Catalog, s *v1alpha1.RepositorySto
 	return cat.Admits(ctx, s.Spec.AllowedNamespaces, platform, namespace)
 }
 
-// Admitting returns the shards that take the projects of a namespace; see Admits.
-func Admitting(ctx context.Context, cat *catalog.Catalog, shards []*v1alpha1.RepositoryStorage, platform, namespace string) ([]*v1alpha1.RepositoryStorage, error) {
-	var admitting []*v1alpha1.RepositoryStorage
-	for _, s := range shards {
+// Admitting returns the shards that take the projects of a namespace, ready or not; see Admits.
+func Admitting(ctx context.Context, cat *catalog.Catalog, platform, namespace string) (admitting []*v1alpha1.RepositoryStorage, err error) {
+	all, err := catalog.All[*v1alpha1.RepositoryStorage](ctx, cat)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range all {
 		admits, err := Admits(ctx, cat, s, platform, namespace)
 		if err != nil {
 			return nil, err

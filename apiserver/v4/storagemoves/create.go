@@ -92,14 +92,11 @@ func (f *Family) destination(ctx context.Context, p *v1alpha1.Project, named str
 		}
 		return named, nil
 	}
-	all, err := catalog.All[*v1alpha1.RepositoryStorage](ctx, f.catalog)
+	admitting, err := repository.Admitting(ctx, f.catalog, f.namespace, p.Namespace)
 	if err != nil {
 		return "", err
 	}
-	ready, err := repository.Admitting(ctx, f.catalog, frame.AllInForce(all), f.namespace, p.Namespace)
-	if err != nil {
-		return "", err
-	}
+	ready := frame.AllInForce(admitting)
 	if chosen := storagemove.Choose(ready, p); chosen != "" {
 		return chosen, nil
 	}
