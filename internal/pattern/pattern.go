@@ -43,28 +43,65 @@ func Branches(expression string) (*regexp.Regexp, error) {
 	if err != nil {
 		return nil, err
 	}
-	if strings.Contains(expression, "refs/heads/") || beginsWithRefs(parsed) {
+	if strings.Contains(expression, "refs/heads/") {
+		return nil, ErrFullName
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	if beginsWithRefs(program) {
 		return nil, ErrFullName
 	}
 	return regexp.Compile(expression)
 }
 
-// beginsWithRefs reports whether every text that an expression matches begins with refs/.
-func beginsWithRefs(e *syntax.Regexp) bool {
-	parts := sequence(e)
-	return len(parts) > 1 && parts[0].Op == syntax.OpBeginText && parts[1].Op == syntax.OpLiteral && parts[1].Flags&syntax.FoldCase == 0 &&
-		strings.HasPrefix(string(parts[1].Rune), "refs/")
+// beginsWithRefs reports whether an expression matches names of refs, and only those that begin with refs/. It follows all ways through the
+// program at once. A name has one line.
+func beginsWithRefs(p *syntax.Prog) bool {
+	if len(reachable(p, 0, uint32(p.Start))) > 0 {
+		return false // it can match in the middle of a name
+	}
+	at := reachable(p, syntax.EmptyBeginText|syntax.EmptyBeginLine, uint32(p.Start))
+	for _, want := range "refs/" {
+		var next []uint32
+		for _, i := range at {
+			if i.Op != syntax.InstRune1 || i.Rune[0] != want {
+				return false
+			}
+			next = append(next, i.Out)
+		}
+		at = reachable(p, 0, next...)
+	}
+	return len(at) > 0
 }
 
-// sequence returns the parts of an expression that follow each other.
-func sequence(e *syntax.Regexp) (parts []*syntax.Regexp) {
-	if e.Op != syntax.OpConcat && e.Op != syntax.OpCapture {
-		return []*syntax.Regexp{e}
+// reachable returns the instructions that match or read a character, and that a program reaches from others without reading one. The
+// program is at the beginning of a name only if begin says so; any other condition may be true.
+func reachable(p *syntax.Prog, begin syntax.EmptyOp, from ...uint32) (found []*syntax.Inst) {
+	seen := make([]bool, len(p.Inst))
+	for len(from) > 0 {
+		pc := from[len(from)-1]
+		from = from[:len(from)-1]
+		if seen[pc] {
+			continue
+		}
+		seen[pc] = true
+		switch i := &p.Inst[pc]; i.Op {
+		case syntax.InstFail:
+		case syntax.InstAlt, syntax.InstAltMatch:
+			from = append(from, i.Out, i.Arg)
+		case syntax.InstCapture, syntax.InstNop:
+			from = append(from, i.Out)
+		case syntax.InstEmptyWidth:
+			if syntax.EmptyOp(i.Arg)&(syntax.EmptyBeginText|syntax.EmptyBeginLine)&^begin == 0 {
+				from = append(from, i.Out)
+			}
+		default:
+			found = append(found, i)
+		}
 	}
-	for _, part := range e.Sub {
-		parts = append(parts, sequence(part)...)
-	}
-	return parts
+	return found
 }
 
 func parse(expression string) (*syntax.Regexp, error) {

@@ -46,6 +46,8 @@ func TestBranches_refusesFullNames(t *testing.T) {
 	for expression, refused := range map[string]bool{
 		"^refs/.*": true, `^refs\/heads\/main`: true, `\Arefs/`: true, "^(refs/heads|refs/tags)/x$": true, "^(refs/.*)$": true,
 		"refs/heads/main": true, "^main$": false, "refs/": false, "^references": false, "^refs?/": false, "^refs/a|main": false, "(?i)^refs/": false, "": false,
+		"^refs/a|^refs/b": true, "^(refs)/a": true, "(^refs/a|^(?:refs)/b)$": true, "^(refs/a)+": true, "(?m)^refs/": true, "^refs/a|b": false, "^(refs/a)?": false,
+		"^(refs/a|ref)": false, "^refs/a|^$": false, "x|^refs/": false, "^refs$": false, `\b^refs/`: true, "^(refs/|release/)": false, "x^refs/": false,
 	} {
 		if _, err := pattern.Branches(expression); errors.Is(err, pattern.ErrFullName) != refused || err != nil && !refused {
 			t.Errorf("Branches(%q): %v", expression, err)
