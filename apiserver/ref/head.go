@@ -20,7 +20,7 @@ func (u *Updater) SetHead(ctx context.Context, p *v1alpha1.Project) error {
 	if err == nil {
 		err = repo.Check()
 	}
-	if Missing(err) || errors.Is(err, git.ErrNotFound) || errors.Is(err, git.ErrStorageMissing) || errors.Is(err, catalog.ErrNotFound) {
+	if Missing(err) || git.OutOfReach(err) || errors.Is(err, catalog.ErrNotFound) {
 		return nil
 	} else if err != nil {
 		return err

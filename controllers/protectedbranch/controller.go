@@ -127,7 +127,7 @@ func (c *Controller) match(ctx context.Context, b *v1alpha1.ProtectedBranch, sco
 		return nil
 	}
 	branches, err := c.repositories.Branches(c.repositories.For(ctx, scope.Project), scope.Project)
-	if errors.Is(err, git.ErrNotFound) || errors.Is(err, git.ErrStorageMissing) || errors.Is(err, catalog.ErrNotFound) {
+	if git.OutOfReach(err) || errors.Is(err, catalog.ErrNotFound) {
 		// The project's own conditions report this, and its next change triggers a reconcile here.
 		return nil
 	}

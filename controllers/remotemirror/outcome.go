@@ -96,7 +96,7 @@ func words(err error) string {
 		return "the target does not accept the credentials, or requires credentials"
 	case errors.Is(err, transfer.ErrTimeout):
 		return "the push took longer than allowed"
-	case errors.Is(err, git.ErrNotFound), errors.Is(err, git.ErrStorageMissing):
+	case git.OutOfReach(err):
 		return git.Unavailable
 	}
 	failed := (*git.Error)(nil)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/transfer"
 	"github.com/forgeplane/forgeplane/internal/job"
 )
@@ -204,6 +205,15 @@ func TestConclude_retriesWithAGrowingDelay(t *testing.T) {
 	}
 	conclude(m, report{ended: now, goal: goal{refs: "r"}})
 	g.Expect(m.Status).To(And(HaveField("Attempts", BeZero()), HaveField("LastError", BeEmpty()), HaveField("NextAttemptAt", BeNil()), HaveField("PushedChecksum", "r")))
+}
+
+func TestConclude_keepsWhyTheRepositoryIsOutOfReachFromUsers(t *testing.T) {
+	g := NewWithT(t)
+	for _, err := range []error{git.ErrNotFound, git.ErrNotRepository, git.ErrStorageMissing} {
+		m := named("a")
+		conclude(m, report{err: fmt.Errorf("repository /srv/a.git: %w", err)})
+		g.Expect(m.Status.LastError).To(Equal(git.Unavailable), "%v", err)
+	}
 }
 
 func TestRefusals_nameAtMostTwentyRefs(t *testing.T) {

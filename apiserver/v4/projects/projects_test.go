@@ -5,6 +5,8 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -445,11 +447,15 @@ func TestProject_showsItsRepositoryDespiteStaleStatus(t *testing.T) {
 	// While the repository is closed, the request leaves HEAD to the controller.
 	open, err := repo.Close(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
-	defer open()
 	g.Expect(f.As("root", "PUT /projects/20", `{"default_branch":"main"}`).String()).To(HavePrefix("200"))
 	head, err = refs.ReadHead(t.Context(), repo)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(head.Branch).To(Equal("topic"))
+	open()
+
+	// So it does if the repository is damaged.
+	g.Expect(os.RemoveAll(filepath.Join(repo.Dir(), "objects"))).To(Succeed())
+	g.Expect(f.As("root", "PUT /projects/20", `{"default_branch":"topic"}`).String()).To(HavePrefix("200"))
 }
 
 func TestCachedProject_showsTheResultOfAPush(t *testing.T) {
