@@ -19,17 +19,24 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/users"
 	stored "github.com/forgeplane/forgeplane/internal/avatar"
 	"github.com/forgeplane/forgeplane/internal/blob"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
 // newForge returns a forge with users, and groups that have avatars.
 func newForge(t *testing.T) (*familytest.Forge, *blob.Store) {
+	t.Helper()
+	return newForgeAt(t, "mem://")
+}
+
+// newForgeAt is newForge with a place for the avatars.
+func newForgeAt(t *testing.T, place string) (*familytest.Forge, *blob.Store) {
 	t.Helper()
 	f := familytest.New(t,
 		familytest.User("root", 1, familytest.Admin), familytest.User("ann", 2), familytest.User("bob", 3),
 		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPrivate),
 		familytest.InGroup("acme", "acme", "ann", v1alpha1.RoleOwner),
 	)
-	blobs, err := blob.Open(t.Context(), "mem://")
+	blobs, err := blob.Open(t.Context(), place)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,6 +147,16 @@ func TestAvatar_isRefusedWithAReason(t *testing.T) {
 	}
 	if got := number(t, blobs); got != 0 {
 		t.Errorf("%d avatars are stored, want none", got)
+	}
+}
+
+func TestAvatar_isRefusedIfTheStoreIsFull(t *testing.T) {
+	f, _ := newForgeAt(t, gittest.Mount(t, "nr_inodes=1"))
+	const want = `507 {"message":"The storage of avatars has no space left. Please tell an administrator."}`
+	for _, put := range []string{"PUT /groups/10", "POST /groups?name=New&path=new", "PUT /user/avatar"} {
+		if got := f.Upload("ann", put, "avatar", picture(t, 7)).String(); got != want {
+			t.Errorf("%s: got %s", put, got)
+		}
 	}
 }
 

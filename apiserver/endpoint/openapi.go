@@ -295,7 +295,7 @@ var (
 		422: {description: "The request cannot be carried out.", families: []string{messageError, validationError}},
 		429: {description: "There were too many requests.", families: []string{messageError, validationError}, plain: true, headers: []string{"Retry-After"}},
 		503: {description: "The server cannot serve the request now.", families: []string{messageError}},
-		507: {description: "The storage of the repository, or the server for temporary files, has no space left.", families: []string{messageError}},
+		507: {description: "The storage that the request writes to has no space left: that of the repository or of avatars, or the directory of the server for temporary files.", families: []string{messageError}},
 	}
 )
 

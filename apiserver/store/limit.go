@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/blob"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -20,11 +21,7 @@ func AnswerLimit(err error) *endpoint.Error {
 		return answer
 	}
 	if git.NoSpace(err) {
-		text := git.Full
-		if errors.Is(err, git.ErrScratch) || errors.Is(err, endpoint.ErrSpool) {
-			text = full
-		}
-		return endpoint.Message(http.StatusInsufficientStorage, "%s", text).Because(err)
+		return endpoint.Message(http.StatusInsufficientStorage, "%s", fullText(err)).Because(err)
 	}
 	if git.OutOfReach(err) {
 		return endpoint.Unavailable(git.Unavailable).Because(err)
@@ -35,8 +32,17 @@ func AnswerLimit(err error) *endpoint.Error {
 	return tooMany(err)
 }
 
-// full is git.Full for the disk of the server itself.
-const full = "The server has no space left for temporary files. Please tell an administrator."
+// fullText says what has no space left according to an error.
+func fullText(err error) string {
+	switch {
+	case errors.Is(err, git.ErrScratch), errors.Is(err, endpoint.ErrSpool):
+		return "The server has no space left for temporary files. Please tell an administrator."
+	case errors.Is(err, blob.ErrWrite):
+		return "The storage of avatars has no space left. Please tell an administrator."
+	default:
+		return git.Full
+	}
+}
 
 // tooMany returns the answer to an error that says that there is as much as there may be: 403, with the sentence that names the limit. It
 // returns nil for other errors.

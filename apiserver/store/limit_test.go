@@ -10,6 +10,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/store"
+	"github.com/forgeplane/forgeplane/internal/blob"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/watermark"
 )
@@ -27,6 +28,7 @@ func TestAnswerLimit_ofErrorsOfTheWorld(t *testing.T) {
 	}
 	for place, want := range map[error]string{
 		nil: "storage of the repository", git.ErrScratch: "space left for temporary files", endpoint.ErrSpool: "space left for temporary files",
+		blob.ErrWrite: "storage of avatars",
 	} {
 		err := error(syscall.ENOSPC)
 		if place != nil {

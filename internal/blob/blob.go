@@ -18,6 +18,9 @@ import (
 // ErrNotFound is the error for a key without a blob.
 var ErrNotFound = errors.New("there is no such blob")
 
+// ErrWrite says that a blob could not be written. It wraps the error of the store.
+var ErrWrite = errors.New("writing a blob")
+
 // timeout limits one operation.
 const timeout = 30 * time.Second
 
@@ -63,7 +66,7 @@ func (s *Store) Write(ctx context.Context, key, contentType string, content []by
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if err := s.bucket.WriteAll(ctx, key, content, &blob.WriterOptions{ContentType: contentType}); err != nil {
-		return fmt.Errorf("writing the blob %s: %w", key, err)
+		return fmt.Errorf("%w: %s: %w", ErrWrite, key, err)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func (f *Family) archiveTable() (table endpoint.Table) {
 			return f.archive(ctx, s, r, a.format)
 		}
 		table = append(table, endpoint.Get("/projects/{id}/repository/archive"+a.suffix, archive).
-			Limited(archives, "archive").Download().Doc("Get the files of a commit as a "+string(a.format)+" archive."))
+			Limited(archives, "archive").Download().Also(http.StatusInsufficientStorage).Doc("Get the files of a commit as a "+string(a.format)+" archive."))
 	}
 	return table
 }

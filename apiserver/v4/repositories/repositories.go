@@ -47,7 +47,7 @@ func (f *Family) Table() endpoint.Table {
 			Doc("Get the content of a file by the id of its blob."),
 		endpoint.Get("/projects/{id}/repository/blobs/{sha}/raw", f.rawBlob).
 			Doc("Get the content of a file as it is, by the id of its blob."),
-		endpoint.Get("/projects/{id}/repository/compare", f.compare).
+		endpoint.Get("/projects/{id}/repository/compare", f.compare).Also(http.StatusInsufficientStorage).
 			Doc("Compare two commits: the commits and changes that the second has and the first does not have."),
 		endpoint.Get("/projects/{id}/repository/contributors", f.contributors).
 			Doc("List the authors of the commits of a branch, and how many each has."),
