@@ -190,6 +190,11 @@ func routed(r *http.Request, e *endpoint.Endpoint) {
 // failed notes for the audit why a write failed.
 func failed(r *http.Request, text string) { audit.From(r.Context()).Otherwise(audit.Failed, text) }
 
+// newReference returns the page of the REST API.
+func newReference() (http.Handler, error) {
+	return docs.New("Forgeplane", ".."+restPrefix+"/openapi.json")
+}
+
 // split sends what is below restPrefix, and avatars, to the REST API, the reference of it and the pages of projects to the reader, and all
 // else to Git. The path goes on as it was sent.
 func split(rest, retired, reference, pages, gitServer http.Handler) http.Handler {

@@ -22,7 +22,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/avatar"
 	"github.com/forgeplane/forgeplane/apiserver/connection"
-	"github.com/forgeplane/forgeplane/apiserver/docs"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
 	"github.com/forgeplane/forgeplane/apiserver/landing"
@@ -162,7 +161,7 @@ func newServer(ctx context.Context, o Options, families func(restOptions) []endp
 	if err := os.MkdirAll(uploads, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the directory for uploads: %w", err)
 	}
-	reference, err := docs.New("Forgeplane", ".."+restPrefix+"/openapi.json")
+	reference, err := newReference()
 	if err != nil {
 		return nil, fmt.Errorf("setting up the page of the API: %w", err)
 	}

@@ -3,16 +3,11 @@ package docs_test
 import (
 	"bytes"
 	"context"
-	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os/exec"
-	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 
@@ -94,59 +89,5 @@ func TestPage_isServedWithItsFiles(t *testing.T) {
 		if got := answer.Header.Get("Content-Security-Policy"); tt.status == 200 && (!strings.HasPrefix(got, "default-src 'none'; ") || strings.Contains(got, "unsafe")) {
 			t.Errorf("%s: the policy is %q", tt.path, got)
 		}
-	}
-}
-
-// tags are what is around the text of a page.
-var tags = regexp.MustCompile(`<[^>]*>`)
-
-func TestPage_triesOperationsInBrowser(t *testing.T) {
-	chromium, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("SKIPPED: chromium is not installed, so the reference is not rendered")
-	}
-	server := serveDocs(t)
-	handler := server.Config.Handler
-	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case docs.Path:
-			page := httptest.NewRecorder()
-			handler.ServeHTTP(page, r)
-			w.Header().Set("Content-Security-Policy", page.Header().Get("Content-Security-Policy"))
-			_, _ = io.WriteString(w, strings.Replace(page.Body.String(), "</head>", `<script src="/try.js" defer></script></head>`, 1))
-		case "/try.js":
-			http.ServeFile(w, r, "testdata/try.js")
-		default:
-			handler.ServeHTTP(w, r)
-		}
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	command := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+t.TempDir(),
-		"--enable-logging=stderr", "--virtual-time-budget=20000", "--dump-dom", server.URL+docs.Path)
-	var page, said bytes.Buffer
-	command.Stdout, command.Stderr = &page, &said
-	// A helper process of the browser may outlive it and keep the pipes open.
-	command.WaitDelay = 5 * time.Second
-	if err := command.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
-		t.Fatalf("running chromium: %v\n%s", err, said.String())
-	}
-	shown := tags.ReplaceAllString(page.String(), "")
-	for _, want := range []string{
-		"A forge", "Orchards", "Shows the tallest tree.", "x-scopes", server.URL + "/api/v4/orchards/apples/tree", `"ID": "apples"`,
-	} {
-		if !strings.Contains(shown, want) {
-			t.Errorf("the page has no %q", want)
-		}
-	}
-	// The console reports requests that the content security policy blocked.
-	for line := range strings.Lines(said.String()) {
-		if strings.Contains(line, "CONSOLE") {
-			t.Errorf("the console says %s", line)
-		}
-	}
-	if t.Failed() {
-		t.Logf("%s\n%s", page.String(), said.String())
 	}
 }

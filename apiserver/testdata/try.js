@@ -1,6 +1,8 @@
 "use strict";
 
-// Tries the operation of the page as a person does: filter, open, fill in, execute.
+// Tries an operation of the page as a person does: sign in, filter, open, fill in, execute.
+
+const token = document.currentScript.dataset.token;
 
 const appears = (selector) => new Promise((resolve) => {
 	const look = () => {
@@ -19,10 +21,17 @@ const type = (input, text) => {
 };
 
 (async () => {
-	type(await appears(".operation-filter-input"), "orch");
-	(await appears("#operations-Orchards-getOrchardsByIdTree .opblock-summary-control")).click();
+	(await appears(".auth-wrapper .authorize")).click();
+	await appears(".auth-container input");
+	const scheme = [...document.querySelectorAll(".auth-container")].find((found) => found.textContent.includes("PRIVATE-TOKEN"));
+	type(scheme.querySelector("input"), token);
+	scheme.querySelector(".authorize").click();
+	(await appears(".btn-done")).click();
+
+	type(await appears(".operation-filter-input"), "projects");
+	(await appears("#operations-Projects-getProjectsById .opblock-summary-control")).click();
 	(await appears(".try-out__btn")).click();
-	type(await appears("tr[data-param-name=id] input:enabled"), "apples");
+	type(await appears("tr[data-param-name=id] input:enabled"), "above/team/app");
 	(await appears(".execute")).click();
 	await appears(".live-responses-table .response-col_description code");
 })();
