@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/forgeplane/forgeplane/test/controlplane"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
@@ -27,6 +28,7 @@ type Checkout struct {
 var programs = []string{"run", "forgeplane", "forgeplane-hook"}
 
 // NewCheckout copies the checkout into a directory that is removed with the spec or suite. It calls "make build" and copies the built programs.
+// The programs of the control plane are those that the tests use.
 func NewCheckout() *Checkout {
 	GinkgoHelper()
 	space := GinkgoT().TempDir()
@@ -46,7 +48,12 @@ func NewCheckout() *Checkout {
 	for _, name := range programs {
 		copyFile(filepath.Join(source, "bin", name), c.Program(name))
 	}
-	Expect(os.Symlink(filepath.Join(source, "bin", "k8s"), c.Program("k8s"))).To(Succeed())
+	binaries, err := controlplane.FindBinaries()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(os.Mkdir(c.Program("k8s"), 0o755)).To(Succeed())
+	for _, program := range []string{binaries.Etcd, binaries.APIServer, binaries.Controllers, binaries.Kubectl} {
+		Expect(os.Symlink(program, filepath.Join(c.Program("k8s"), filepath.Base(program)))).To(Succeed())
+	}
 	return c
 }
 
