@@ -61,6 +61,10 @@ type AccessTokenSpec struct {
 	Scopes []TokenScope `json:"scopes"`
 
 	// expiresAt is the time at which the token expires. If omitted, the token never expires.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9-]{10}T[0-9:.]{8,}(Z|[+-][0-9:]{5})$') && timestamp(self).getFullYear() > 0",message="expiresAt must be a date and a time, as in 2027-01-31T00:00:00Z"
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 

@@ -94,6 +94,10 @@ type RetainedRepositorySpec struct {
 	SizeBytes int64 `json:"sizeBytes,omitempty"`
 
 	// retainedAt is the time at which the Project was deleted.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9-]{10}T[0-9:.]{8,}(Z|[+-][0-9:]{5})$') && timestamp(self).getFullYear() > 0",message="retainedAt must be a date and a time, as in 2027-01-31T00:00:00Z"
 	// +optional
 	RetainedAt metav1.Time `json:"retainedAt,omitempty,omitzero"`
 

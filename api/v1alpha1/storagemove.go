@@ -56,10 +56,10 @@ type StorageMoveSpec struct {
 
 	// ttlAfterFinished is how long Forgeplane keeps the object after the move has finished or failed, such as 24h. A former copy that could
 	// not be removed keeps the object. If omitted, Forgeplane does not delete the object.
+	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self >= duration('0s')",message="ttlAfterFinished must not be negative"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9][0-9a-z.]*$') && duration(self) >= duration('0s')",message="ttlAfterFinished must be a duration of hours, minutes and seconds, as in 24h or 1h30m"
 	// +optional
 	TTLAfterFinished *metav1.Duration `json:"ttlAfterFinished,omitempty"`
 }

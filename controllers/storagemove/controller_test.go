@@ -305,7 +305,7 @@ var _ = Describe("A storage move", func() {
 		f.Create(m)
 		f.ExpectChangeRefused(m, func() { m.Spec.Destination = source.Name }, "destination cannot change")
 		f.ExpectChangeRefused(m, func() { m.Spec.Destination = "" }, "destination cannot change")
-		f.ExpectRefused(forge.StorageMove("never").Of(website).For(-time.Second).Build(), "ttlAfterFinished must not be negative")
+		f.ExpectRefused(forge.StorageMove("never").Of(website).For(-time.Second).Build(), "ttlAfterFinished must be a duration")
 	})
 })
 

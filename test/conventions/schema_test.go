@@ -69,6 +69,14 @@ var schemaRules = []schemaRule{{
 		`seenAt: {type: string, format: date-time}`,
 	},
 }, {
+	name:   "a declared time or duration has a rule instead of a format, which admits texts that Go cannot read",
+	check:  readableText,
+	breaks: []string{`expiresAt: {type: string, format: date-time}`, `ttl: {type: string, format: duration, maxLength: 32}`},
+	keeps: []string{
+		`ttl: {type: string, maxLength: 32, x-kubernetes-validations: [{rule: "duration(self) > duration('0s')", message: ttl must be a duration}]}`,
+		`status: {type: object, properties: {seenAt: {type: string, format: date-time}}}`,
+	},
+}, {
 	name:  "a list is bounded and defines how it is merged",
 	check: boundedList,
 	breaks: []string{
@@ -159,6 +167,14 @@ func boundedString(f field) string {
 		return ""
 	}
 	return "is a string without maxLength, enum or format date-time"
+}
+
+// readableText looks for formats of what tenants write. An object with a text that Go cannot read would stop every list of its kind.
+func readableText(f field) string {
+	if f.schema.Type != "string" || f.schema.Format == "" || strings.HasPrefix(f.path, "status.") {
+		return ""
+	}
+	return "has the format " + f.schema.Format + " instead of a rule"
 }
 
 func boundedList(f field) string {

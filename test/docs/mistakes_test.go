@@ -66,7 +66,8 @@ var _ = Describe("A mistake in a manifest", func() {
 			`spec.push[0].role: Unsupported value: "Owner": supported values: "NoOne", "Developer", "Maintainer", "Admin"`),
 		Entry("two fields of one access level", "ProtectedBranch", `{projectRef: {name: shop}, branch: main, push: [{role: Maintainer, userRef: {name: carl}}]}`,
 			`spec.push[0]: Invalid value: exactly one of the fields in [role userRef groupRef deployKeyRef] must be set`),
-		// Kubernetes checks types before the rules of the kind. The page of references says how to write it.
+		// Kubernetes checks types before the rules of the kind and before admission policies. "kubectl explain membership.spec.userRef" and the
+		// page of references say how to write it.
 		Entry("a reference that is a name", "Membership", `{projectRef: {name: shop}, userRef: carl, role: Developer}`,
 			`spec.userRef: Invalid value: "string": spec.userRef in body must be of type object: "string"`),
 		Entry("a ref as a branch", "ProtectedBranch", `{projectRef: {name: shop}, branch: refs/heads/release/*}`,
@@ -88,9 +89,19 @@ var _ = Describe("A mistake in a manifest", func() {
 		Entry("a color without quotes", "Label", "\n  projectRef: {name: shop}\n  title: bug\n  color: #FF0000", `spec.color: Required value`),
 		Entry("a title with a comma", "Label", `{projectRef: {name: shop}, title: "a,b", color: red}`,
 			`spec.title: Invalid value: "a,b": title must not contain commas or control characters, and must not begin or end with a space`),
-		// Kubernetes checks formats before the rules of the kind. The page of the kind says how to write it.
-		Entry("a date without a time", "Membership", `{projectRef: {name: shop}, userRef: {name: carl}, role: Developer, expiresAt: 2027-01-01}`,
-			`spec.expiresAt: Invalid value: "2027-01-01": spec.expiresAt in body must be of type date-time: "2027-01-01"`),
+		Entry("a date without a time", "Membership", expiring("2027-01-01"), `spec.expiresAt: Invalid value: "2027-01-01": `+notTime),
+		// Go reads none of these, so one of them would keep Forgeplane from reading the objects of every tenant.
+		Entry("a time in lower case", "Membership", expiring("2027-01-01t00:00:00z"), `spec.expiresAt: Invalid value: "2027-01-01t00:00:00z": `+notTime),
+		Entry("a time with more behind it", "Membership", expiring("2027-01-01T00:00:00Zt"), `spec.expiresAt: Invalid value: "2027-01-01T00:00:00Zt": `+notTime),
+		Entry("a time with a fraction after a semicolon", "Membership", expiring("2027-01-01T00:00:00;5Z"),
+			`spec.expiresAt: Invalid value: "2027-01-01T00:00:00;5Z": `+notTime),
+		Entry("an offset that no zone has", "Membership", expiring("2027-01-01T00:00:00+99:99"),
+			`spec.expiresAt: Invalid value: "string": invalid RFC 3339 timestamp "2027-01-01T00:00:00+99:99" evaluating rule: `+notTime),
+		Entry("a day that no month has", "Membership", expiring("2027-02-30T00:00:00Z"),
+			`spec.expiresAt: Invalid value: "string": type conversion error from 'string' to 'google.protobuf.Timestamp' evaluating rule: `+notTime),
+		Entry("a duration in days", "RegistryCleanup", lasting("2 days"), `spec.ttlAfterFinished: Invalid value: "2 days": `+notDuration),
+		Entry("a duration with a long unit", "RegistryCleanup", lasting("1d"),
+			`spec.ttlAfterFinished: Invalid value: "string": type conversion error from 'string' to 'google.protobuf.Duration' evaluating rule: `+notDuration),
 		Entry("the address of a remote as for scp", "RemoteMirror", `{projectRef: {name: shop}, url: "git@host:x"}`,
 			`spec.url: Invalid value: "git@host:x": url must begin with http://, https://, ssh:// or git://, as in ssh://git.example.com/acme/website.git, `+
 				`and must not contain spaces or control characters`),
@@ -133,3 +144,17 @@ var _ = Describe("A mistake in a manifest", func() {
 
 const notBranch = "branch must be the name of a branch or a wildcard such as release/*, not a regular expression: it must not begin with a hyphen, " +
 	"and must not contain spaces, control characters, backslashes or any of ~ ^ : ? ["
+
+// expiring is the spec of a Membership.
+func expiring(at string) string {
+	return `{projectRef: {name: shop}, userRef: {name: carl}, role: Developer, expiresAt: "` + at + `"}`
+}
+
+// lasting is the spec of a RegistryCleanup.
+func lasting(ttl string) string {
+	return `{projectRef: {name: shop}, nameRegexDelete: ".*", ttlAfterFinished: "` + ttl + `"}`
+}
+
+const notDuration = "ttlAfterFinished must be a duration of hours, minutes and seconds, as in 24h or 1h30m"
+
+const notTime = "expiresAt must be a date and a time, as in 2027-01-31T00:00:00Z"
