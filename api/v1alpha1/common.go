@@ -4,7 +4,7 @@ package v1alpha1
 // +kubebuilder:validation:ExactlyOneOf=name;path;id
 // +structType=atomic
 type Reference struct {
-	// name is the metadata.name of an object in the same namespace, or of a cluster-scoped object.
+	// name is the metadata.name of an object in the same namespace, or of a cluster-scoped object, as in {name: website}.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
