@@ -164,7 +164,7 @@ func (c *Controller) Reconcile(ctx context.Context, m *v1alpha1.StorageMove) (re
 	return c.frame.Run(ctx, m, c.record, c.begin, c.schedule, c.copy, c.retry, c.cleanUp, c.expire, c.conclude)
 }
 
-// record records the state that is stored. A database that does not answer keeps no repository from being moved whose move has an id.
+// record records the state that is stored. A database that does not answer keeps no scheduled move from going on.
 func (c *Controller) record(ctx context.Context, m *v1alpha1.StorageMove) error {
 	if c.isRecorded(m) {
 		return nil

@@ -47,6 +47,30 @@ var _ = Describe("The history of storage moves", func() {
 		Expect(history.Has(GinkgoT().Context(), m.Status.ID)).To(BeFalse())
 	})
 
+	It("keeps a move from using the id of an earlier one, until it gets another id", func() {
+		f.Run()
+		first := forge.StorageMove("off").Of(website).To(target.Name).ID(5).Build()
+		f.Create(first)
+		moves(first, v1alpha1.StorageMoveFinished)
+		f.Delete(first)
+		f.ExpectGone(first)
+		head := branch(on(target))
+
+		restored := forge.StorageMove("off").Of(website).To(source.Name).ID(5).Build()
+		f.Create(restored)
+		f.ExpectStalled(restored, v1alpha1.ReasonAlreadyExists, "id 5 belongs to an earlier StorageMove", "omit spec.id")
+		Expect(restored.Status.State).To(Equal(v1alpha1.StorageMoveInitial))
+		Expect(restored.Status.ID).To(BeZero())
+		expectOnly(target, source, head)
+		Expect(history.Get(GinkgoT().Context(), 5)).To(HaveField("UID", first.UID))
+
+		f.Change(restored, func() { restored.Spec.ID = 0 })
+		moves(restored, v1alpha1.StorageMoveFinished)
+		Expect(restored.Status.ID).To(BeEquivalentTo(1))
+		expectOnly(source, target, head)
+		Eventually(recorded(1)).Should(Equal(v1alpha1.StorageMoveFinished))
+	})
+
 	It("ends moves whose objects were gone when the controllers began", func() {
 		for i, state := range []v1alpha1.StorageMoveState{v1alpha1.StorageMoveStarted, v1alpha1.StorageMoveReplicated} {
 			Expect(history.Record(GinkgoT().Context(), storagemove.Move{ID: int64(i + 1), UID: "gone", State: state})).To(Succeed())

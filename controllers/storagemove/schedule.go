@@ -30,6 +30,9 @@ func (c *Controller) schedule(ctx context.Context, m *v1alpha1.StorageMove) erro
 	if begun, err := c.begun(ctx, m); begun || err != nil {
 		return err
 	}
+	if err := c.unused(ctx, m); err != nil {
+		return err
+	}
 	destination, err := c.destination(ctx, m, p)
 	if err != nil {
 		return err
@@ -83,6 +86,22 @@ func (c *Controller) begun(ctx context.Context, m *v1alpha1.StorageMove) (bool, 
 		return false, nil
 	}
 	return true, c.scheduledBy(ctx, m, p, lock)
+}
+
+// unused returns an error if the history has an earlier move with the id of a move. The earlier one's object may be gone.
+func (c *Controller) unused(ctx context.Context, m *v1alpha1.StorageMove) error {
+	if c.options.History == nil {
+		return nil
+	}
+	id := m.RESTID()
+	switch earlier, err := c.options.History.Get(ctx, id); {
+	case errors.Is(err, storagemove.ErrNotRecorded), err == nil && earlier.UID == m.UID:
+		return nil
+	case err != nil:
+		return err
+	}
+	m.Status.ID = 0 // otherwise the frame would put the id back when somebody drops it
+	return frame.Stalled(v1alpha1.ReasonAlreadyExists, "id %d belongs to an earlier StorageMove, which the history has; omit spec.id to get a free one", id)
 }
 
 // project returns the project of a move that was not scheduled yet. The error is storagemove.ErrGone if the project that the move has found
