@@ -13,7 +13,7 @@ type RepositoryStorageSpec struct {
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^/.*[^/]$')`,message="path must be absolute, and must not end with a slash"
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="path cannot change: declare another RepositoryStorage and move the projects"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="path cannot change: declare another RepositoryStorage, and move each project to it with a StorageMove"
 	// +kubebuilder:validation:XValidation:rule="!self.split('/').exists(s, s == '..' || s == '.')",message="path must not contain . or .. as a segment"
 	// +required
 	Path string `json:"path"`

@@ -138,7 +138,7 @@ var _ = Describe("A mistake in a manifest", func() {
 		Entry("of the storage", "Project", `{path: shop, groupRef: {name: acme}, storage: a}`, `{storage: b}`,
 			`spec.storage: Invalid value: storage is chosen once: a StorageMove moves a project`),
 		Entry("of the path of a shard", "RepositoryStorage", `{path: /repositories}`, `{path: /elsewhere}`,
-			`spec.path: Invalid value: "/elsewhere": path cannot change: declare another RepositoryStorage and move the projects`),
+			`spec.path: Invalid value: "/elsewhere": path cannot change: declare another RepositoryStorage, and move each project to it with a StorageMove`),
 	)
 })
 
