@@ -15,6 +15,8 @@ import (
 type Writes struct {
 	lock     sync.Mutex
 	requests []string
+	// halt stops the client, unless it is nil.
+	halt *halt
 }
 
 // All returns the requests so far as text. It omits the contents of Secrets.
@@ -40,8 +42,9 @@ type writesCounter struct {
 const maxShown = 2000
 
 func (c *writesCounter) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		text := fmt.Sprintf("%s %s", r.Method, r.URL.Path)
+	text := fmt.Sprintf("%s %s", r.Method, r.URL.Path)
+	changes := r.Method != http.MethodGet && r.Method != http.MethodHead
+	if changes {
 		if r.Body != nil && !strings.Contains(r.URL.Path, "/secrets") {
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
@@ -54,5 +57,11 @@ func (c *writesCounter) RoundTrip(r *http.Request) (*http.Response, error) {
 		c.writes.requests = append(c.writes.requests, text)
 		c.writes.lock.Unlock()
 	}
-	return c.next.RoundTrip(r)
+	wait := c.writes.meet(text)
+	if changes {
+		wait()
+	}
+	answer, err := c.next.RoundTrip(r)
+	wait()
+	return answer, err
 }
