@@ -25,13 +25,13 @@ func needMounts() {
 	GinkgoHelper()
 	for _, name := range []string{"unshare", "nsenter", "mount"} {
 		if _, err := exec.LookPath(name); err != nil {
-			Skip(fmt.Sprintf("a small file system is not available: %v", err))
+			Skip(fmt.Sprintf("SKIPPED: a small file system is not available: %v", err))
 		}
 	}
 	directory := GinkgoT().TempDir()
 	screen, err := admin.Try("unshare", append(unshare(), "mount", "-t", "tmpfs", "tmpfs", directory)...)
 	if err != nil {
-		Skip(fmt.Sprintf("a small file system is not available: %v: %s", err, screen))
+		Skip(fmt.Sprintf("SKIPPED: a small file system is not available: %v: %s", err, screen))
 	}
 }
 

@@ -74,11 +74,11 @@ func RefNames(t *testing.T, r *git.Repository, prefixes ...string) []string {
 func Mount(t testing.TB, options string) string {
 	t.Helper()
 	if runtime.GOOS != "linux" || os.Getuid() != 0 {
-		t.Skip("only root can mount a file system")
+		t.Skip("SKIPPED: only root can mount a file system")
 	}
 	dir := t.TempDir()
 	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", options, "none", dir).CombinedOutput(); err != nil {
-		t.Skipf("mounting is not allowed here: %s", out)
+		t.Skipf("SKIPPED: mounting is not allowed here: %s", out)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, 0) })
 	return dir
