@@ -13,11 +13,11 @@ tests() { sh hack/memory.sh go test -count=1 -vet=off -p 2 -timeout 30m "$@"; }
 
 soak() {
 	case $1 in
-	crash) tests ./test/crash ;;
+	crash) tests ./test/crash -ginkgo.skip-file moves_test.go ;;
 	e2e) tests ./test/e2e ;;
 	fuzz) sh hack/fuzz.sh 1m ;;
 	git) tests ./internal/git/... ;;
-	moves) tests ./controllers/storagemove ./internal/storagemove ;;
+	moves) tests ./controllers/storagemove ./internal/storagemove && tests ./test/crash -ginkgo.focus-file moves_test.go ;;
 	replicas) tests ./test/replicas ;;
 	rest) tests ./apiserver ./apiserver/githttp ./apiserver/ratelimit ./apiserver/v4/... ./test/conformance ;;
 	tenancy) tests ./test/tenancy ;;

@@ -12,16 +12,20 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/forge"
+	"github.com/forgeplane/forgeplane/test/soak"
 )
 
 // nomad is a project that moves between two shards.
 const nomad = "nomad"
 
+// moveRounds is the number of rounds, each of which kills at least one server.
+var moveRounds = soak.Times(2, 100)
+
 const (
 	// generation is the number of rounds after which a new project begins, because the clients make each round longer.
 	generation = 20
-	// settling is the time before the former copy is removed, by default.
-	settling = 2 * time.Second
+	// settling is the time before the former copy is removed, by default. Most removals take less than removing.
+	settling, removing = 2 * time.Second, 200 * time.Millisecond
 )
 
 // moveOf returns a move of it.
@@ -166,12 +170,12 @@ var _ = Describe("Forgeplane, killed in the middle of storage moves", Ordered, f
 			_ = ended(m)
 			return m.Status.State == v1alpha1.StorageMoveReplicated || m.Status.Ended()
 		}).WithPolling(polling).Should(BeTrue())
-		<-time.After(time.Duration(chance.Float64() * float64(settling)))
+		<-time.After(time.Duration(chance.Float64() * float64(settling+removing)))
 		return time.Since(begun)
 	}
 
-	for round := 1; round <= rounds; round++ {
-		It(fmt.Sprintf("leaves one whole copy, time %d of %d", round, rounds), func() {
+	for round := 1; round <= moveRounds; round++ {
+		It(fmt.Sprintf("leaves one whole copy, time %d of %d", round, moveRounds), func() {
 			if round%generation == 1 {
 				renew()
 			}
@@ -220,11 +224,11 @@ var _ = Describe("Forgeplane, killed in the middle of storage moves", Ordered, f
 
 	// manyRounds is a number of rounds in which some writes meet a closed project.
 	const manyRounds = 20
-	if rounds < manyRounds {
+	if moveRounds < manyRounds {
 		return
 	}
 	It("has accepted writes, and has refused some while the project was closed", func() {
-		Expect(accepted).To(BeNumerically(">", 4*rounds))
+		Expect(accepted).To(BeNumerically(">", 4*moveRounds))
 		Expect(refused).To(BeNumerically(">", 0))
 	})
 })

@@ -1,15 +1,18 @@
 package relocate_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -17,6 +20,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/relocate"
 	"github.com/forgeplane/forgeplane/internal/git/upkeep"
+	"github.com/forgeplane/forgeplane/test/seed"
+	"github.com/forgeplane/forgeplane/test/soak"
 )
 
 // These are set if this executable runs as a process that moves two repositories and is killed: at which point, at which of the times that
@@ -28,12 +33,38 @@ var repositories = []string{"a.git", "a.wiki.git"}
 
 const liveFile = "live"
 
+// removeEnv is set if this executable runs as a process that removes a retired repository.
+const removeEnv = "FORGEPLANE_TEST_REMOVE"
+
 func TestMain(m *testing.M) {
-	if os.Getenv(pointEnv) == "" {
+	switch {
+	case os.Getenv(pointEnv) != "":
+		fmt.Fprintln(os.Stderr, "it was not killed:", dieMoving(context.Background()))
+		os.Exit(1)
+	case os.Getenv(removeEnv) != "":
+		if err := removeRetired(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	default:
 		os.Exit(m.Run())
 	}
-	fmt.Fprintln(os.Stderr, "it was not killed:", dieMoving(context.Background()))
-	os.Exit(1)
+}
+
+// removeRetired removes a repository, and writes a line to stdout when it begins with that.
+func removeRetired(ctx context.Context) error {
+	e, err := git.NewEngine(ctx, git.Options{})
+	if err != nil {
+		return err
+	}
+	r, err := e.Repository(os.Getenv(fromEnv), repositories[0])
+	if err != nil {
+		return err
+	}
+	return r.RemoveRetiredIf(ctx, "one", func(context.Context) error {
+		_, err := fmt.Fprintln(os.Stdout, "removing")
+		return err
+	})
 }
 
 // dieMoving moves the repositories until it kills itself.
@@ -151,4 +182,53 @@ func TestMove_leavesOneLiveCopyIfItIsKilled(t *testing.T) {
 			g.Expect(relocate.Move(t.Context(), moved, o)).To(Succeed(), "the next attempt")
 		})
 	}
+}
+
+func TestRemoveRetired_endsAfterKills(t *testing.T) {
+	g, c := NewWithT(t), gittest.New(t, "sha1")
+	c.Commit(t, "a", "1")
+	executable, err := os.Executable()
+	g.Expect(err).NotTo(HaveOccurred())
+	chance := rand.New(rand.NewPCG(seed.Value(), 1))
+	// whole is the duration of a removal that is not killed, which the first one is.
+	var whole time.Duration
+	hit := 0
+	for round := range soak.Times(2, 100) + 1 {
+		from, to, e := t.TempDir(), t.TempDir(), gittest.NewEngine(t)
+		moved, err := pairsIn(e, from, to)
+		g.Expect(err).NotTo(HaveOccurred())
+		p := moved[0]
+		g.Expect(p.From.Init(t.Context(), git.InitOptions{})).To(Succeed())
+		c.Git(t, "push", "--quiet", "--mirror", p.From.Dir())
+		before := shown(t, p.From)
+		g.Expect(relocate.Move(t.Context(), pairs(p), options())).To(Succeed())
+		for n := range 2000 { // so that the removal takes a while
+			g.Expect(os.WriteFile(filepath.Join(p.From.Dir(), "objects/pack", fmt.Sprint(n)), nil, 0o644)).To(Succeed())
+		}
+
+		cmd := exec.CommandContext(t.Context(), executable)
+		cmd.Env, cmd.Stderr = append(os.Environ(), removeEnv+"=yes", fromEnv+"="+from), os.Stderr
+		out, err := cmd.StdoutPipe()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(cmd.Start()).To(Succeed())
+		g.Expect(bufio.NewReader(out).ReadString('\n')).To(Equal("removing\n"))
+		begun := time.Now()
+		if round > 0 {
+			<-time.After(time.Duration(chance.Float64() * float64(whole)))
+			g.Expect(cmd.Process.Kill()).To(Succeed())
+		}
+		err = cmd.Wait()
+		if round == 0 {
+			g.Expect(err).NotTo(HaveOccurred())
+			whole = time.Since(begun)
+		} else if gittest.Exists(p.From.Dir()) || gittest.Exists(p.From.Dir()+".trash") {
+			hit++
+		}
+
+		g.Expect(p.From.RemoveRetired(t.Context(), "one")).To(Succeed())
+		nothingLeft(t, p.From)
+		g.Expect(shown(t, p.To)).To(Equal(before))
+		writable(t, c, p.To)
+	}
+	t.Logf("%d removals were interrupted", hit)
 }
