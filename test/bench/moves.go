@@ -3,16 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/relocate"
@@ -31,8 +27,6 @@ type mover struct {
 	storage [2]string
 	// at is the storage that has the repository.
 	at, round int
-	// switched is told which repository clients use from now on; it may be nil.
-	switched func(to *git.Repository)
 }
 
 // measureMoves compares moves of repositories with what an administrator would do by hand: a mirror clone whose files are not shared with the
@@ -43,7 +37,7 @@ func (s *servers) measureMoves(ctx context.Context, history *site) error {
 		return err
 	}
 	defer engine.Close()
-	if s.bench.wants(rowMove, rowMovePause) {
+	if s.bench.wants(rowMove) {
 		m, err := s.newMover(engine, "history")
 		if err != nil {
 			return err
@@ -56,11 +50,11 @@ func (s *servers) measureMoves(ctx context.Context, history *site) error {
 			return err
 		}
 		s.bench.record(rowMove, o, r)
-		pause, err := m.pause(ctx)
-		if err != nil {
+	}
+	if s.bench.wants(rowMovePause) {
+		if err := s.measurePause(ctx, history); err != nil {
 			return err
 		}
-		s.bench.record(rowMovePause, []float64{pause}, nil)
 	}
 	if !s.bench.wants(rowMoveBlobs) {
 		return nil
@@ -127,12 +121,7 @@ func (m *mover) move(ctx context.Context) func(int) (float64, error) {
 		by := fmt.Sprintf("bench-%d", m.round)
 		begun := time.Now()
 		err = relocate.Move(ctx, []relocate.Pair{{From: from, To: to}}, relocate.Options{
-			By: by, Switch: func(context.Context) error {
-				if m.switched != nil {
-					m.switched(to)
-				}
-				return nil
-			},
+			By: by, Switch: func(context.Context) error { return nil },
 		})
 		took := milliseconds(time.Since(begun))
 		if err != nil {
@@ -141,71 +130,6 @@ func (m *mover) move(ctx context.Context) func(int) (float64, error) {
 		m.at = 1 - m.at
 		return took, from.RemoveRetired(ctx, by)
 	}
-}
-
-// pause moves the repository while a client writes to it all the time, and returns the longest time in milliseconds that a write has taken, with
-// the time for which it was refused. The repository is open long before the former copy is gone.
-func (m *mover) pause(ctx context.Context) (longest float64, err error) {
-	now, err := m.engine.Repository(m.storage[m.at], movedName)
-	if err != nil {
-		return 0, err
-	}
-	var in atomic.Pointer[git.Repository]
-	in.Store(now)
-	m.switched = in.Store
-	defer func() { m.switched = nil }()
-	writes, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var writer errgroup.Group
-	writer.Go(func() error {
-		for writes.Err() == nil {
-			begun := time.Now()
-			if err := m.write(writes, &in); err != nil && writes.Err() == nil {
-				return err
-			}
-			longest = max(longest, milliseconds(time.Since(begun)))
-		}
-		return nil
-	})
-	for round := range moveRounds {
-		if _, err = m.move(ctx)(round); err != nil {
-			break
-		}
-	}
-	cancel()
-	err = errors.Join(err, writer.Wait())
-	return longest, err
-}
-
-// write makes a commit on a branch, as soon as the repository in use accepts writes.
-func (m *mover) write(ctx context.Context, in *atomic.Pointer[git.Repository]) error {
-	for {
-		err := m.commit(ctx, in.Load())
-		if !errors.Is(err, git.ErrClosed) {
-			return err
-		}
-		select {
-		case <-time.After(time.Millisecond):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// commit makes a commit on a branch of a repository. The error is git.ErrClosed if the repository accepts no writes.
-func (m *mover) commit(ctx context.Context, to *git.Repository) error {
-	_, end, err := to.BeginWrite(ctx)
-	if err != nil {
-		return err
-	}
-	defer end()
-	made, err := m.s.client.Run(ctx, to.Dir(), nil, "-c", "user.name=bench", "-c", "user.email=bench@example.com",
-		"commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", time.Now().String())
-	if err != nil {
-		return err
-	}
-	_, err = m.s.client.Run(ctx, to.Dir(), nil, "update-ref", "refs/heads/written", made)
-	return err
 }
 
 // byHand returns a measurement of a copy and its check.

@@ -24,6 +24,11 @@ func Summarize(samples []float64) Summary {
 	}
 }
 
+// Quantile returns the value below which a share of the samples lie.
+func (s Summary) Quantile(share float64) float64 {
+	return quantile(slices.Sorted(slices.Values(s.Samples)), share)
+}
+
 // quantile interpolates between two samples if necessary.
 func quantile(sorted []float64, q float64) float64 {
 	position := q * float64(len(sorted)-1)
