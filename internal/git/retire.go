@@ -107,15 +107,23 @@ func (r *Repository) RemoveRetired(ctx context.Context, by string) error {
 // RemoveRetiredIf is RemoveRetired, but calls confirm while the repository is closed, and removes nothing if that fails.
 func (r *Repository) RemoveRetiredIf(ctx context.Context, by string, confirm func(context.Context) error) error {
 	switch err := r.check(); {
-	case errors.Is(err, ErrNotFound):
-		// A live copy can come into this place at any time, so only what an earlier attempt has set aside is removed.
-		if err := os.RemoveAll(r.trash()); err != nil {
-			return fmt.Errorf("emptying %s: %w", r.trash(), err)
+	case err == nil:
+		if err = r.closeAndRemove(ctx, by, confirm); err == nil || !errors.Is(r.check(), ErrNotFound) {
+			return err
 		}
-		return nil
-	case err != nil:
+		// Another process has removed it meanwhile.
+	case !errors.Is(err, ErrNotFound):
 		return fmt.Errorf("repository %s: %w", r.dir, err)
 	}
+	// A live copy can come into this place at any time, so only what an earlier attempt has set aside is removed.
+	if err := os.RemoveAll(r.trash()); err != nil {
+		return fmt.Errorf("emptying %s: %w", r.trash(), err)
+	}
+	return nil
+}
+
+// closeAndRemove is RemoveRetiredIf for a repository that exists.
+func (r *Repository) closeAndRemove(ctx context.Context, by string, confirm func(context.Context) error) error {
 	if err := r.mustBeRetired(by); err != nil {
 		return err
 	}

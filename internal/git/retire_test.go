@@ -131,6 +131,24 @@ func TestRemoveRetired_canBeRepeated(t *testing.T) {
 	g.Expect(gittest.Entries(t, filepath.Dir(r.Dir()))).To(BeEmpty())
 }
 
+func TestRemoveRetired_inTwoProcesses(t *testing.T) {
+	g := NewWithT(t)
+	r, other := fenced(t)
+	retire(t, r, "move-1")
+	_, end, err := r.BeginRead(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	done := make(chan error, 2)
+	for _, one := range []*git.Repository{r, other} {
+		go func() { done <- one.RemoveRetired(t.Context(), "move-1") }()
+	}
+	g.Consistently(done).WithTimeout(100*time.Millisecond).ShouldNot(Receive(), "both wait")
+	end()
+	for range cap(done) {
+		g.Eventually(done).WithTimeout(patience.Wait).Should(Receive(BeNil()))
+	}
+	g.Expect(gittest.Entries(t, filepath.Dir(r.Dir()))).To(BeEmpty())
+}
+
 func TestRemoveRetired_ofAMissingStorage(t *testing.T) {
 	r := gittest.Repository(t, gittest.NewEngine(t), filepath.Join(t.TempDir(), "gone"), "a.git")
 	NewWithT(t).Expect(r.RemoveRetired(t.Context(), "move-1")).To(MatchError(git.ErrStorageMissing))
