@@ -115,6 +115,23 @@ func newWorldOn(t *testing.T, in driver.StorageDriver, serve func(http.Handler) 
 	return w
 }
 
+// another starts another process that serves the same images, and returns its URL.
+func (w *world) another(t *testing.T, o registryhttp.Options) string {
+	t.Helper()
+	g := NewWithT(t)
+	images, err := registry.New(t.Context(), w.storage, w.records, w.registry.Names, w.clock)
+	g.Expect(err).NotTo(HaveOccurred())
+	external, err := url.Parse(w.server.URL)
+	g.Expect(err).NotTo(HaveOccurred())
+	o.Registry, o.Keys, o.External, o.Catalog, o.Log = images, w.keys, external, w.Catalog, logr.Discard()
+	o.Authenticator = auth.NewAuthenticator(w.Catalog, w.Clock, nil)
+	handler, err := registryhttp.New(t.Context(), o)
+	g.Expect(err).NotTo(HaveOccurred())
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
 func project(path string, id int64, v v1alpha1.Visibility, images v1alpha1.FeatureAccess) *v1alpha1.Project {
 	p := familytest.Project("acme", path, id, "acme", v)
 	p.Spec.Features.ContainerRegistry = images

@@ -2,22 +2,16 @@ package registryhttp_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr/testr"
 	. "github.com/onsi/gomega"
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/registryhttp"
 )
 
@@ -179,40 +173,6 @@ func (r *repository) pushInChunks() {
 	r.must(http.StatusNotFound, http.MethodPatch, started.Get("Location"), binary, "late")
 }
 
-func TestOCI_commitsNothingThatAnotherRequestWrites(t *testing.T) {
-	r := newRepository(t, "acme/app/oci")
-	started, _ := r.must(http.StatusAccepted, http.MethodPost, "/blobs/uploads/", "", "")
-	written := make(chan struct{}, 1)
-	r.storage.Before(func(_ context.Context, operation, path string) error {
-		if operation == "Write" && strings.Contains(path, "/_uploads/") {
-			select {
-			case written <- struct{}{}:
-			default:
-			}
-		}
-		return nil
-	})
-	reader, writer := io.Pipe()
-	ended := make(chan http.Header)
-	go func() {
-		status, header, body := r.do(t, r.bearer, http.MethodPatch, started.Get("Location"), reader, http.Header{"Content-Type": {binary}})
-		r.g.Expect(status).To(Equal(http.StatusAccepted), body)
-		ended <- header
-	}()
-	_, err := writer.Write([]byte("12345"))
-	r.g.Expect(err).NotTo(HaveOccurred())
-	<-written
-	_, body := r.must(http.StatusServiceUnavailable, http.MethodPut, with(started.Get("Location"), "digest="+digest.FromString("12345").String()), "", "")
-	r.g.Expect(body).To(ContainSubstring("another request is writing to this upload"))
-	_, err = writer.Write([]byte("678"))
-	r.g.Expect(err).NotTo(HaveOccurred())
-	r.g.Expect(writer.Close()).To(Succeed())
-	d := digest.FromString("12345678")
-	r.must(http.StatusCreated, http.MethodPut, with((<-ended).Get("Location"), "digest="+d.String()), "", "")
-	_, body = r.must(http.StatusOK, http.MethodGet, "/blobs/"+d.String(), "", "")
-	r.g.Expect(body).To(Equal("12345678"))
-}
-
 func TestOCI_signsStateOfUploads(t *testing.T) {
 	r := newRepository(t, "acme/app/oci")
 	started, _ := r.must(http.StatusAccepted, http.MethodPost, "/blobs/uploads/", "", "")
@@ -353,15 +313,7 @@ func TestOCI_keepsTagsIfToldTo(t *testing.T) {
 	r := newRepository(t, "acme/app/oci")
 	text, d := r.manifest(nil)
 	r.must(http.StatusCreated, http.MethodPut, "/manifests/1", v1.MediaTypeImageManifest, text)
-	external, err := url.Parse(r.server.URL)
-	r.g.Expect(err).NotTo(HaveOccurred())
-	keeping, err := registryhttp.New(t.Context(), registryhttp.Options{
-		Registry: r.registry, Keys: r.keys, External: external, Authenticator: auth.NewAuthenticator(r.Catalog, r.Clock, nil), Catalog: r.Catalog, KeepTags: true, Log: testr.New(t),
-	})
-	r.g.Expect(err).NotTo(HaveOccurred())
-	server := httptest.NewServer(keeping)
-	defer server.Close()
-	r.base = server.URL + "/v2/acme/app/oci"
+	r.base = r.another(t, registryhttp.Options{KeepTags: true}) + "/v2/acme/app/oci"
 	for _, path := range []string{"/manifests/1", "/tags/reference/1"} {
 		_, body := r.must(http.StatusMethodNotAllowed, http.MethodDelete, r.base+path, "", "")
 		r.g.Expect(body).To(And(ContainSubstring("UNSUPPORTED"), ContainSubstring("delete the image by its digest")))

@@ -49,7 +49,7 @@ var Unavailable = errcode.ErrorCodeUnavailable.WithMessage("the registry cannot 
 
 // unavailable notes the answer for an error of the records, and returns it.
 func unavailable(ctx context.Context, err error) error {
-	if errors.Is(err, record.ErrSweeping) || errors.Is(err, errBusy) {
+	if errors.Is(err, record.ErrSweeping) || errors.Is(err, record.ErrBusy) {
 		return Refuse(ctx, errcode.ErrorCodeUnavailable.WithMessage(err.Error()))
 	}
 	return Refuse(ctx, Unavailable)

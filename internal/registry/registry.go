@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/distribution/distribution/v3" // the reference implementation of the OCI distribution specification, which can be embedded
@@ -45,8 +44,6 @@ type Registry struct {
 	lists   *lists
 	details *lru.Cache
 	uses    *lru.Cache
-	// writing has the ids of the uploads that a request of this process is writing to.
-	writing sync.Map
 }
 
 // New returns the registry in a storage.

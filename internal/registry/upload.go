@@ -1,12 +1,15 @@
 package registry
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
 	"math"
+	"time"
 
 	"github.com/distribution/distribution/v3"
+	"github.com/distribution/distribution/v3/registry/api/errcode"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/forgeplane/forgeplane/internal/registry/record"
@@ -19,19 +22,22 @@ const meteredAtOnce = 64 << 20
 type upload struct {
 	distribution.BlobWriter
 	of *repository
-	// known returns the recorded size of the upload, record records another one, and allow returns how large the upload can become if its recorded
-	// size is the given one. full refuses the upload, and removes it, and busy refuses the request. The interface gives the methods that need them no context.
-	known  func() (int64, error)
-	record func(size int64) error
-	allow  func(recorded int64) (int64, error)
-	full   func() error
-	busy   func() error
+	// open claims the upload, hold makes sure that the claim lasts, and release ends it. known returns the recorded size of the upload, record
+	// records another one, and allow returns how large the upload can become if its recorded size is the given one. full refuses the upload, and
+	// removes it. The interface gives the methods that need them no context.
+	open, release func() error
+	hold          func(least time.Duration) error
+	known         func() (int64, error)
+	record        func(size int64) error
+	allow         func(recorded int64) (int64, error)
+	full          func() error
 	// begun says that something was written. Then size is how much has arrived, recorded is how much of that is recorded, and allowed is how much
 	// there can be.
 	begun                   bool
 	size, recorded, allowed int64
-	// writing says that no other request of this process can write to the upload, and foreign that another one is writing to it.
-	writing, foreign bool
+	// claim lets the request write; nil before it does and after its end. foreign is why it cannot write: another request may have the upload.
+	claim   *record.Claim
+	foreign error
 	// ended says that the upload exists no longer.
 	ended bool
 }
@@ -43,6 +49,17 @@ func (b *blobs) writer(ctx context.Context, w distribution.BlobWriter, err error
 	}
 	u := &upload{BlobWriter: w, of: b.of}
 	name := record.Upload(w.ID())
+	u.open = func() error {
+		u.foreign = b.open(ctx, u)
+		return u.foreign
+	}
+	u.hold = func(least time.Duration) error {
+		if err := u.claim.Hold(ctx, least); err != nil {
+			u.foreign = unavailable(ctx, err)
+		}
+		return u.foreign
+	}
+	u.release = func() error { return u.claim.Release(context.WithoutCancel(ctx)) }
 	u.known = func() (int64, error) {
 		size, err := b.of.registry.Records.Recorded(ctx, b.of.ID, name)
 		if err != nil && !errors.Is(err, record.ErrNotFound) {
@@ -64,24 +81,45 @@ func (b *blobs) writer(ctx context.Context, w distribution.BlobWriter, err error
 	u.full = func() error {
 		return errors.Join(refused(ctx, &fullError{b.of.registry.MaxSize}), u.Cancel(context.WithoutCancel(ctx)))
 	}
-	u.busy = func() error { return unavailable(ctx, errBusy) }
 	return u, nil
 }
 
-// errBusy says that two requests write to an upload. One could commit it while the other one adds to what has become the blob of all projects.
-var errBusy = errors.New("another request is writing to this upload: ask for its state when that has ended, and go on from there")
+// open claims an upload, and opens it once more: another request may have gone on with it since it was opened, or even have committed it, and
+// what is written then would go into the blob of all projects.
+func (b *blobs) open(ctx context.Context, u *upload) error {
+	claim, err := b.of.registry.Records.Claim(ctx, u.ID())
+	if err != nil {
+		return unavailable(ctx, err)
+	}
+	u.claim = claim
+	w, err := b.BlobStore.Resume(ctx, u.ID())
+	if errors.Is(err, distribution.ErrBlobUploadUnknown) {
+		return Refuse(ctx, errcode.ErrorCodeBlobUploadUnknown.WithMessage("another request has ended this upload"))
+	}
+	if err != nil {
+		return b.of.explained(ctx, err)
+	}
+	outdated := u.BlobWriter
+	u.BlobWriter = w
+	closed := outdated.Close() // nothing was written to it
+	if outdated.Size() != w.Size() {
+		return unavailable(ctx, record.ErrBusy)
+	}
+	return closed
+}
 
 // begin makes sure that what is recorded of the upload is what the storage has: an earlier process may have ended before it recorded anything.
 func (u *upload) begin() error {
-	if u.begun {
-		return nil
+	if u.foreign != nil {
+		return u.foreign
 	}
-	if !u.writing {
-		if _, other := u.of.registry.writing.LoadOrStore(u.ID(), nil); other {
-			u.foreign = true
-			return u.busy()
+	if u.begun {
+		return u.hold(record.Writing)
+	}
+	if u.claim == nil {
+		if err := u.open(); err != nil {
+			return err
 		}
-		u.writing = true
 	}
 	u.size = u.Size()
 	if u.size > 0 && u.of.registry.MaxSize > 0 {
@@ -130,8 +168,20 @@ func (u *upload) Write(p []byte) (int, error) {
 	return u.BlobWriter.Write(p)
 }
 
-// ReadFrom implements io.ReaderFrom.
-func (u *upload) ReadFrom(r io.Reader) (int64, error) { return u.BlobWriter.ReadFrom(&metered{r, u}) }
+// ReadFrom implements io.ReaderFrom. A client that sends nothing does not claim the upload.
+func (u *upload) ReadFrom(r io.Reader) (int64, error) {
+	body := bufio.NewReader(r)
+	if _, err := body.Peek(1); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return 0, err
+	}
+	if err := u.begin(); err != nil {
+		return 0, err
+	}
+	return u.BlobWriter.ReadFrom(&metered{body, u})
+}
 
 // metered is what an upload reads.
 type metered struct {
@@ -153,12 +203,20 @@ func (m *metered) Read(p []byte) (int, error) {
 
 // Close implements io.Closer. The client can resume the upload, which takes up space until then.
 func (u *upload) Close() error {
-	if u.writing {
-		defer u.of.registry.writing.Delete(u.ID())
-		u.writing = false
+	if u.claim != nil {
+		defer func() {
+			_ = u.release() // the claim ends by itself soon
+			u.claim, u.begun = nil, false
+		}()
 	}
 	if u.ended {
 		return nil
+	}
+	if u.begun {
+		// The library writes what is left. If that is not allowed, the writer stays open until the runtime finds it.
+		if err := u.begin(); err != nil {
+			return err
+		}
 	}
 	err := u.BlobWriter.Close()
 	if size := u.Size(); u.begun && size != u.recorded {
@@ -172,8 +230,8 @@ func (u *upload) Close() error {
 
 // Cancel implements distribution.BlobWriter. The library leaves an upload that could not be committed.
 func (u *upload) Cancel(ctx context.Context) error {
-	if u.ended || u.foreign {
-		return nil
+	if u.ended || u.foreign != nil {
+		return nil //nolint:nilerr // what another request has is not cancelled
 	}
 	err := u.BlobWriter.Cancel(ctx)
 	if err != nil {
@@ -198,6 +256,9 @@ func (u *upload) Commit(ctx context.Context, provisional v1.Descriptor) (v1.Desc
 	}
 	if u.size > u.allowed {
 		return v1.Descriptor{}, u.full()
+	}
+	if err := u.hold(record.Committing); err != nil {
+		return v1.Descriptor{}, err
 	}
 	if err := u.of.registry.need(ctx, provisional.Digest); err != nil {
 		return v1.Descriptor{}, unavailable(ctx, err)

@@ -14,8 +14,10 @@ import (
 type blob struct {
 	bun.BaseModel `bun:"table:container_blobs"`
 
-	Digest   string    `bun:"digest,pk"`
-	Touched  time.Time `bun:"touched_at"`
+	// Digest is the name of an Upload while a request has a Claim on it.
+	Digest  string    `bun:"digest,pk"`
+	Touched time.Time `bun:"touched_at"`
+	// Sweeping is until when somebody holds the content: a garbage collection that removes it, or a request that writes to the upload.
 	Sweeping time.Time `bun:"sweeping_until,nullzero"`
 }
 
@@ -97,20 +99,8 @@ var errLost = errors.New("the removal took so long that clients may have pushed 
 // did. While remove runs, clients who need the content wait. Two processes do not remove the same content at once. After an error, nobody knows
 // whether the content will still be removed, so clients wait for some minutes.
 func (s *Store) Sweep(ctx context.Context, digest string, since time.Time, remove func(ctx context.Context) error) (swept bool, err error) {
-	now := s.clock.Now().UTC()
-	until := now.Add(lease).Truncate(time.Microsecond) // as precise as the databases are
-	err = s.db.Write(ctx, "removing an unused blob", func(ctx context.Context, db bun.IDB) error {
-		result, err := db.NewInsert().Model(&blob{Digest: digest, Touched: time.Unix(0, 0).UTC(), Sweeping: until}).
-			On("CONFLICT (digest) DO UPDATE").Set("sweeping_until = EXCLUDED.sweeping_until").
-			Where("?TableAlias.touched_at < ?", since.UTC()).
-			Where("?TableAlias.sweeping_until IS NULL OR ?TableAlias.sweeping_until < ?", now).Exec(ctx)
-		if err != nil {
-			return err
-		}
-		n, err := result.RowsAffected()
-		swept = n > 0
-		return err
-	})
+	until := precise(s.clock.Now().UTC().Add(lease))
+	swept, err = s.hold(ctx, "removing an unused blob", digest, since, until)
 	if err != nil || !swept {
 		return false, err
 	}
@@ -119,19 +109,46 @@ func (s *Store) Sweep(ctx context.Context, digest string, since time.Time, remov
 	if err := remove(limited); err != nil {
 		return false, fmt.Errorf("removing %s: %w", digest, err)
 	}
-	var ended int64
-	err = s.db.Write(context.WithoutCancel(ctx), "removing an unused blob", func(ctx context.Context, db bun.IDB) error {
+	held, err := s.release(context.WithoutCancel(ctx), "removing an unused blob", digest, until)
+	if err == nil && !held {
+		err = fmt.Errorf("removing %s: %w", digest, errLost)
+	}
+	return true, err
+}
+
+// precise returns a time with the precision of the databases.
+func precise(t time.Time) time.Time { return t.Truncate(time.Microsecond) }
+
+// hold lets the caller alone change a content until a time, unless a client has needed it since another time, or somebody else holds it.
+func (s *Store) hold(ctx context.Context, attempt, digest string, since, until time.Time) (held bool, err error) {
+	now := s.clock.Now().UTC()
+	err = s.db.Write(ctx, attempt, func(ctx context.Context, db bun.IDB) error {
+		result, err := db.NewInsert().Model(&blob{Digest: digest, Touched: time.Unix(0, 0).UTC(), Sweeping: until}).
+			On("CONFLICT (digest) DO UPDATE").Set("sweeping_until = EXCLUDED.sweeping_until").
+			Where("?TableAlias.touched_at < ?", since.UTC()).
+			Where("?TableAlias.sweeping_until IS NULL OR ?TableAlias.sweeping_until < ?", now).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		n, err := result.RowsAffected()
+		held = n > 0
+		return err
+	})
+	return held, err
+}
+
+// release ends a hold, and reports whether nobody else had taken it over.
+func (s *Store) release(ctx context.Context, attempt, digest string, until time.Time) (held bool, err error) {
+	err = s.db.Write(ctx, attempt, func(ctx context.Context, db bun.IDB) error {
 		result, err := db.NewDelete().Model((*blob)(nil)).Where("digest = ?", digest).Where("sweeping_until = ?", until).Exec(ctx)
 		if err != nil {
 			return err
 		}
-		ended, err = result.RowsAffected()
+		n, err := result.RowsAffected()
+		held = n > 0
 		return err
 	})
-	if err == nil && ended == 0 {
-		err = fmt.Errorf("removing %s: %w", digest, errLost)
-	}
-	return true, err
+	return held, err
 }
 
 // Forget removes what is recorded of contents that no client has needed since a time, and of repositories that were deleted before it. It keeps
