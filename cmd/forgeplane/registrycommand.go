@@ -134,7 +134,7 @@ const progressInterval = 5 * time.Second
 func collectCommand() *cobra.Command {
 	o := defaults(parts{registry: true})
 	cmd := &cobra.Command{
-		Use: "collect", Short: "Remove unused images, layers and unfinished uploads once", Args: cobra.NoArgs,
+		Use: "gc", Short: "Remove unused images, layers and unfinished uploads once", Args: cobra.NoArgs,
 		Long: `Remove images without a tag, layers of no image, unfinished uploads, and what deleted repositories have left. Clients can push
 and pull meanwhile. The command needs the storage of the images and the activity database, and no cluster. The leading
 manager does the same regularly, as --registry-collect-interval of "forgeplane manager" says.`,

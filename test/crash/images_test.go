@@ -153,7 +153,7 @@ func imagesDirectory() string { return filepath.Join(machine.options.Data, "regi
 
 // collectArgs are the arguments of a garbage collection.
 func collectArgs() []string {
-	return []string{"registry", "collect", "--registry-collect-grace=1h",
+	return []string{"registry", "gc", "--registry-collect-grace=1h",
 		"--activity-database=" + filepath.Join(machine.options.Data, "activity.db"), "--registry-storage=" + imagesDirectory()}
 }
 

@@ -136,10 +136,10 @@ var _ = Describe("A container registry in processes of its own", Ordered, func()
 	})
 
 	It("can be collected by a command", func() {
-		text := admin.Do(checkout.Program("forgeplane"), "registry", "collect", "--registry-collect-grace=1h",
+		text := admin.Do(checkout.Program("forgeplane"), "registry", "gc", "--registry-collect-grace=1h",
 			"--activity-database="+images.options.Activity, "--registry-storage="+filepath.Join(filepath.Dir(images.options.Activity), "registry"))
 		Expect(text).To(ContainSubstring("Removed 0 deleted repositories, 0 images, 0 blobs"))
-		foreign := admin.Fail(checkout.Program("forgeplane"), "registry", "collect",
+		foreign := admin.Fail(checkout.Program("forgeplane"), "registry", "gc",
 			"--activity-database="+filepath.Join(GinkgoT().TempDir(), "new.db"), "--registry-storage="+filepath.Join(filepath.Dir(images.options.Activity), "registry"))
 		Expect(foreign).To(ContainSubstring("check that both belong together"))
 	})
