@@ -86,7 +86,10 @@ func scopeOf(wanted []distribution.Access) string {
 // refusal is the answer to a client whose token does not suffice. It says the same of what does not exist and of what the client must not see.
 func (c challenge) refusal() errcode.Error {
 	w := c.denied
-	if !c.insufficient {
+	switch {
+	case c.invalid:
+		return errcode.ErrorCodeUnauthorized.WithMessage("the token has expired or is not valid: sign in again").WithDetail(c.wanted)
+	case !c.insufficient:
 		return errcode.ErrorCodeUnauthorized.WithDetail(c.wanted)
 	}
 	return errcode.ErrorCodeUnauthorized.WithMessage(fmt.Sprintf(
@@ -101,6 +104,7 @@ func (a *access) Authorized(r *http.Request, wanted ...distribution.Access) (*di
 	switch {
 	case !ok, invalid(b.err):
 		asked.invalid = ok
+		_ = registry.Refuse(r.Context(), asked.refusal())
 		return nil, asked
 	case b.err != nil:
 		// The library would answer with an empty body.

@@ -283,5 +283,6 @@ func TestCrane_saysWhyItIsRefused(t *testing.T) {
 	status, header, body := w.do(t, expired, http.MethodGet, "/v2/acme/members/manifests/1.0", nil, nil)
 	g.Expect(status).To(Equal(http.StatusUnauthorized), body)
 	g.Expect(header.Get("Www-Authenticate")).To(ContainSubstring(`error="invalid_token"`))
+	g.Expect(pull(crane.WithAuth(&authn.Bearer{Token: expired}))).To(MatchError(ContainSubstring("UNAUTHORIZED: the token has expired or is not valid: sign in again")))
 	g.Expect(pull(w.craneAs("dan")...)).To(Succeed(), "the client gets another token")
 }
