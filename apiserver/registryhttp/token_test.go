@@ -15,13 +15,18 @@ import (
 )
 
 func TestToken_allowsWhatRoleAndAccessLevelAllow(t *testing.T) {
-	w := newWorld(t)
+	service := familytest.Project("acme", "service", 24, "team", v1alpha1.VisibilityPrivate)
+	service.Spec.Features.ContainerRegistry = v1alpha1.FeatureEnabled
+	w := newWorld(t, familytest.Group("acme", "team", 11, "acme", v1alpha1.VisibilityPrivate), service)
 	for _, c := range []struct{ username, repository, asked, granted string }{
 		{"root", "acme/app", "pull,push,delete,*", "pull,push,delete,*"},
 		{"mary", "acme/app", "pull,push,delete,*", "pull,push,delete,*"},
 		{"mary", "acme/app/a/b", "pull,push", "pull,push"},
 		{"mary", "acme/app/a/b/c", "pull,push", ""},
 		{"mary", "acme", "pull,push", ""},
+		{"dan", "acme/team/service", "pull,push", "pull,push"},
+		{"dan", "acme/team/service/a/b", "pull,push", "pull,push"},
+		{"dan", "acme/team", "pull,push", ""},
 		{"mary", "acme/none", "pull,push", ""},
 		{"dan", "acme/app", "pull,push,delete,*", "pull,push"},
 		{"dan", "acme/app", "push,pull,push", "push,pull"},
