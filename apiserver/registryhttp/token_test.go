@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
 	"github.com/forgeplane/forgeplane/internal/registry/token"
@@ -158,6 +159,31 @@ func TestToken_refusesWithBodiesOfReference(t *testing.T) {
 				return
 			}
 			g.Expect(body).To(MatchJSON(c.body))
+		})
+	}
+}
+
+func TestToken_countsTowardLimitsOfGit(t *testing.T) {
+	for name, c := range map[string]struct {
+		username, password string
+		allowed, status    int
+	}{
+		"user":           {"mary", familytest.Value("mary"), 3, http.StatusOK},
+		"anonymous":      {"", "", 2, http.StatusOK},
+		"wrong password": {"mary", "wrong", 1, http.StatusUnauthorized},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, w := NewWithT(t), newWorld(t)
+			limits := ratelimit.Options{GitAuthenticated: 3, GitUnauthenticated: 2, FailedSignIns: 1, Clock: w.clock}
+			w.server.Config.Handler = ratelimit.New(limits).Handler(w.server.Config.Handler)
+			query := url.Values{"service": {token.Service}, "scope": {"repository:acme/open:pull"}}
+			for range c.allowed {
+				status, body := w.ask(t, c.username, c.password, query)
+				g.Expect(status).To(Equal(c.status), body)
+			}
+			status, body := w.ask(t, c.username, c.password, query)
+			g.Expect(status).To(Equal(http.StatusTooManyRequests))
+			g.Expect(body).To(ContainSubstring(`"TOOMANYREQUESTS"`))
 		})
 	}
 }
