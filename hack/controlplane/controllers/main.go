@@ -1,6 +1,5 @@
-// Command controllers runs three of the controllers of kube-controller-manager with the same settings: they collect garbage, empty the namespaces
-// that are deleted, and fill the roles that aggregate others. The published program contains all controllers, and compiles 300 packages that are
-// not needed here.
+// Command controllers runs what three of the controllers of kube-controller-manager do: collect garbage, empty the namespaces that are deleted, and
+// fill the roles that aggregate others. The published program contains all controllers, and compiles 300 packages that are not needed here.
 package main
 
 import (
@@ -29,7 +28,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/clusterroleaggregation"
 	"k8s.io/kubernetes/pkg/controller/garbagecollector"
-	"k8s.io/kubernetes/pkg/controller/namespace"
+	"k8s.io/kubernetes/pkg/controller/namespace/deletion"
 )
 
 const (
@@ -40,8 +39,6 @@ const (
 	resync = 12 * time.Hour
 	// discoveryPeriod is the time after which the garbage collector looks for new kinds.
 	discoveryPeriod = 30 * time.Second
-	// namespacePeriod is the time after which every namespace is checked again.
-	namespacePeriod = 5 * time.Minute
 
 	garbageWorkers   = 20
 	namespaceWorkers = 10
@@ -152,9 +149,13 @@ func (m *manager) addNamespaces(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	namespaces := namespace.NewNamespaceController(ctx, client, deleter, client.Discovery().ServerPreferredNamespacedResources,
-		m.informers.Core().V1().Namespaces(), namespacePeriod, corev1.FinalizerKubernetes)
-	m.controllers = append(m.controllers, func(ctx context.Context) { namespaces.Run(ctx, namespaceWorkers) })
+	resources := deletion.NewNamespacedResourcesDeleter(ctx, client.CoreV1().Namespaces(), deleter, client.CoreV1(),
+		client.Discovery().ServerPreferredNamespacedResources, corev1.FinalizerKubernetes)
+	n, err := newNamespaces(resources, m.informers.Core().V1().Namespaces().Informer())
+	if err != nil {
+		return err
+	}
+	m.controllers = append(m.controllers, n.run)
 	return nil
 }
 
