@@ -9,7 +9,7 @@ export FORGEPLANE_SOAK=1
 export FORGEPLANE_TEST_SEED="${FORGEPLANE_TEST_SEED:-$(date +%s)}"
 
 # tests runs packages, with the files of tests in memory.
-tests() { sh hack/memory.sh go test -count=1 -vet=off -p 2 -timeout 30m "$@"; }
+tests() { sh hack/memory.sh go test -count=1 -vet=off -ldflags=-s -p 2 -timeout 30m "$@"; }
 
 soak() {
 	case $1 in
