@@ -46,8 +46,9 @@ var _ = BeforeSuite(func() {
 // start starts make run, waits until it is ready and sources its environment.
 func start(env ...string) {
 	GinkgoHelper()
-	// Each part has only the rights of its own account. A spec waits until a push has exceeded its time limit.
-	running = checkout.Start(slices.Concat(ports.Variables(), []string{"RUN_SPLIT=true", "RUN_FLAGS=--mirror-timeout=15s"}, env)...)
+	// Each part has only the rights of its own account. A spec waits until a push has exceeded its time limit. After a crash, the only manager
+	// need not wait until the Lease of the killed manager expires: test/replicas does.
+	running = checkout.Start(slices.Concat(ports.Variables(), []string{"RUN_SPLIT=true", "RUN_FLAGS=--mirror-timeout=15s --leader-elect=false"}, env)...)
 	readyTime = running.WaitReady()
 	admin = checkout.Sourced()
 	connect()
