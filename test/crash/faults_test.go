@@ -177,6 +177,7 @@ mount --bind "$directory.volume" "$directory"`)
 			}
 			return nil
 		}).Should(Succeed())
+		look("bound")
 		create(project("below", "bound"))
 		Eventually(func() metav1.ConditionStatus {
 			p := read("below")
@@ -194,6 +195,7 @@ mount --bind "$directory.volume" "$directory"`)
 
 	It("is as it was when it is mounted again", func() {
 		inside(`mount --bind "$directory.volume" "$directory"`)
+		look("bound")
 		expectReady("kept", "below")
 		clone.Commit("second.txt", "Second.\n")
 		clone.MustPush("main")
@@ -202,10 +204,11 @@ mount --bind "$directory.volume" "$directory"`)
 	It("is not mistaken for a volume from which one repository is gone", func() {
 		repository := "\"$directory/" + read("kept").Status.RepositoryPath + "\""
 		inside("mv " + repository + " \"$directory/aside\"")
+		lookUntil("bound", "kept", false)
 		expectProject("kept", v1alpha1.ReasonStorageUnavailable, "the repository is no longer on storage bound")
 		expectReady("below")
 		inside("mv \"$directory/aside\" " + repository)
-		expectReady("kept")
+		lookUntil("bound", "kept", true)
 	})
 })
 

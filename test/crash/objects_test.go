@@ -77,6 +77,16 @@ func look(shard string) {
 	admin.Kubectl("annotate", "--overwrite", "repositorystorage", shard, "test/looked="+time.Now().Format("150405.000000"))
 }
 
+// lookUntil makes Forgeplane look at a shard until a project is ready, or is not. Forgeplane looks at the repositories of a shard only every few
+// seconds.
+func lookUntil(shard, name string, ready bool) {
+	GinkgoHelper()
+	Eventually(func() bool {
+		look(shard)
+		return isReady(read(name))
+	}).WithPolling(time.Second).Should(Equal(ready), name)
+}
+
 // condition returns the condition Ready of an object if it describes the current generation, and a made-up condition otherwise.
 func condition(object client.Object, status v1alpha1.CommonStatus) metav1.Condition {
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
