@@ -13,6 +13,9 @@ import (
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 )
 
+// sparing is the time between two calls of kubectl. Without it, kubectl would occupy a processor for the minute in which the servers stay registered.
+const sparing = 500 * time.Millisecond
+
 var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 	BeforeAll(func() {
 		start(manager, one, two)
@@ -28,7 +31,7 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 		gone := deleteNamespace("after-one")
 		expectQuietKubectl()
 		ready := apply("after-one-of-two")
-		Eventually(gone).WithPolling(polling).Should(BeEmpty())
+		Eventually(gone).WithPolling(sparing).Should(BeEmpty())
 		report("a namespace is gone after", time.Since(killed))
 		Consistently(answers).WithTimeout(quiet).WithPolling(polling).Should(Succeed())
 		ready()
@@ -38,19 +41,19 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 	It("are unregistered by the manager when all of them are killed", func() {
 		two.kill()
 		killed := time.Now()
-		Eventually(available).WithPolling(polling).Should(Equal("False"))
+		Eventually(available).WithPolling(sparing).Should(Equal("False"))
 		report("kube-apiserver sees it after", time.Since(killed))
 		gone := deleteNamespace("after-all")
 		// The manager removes the registration because of this condition, perhaps before Kubernetes sets it.
-		Eventually(gone).WithPolling(polling).Should(Or(ContainSubstring("DiscoveryFailed"), BeEmpty()))
+		Eventually(gone).WithPolling(sparing).Should(Or(ContainSubstring("DiscoveryFailed"), BeEmpty()))
 		deleted := time.Now()
 		expectKubectl()
 		ready := apply("after-all-servers")
-		Eventually(registered).WithPolling(polling).Should(BeEmpty())
+		Eventually(registered).WithPolling(sparing).Should(BeEmpty())
 		report("the registration is gone after", time.Since(killed))
 		expectQuietKubectl()
 		ready()
-		Eventually(gone).WithPolling(polling).Should(BeEmpty())
+		Eventually(gone).WithPolling(sparing).Should(BeEmpty())
 		report("a namespace is gone after", time.Since(deleted))
 	})
 
@@ -64,7 +67,7 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 
 	It("are unregistered at once by the last server that stops", func() {
 		start(two)
-		Eventually(leases).WithPolling(polling).Should(HaveLen(2))
+		Eventually(leases).WithPolling(sparing).Should(HaveLen(2))
 		one.stop()
 		Expect(registered()).NotTo(BeEmpty())
 		Eventually(answers).WithPolling(polling).Should(Succeed())
@@ -73,7 +76,7 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 		Expect(leases()).To(BeEmpty())
 		expectQuietKubectl()
 		stopped := time.Now()
-		Eventually(deleteNamespace("after-stop")).WithPolling(polling).Should(BeEmpty())
+		Eventually(deleteNamespace("after-stop")).WithPolling(sparing).Should(BeEmpty())
 		report("a namespace is gone after", time.Since(stopped))
 	})
 })
@@ -108,7 +111,7 @@ func answers() error {
 
 func expectRegistered() {
 	GinkgoHelper()
-	Eventually(available).WithPolling(polling).Should(Equal("True"))
+	Eventually(available).WithPolling(sparing).Should(Equal("True"))
 	Eventually(answers).WithPolling(polling).Should(Succeed())
 }
 
