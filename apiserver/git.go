@@ -139,7 +139,7 @@ func (g *gitAccess) rules(ctx context.Context, p *v1alpha1.Project, branches []s
 	if err != nil {
 		return nil, err
 	}
-	return protection.Rules(ctx, g.catalog, scope, branches)
+	return g.auth.Rules(ctx, scope, branches)
 }
 
 func readOnly(p *v1alpha1.Project) string {

@@ -122,7 +122,7 @@ func (p Parts) All() []Controller {
 		})),
 		of(c, membership.New(base, orphans, p.Clock)),
 		of(c, deploykey.New(base)),
-		of(c, protectedbranch.New(base, p.IDs, p.Repositories)),
+		of(c, protectedbranch.New(base, p.IDs, p.Repositories, p.Clock)),
 		of(c, triggertoken.New(base, p.Secrets, store, orphans, p.Clock)),
 		of(c, bottoken.New(base, orphans, p.Clock)),
 		of(c, badge.New(base)),

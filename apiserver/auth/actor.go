@@ -35,6 +35,16 @@ func (a *Authenticator) actor(c Caller, access Access) protection.Actor {
 	return actor
 }
 
+// Rules returns the protections that apply to the project of a scope now and match any of these branches.
+func (a *Authenticator) Rules(ctx context.Context, s catalog.Scope, branches []string) ([]protection.Rule, error) {
+	return protection.Rules(ctx, a.catalog, s, branches, a.clock.Now())
+}
+
+// Rules is Rules for the project that a request names.
+func (g *Guard) Rules(ctx context.Context, s Project, branches []string) ([]protection.Rule, error) {
+	return g.auth.Rules(ctx, s.Scope, branches)
+}
+
 // Actor returns the caller of a request as an actor, for decisions about the refs of the project that the request names, or about the
 // protections of the group.
 func (g *Guard) Actor(s Subject) protection.Actor {

@@ -54,7 +54,7 @@ func newBounded(t *testing.T, l quota.Limits) *Forge {
 		members.New(f.Catalog, f.Guard, w, f.Clock, WebURL).Table(),
 		triggertokens.New(f.Catalog, w, credential.NewStore(f.Client, Namespace), f.Uses, WebURL).Table(),
 		remotemirrors.New(f.Catalog, w, credential.NewStore(f.Client, Namespace), f.Clock, anywhere).Table(),
-		protectedbranches.New(f.Catalog, w, f.IDs, f.Guard).Table(),
+		protectedbranches.New(f.Catalog, w, f.IDs, f.Guard, f.Clock).Table(),
 	)
 }
 

@@ -190,7 +190,7 @@ func (u *Updater) rules(ctx context.Context, s auth.Project, named ...string) ([
 			branches = append(branches, name)
 		}
 	}
-	rules, err := protection.Rules(ctx, u.catalog, s.Scope, branches)
+	rules, err := u.guard.Rules(ctx, s, branches)
 	if err != nil {
 		return nil, fmt.Errorf("finding the protections: %w", err)
 	}

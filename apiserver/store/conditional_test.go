@@ -46,7 +46,7 @@ func newForge(t *testing.T) *familytest.Forge {
 		projects.New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, familytest.WebURL, "home").Table(),
 		members.New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL).Table(),
 		deploykeys.New(f.Catalog, f.Writer, f.Guard).Table(),
-		protectedbranches.New(f.Catalog, f.Writer, f.IDs, f.Guard).Table(),
+		protectedbranches.New(f.Catalog, f.Writer, f.IDs, f.Guard, f.Clock).Table(),
 	)
 }
 

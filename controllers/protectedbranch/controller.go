@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -27,12 +28,13 @@ const maxMatched = 100
 type Controller struct {
 	repositories *repository.Repositories
 	frame        *frame.Frame[*v1alpha1.ProtectedBranch]
+	clock        clock.PassiveClock
 }
 
 // New returns the controller. levels allocates the ids of access levels.
-func New(b frame.Base, levels accesslevel.Allocator, repos *repository.Repositories) *Controller {
+func New(b frame.Base, levels accesslevel.Allocator, repos *repository.Repositories, clk clock.PassiveClock) *Controller {
 	return &Controller{
-		repositories: repos,
+		repositories: repos, clock: clk,
 		frame: frame.New(b,
 			frame.WithClaims(protection.Claims),
 			frame.WithContent[*v1alpha1.ProtectedBranch](), // the matching branches
@@ -58,7 +60,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 
 // Reconcile reconciles one protection.
 func (c *Controller) Reconcile(ctx context.Context, b *v1alpha1.ProtectedBranch) (reconcile.Result, error) {
-	return c.frame.Run(ctx, b, forget, check, frame.InScope(c.frame, c.match, c.claim, c.resolve, frame.Reachable(c.frame)))
+	return c.frame.Run(ctx, b, forget, check, c.expire, frame.InScope(c.frame, c.match, c.claim, c.resolve, frame.Reachable(c.frame)))
 }
 
 // forget clears the status, which depends on the project or group.
@@ -71,6 +73,19 @@ func forget(_ context.Context, b *v1alpha1.ProtectedBranch) error {
 func check(_ context.Context, b *v1alpha1.ProtectedBranch) error {
 	if err := protection.CheckName(b.Spec.Branch); err != nil {
 		return frame.Stalled(v1alpha1.ReasonInvalid, "branch %w", err)
+	}
+	return nil
+}
+
+// expire schedules a reconcile for the end of the next share: a level for the members of its group then lets nobody through.
+func (c *Controller) expire(ctx context.Context, b *v1alpha1.ProtectedBranch) error {
+	scope, err := c.frame.Catalog.ScopeOf(ctx, b)
+	if err != nil {
+		return nil //nolint:nilerr // the next step resolves the same reference
+	}
+	now := c.clock.Now()
+	if end := scope.SharesEnd(now); !end.IsZero() {
+		return frame.Again(end.Sub(now))
 	}
 	return nil
 }
@@ -88,7 +103,7 @@ func (c *Controller) claim(ctx context.Context, b *v1alpha1.ProtectedBranch, sco
 // resolve sets whom each level permits. A level that does not resolve permits nobody, and is named in the condition.
 func (c *Controller) resolve(ctx context.Context, b *v1alpha1.ProtectedBranch, scope catalog.Scope) error {
 	var unresolved error
-	ids := accesslevel.Of(b)
+	ids, now := accesslevel.Of(b), c.clock.Now()
 	for _, set := range []struct {
 		name     accesslevel.Set
 		declared []v1alpha1.AccessLevel
@@ -99,7 +114,7 @@ func (c *Controller) resolve(ctx context.Context, b *v1alpha1.ProtectedBranch, s
 		{accesslevel.Unprotect, b.Spec.Unprotect, &b.Status.Unprotect},
 	} {
 		for i, l := range set.declared {
-			r, err := protection.Resolve(ctx, c.frame.Catalog, scope, b.Namespace, l)
+			r, err := protection.Resolve(ctx, c.frame.Catalog, scope, b.Namespace, l, now)
 			r.ID = ids.Get(set.name, b.Namespace, l)
 			switch {
 			case err == nil:

@@ -1,8 +1,11 @@
 package protectedbranch_test
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/forge"
@@ -70,6 +73,25 @@ var _ = Describe("An access level", func() {
 		f.ExpectReady(b)
 		Expect(shown(b.Status.Push)).To(ConsistOf(HaveField("GroupID", BeEquivalentTo(10))))
 		f.ExpectWaiting(beside, v1alpha1.ReasonReferenceNotFound, "push[0]: group ops: not found")
+	})
+
+	It("lets the members of a group through until the share with it ends", func() {
+		ends := f.Clock.Now().Add(time.Hour)
+		f.Change(website, func() {
+			website.Spec.SharedWith = []v1alpha1.Share{{
+				GroupRef: *byPath("bolt"), Role: v1alpha1.RoleDeveloper, ExpiresAt: &metav1.Time{Time: ends},
+			}}
+		})
+		b := forge.ProtectedBranch("main").Of(website).Push(toGroup(byPath("bolt"))).Merge(toUser(byName("nobody"))).Build()
+		f.Create(b)
+		result, err := f.Reconcile(b)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(result.RequeueAfter).To(Equal(time.Hour))
+		f.ExpectWaiting(b, v1alpha1.ReasonReferenceNotFound, "merge[0]: user nobody: not found")
+		Expect(shown(b.Status.Push)).To(ConsistOf(HaveField("GroupID", BeEquivalentTo(20))))
+		f.Clock.SetTime(ends)
+		f.ExpectWaiting(b, v1alpha1.ReasonReferenceNotFound, "push[0]: group bolt: not found")
+		Expect(b.Status.Push).To(BeEmpty())
 	})
 
 	It("resolves as soon as the object that it names appears, changes or is deleted", func() {

@@ -253,9 +253,9 @@ func expectNoWayInLeft(t *testing.T, w *catalogtest.World, scope catalog.Scope, 
 	_, err := triggertoken.ByValue(ctx, c, scope.Project, "value-of-left", time.Now())
 	g.Expect(err).To(MatchError(catalog.ErrNotFound))
 	g.Expect(triggertoken.ByValue(ctx, c, scope.Project, "value-of-new", time.Now())).To(HaveField("Name", "new"))
-	_, err = protection.Resolve(ctx, c, scope, "a", ToDeployKey(ByName("left")))
+	_, err = protection.Resolve(ctx, c, scope, "a", ToDeployKey(ByName("left")), time.Now())
 	g.Expect(err).To(MatchError(catalog.ErrNotFound))
-	g.Expect(protection.Resolve(ctx, c, scope, "a", ToDeployKey(ByName("new")))).To(HaveField("DeployKeyID", BeEquivalentTo(2)))
+	g.Expect(protection.Resolve(ctx, c, scope, "a", ToDeployKey(ByName("new")), time.Now())).To(HaveField("DeployKeyID", BeEquivalentTo(2)))
 }
 
 func TestBelongs_doesNotAllocate(t *testing.T) {

@@ -107,12 +107,12 @@ func (m *Memory[K, V]) Recall(key K, now time.Time, find func(*Catalog) (found V
 	return found, err
 }
 
-// RecallFor is Recall for a question about a scope whose answer does not depend on time. find gets the scope without what changes with
-// every push.
-func RecallFor[V any](m *Memory[string, V], s Scope, find func(*Catalog, Scope) (V, error)) (V, error) {
-	return m.Recall(s.Version(), time.Time{}, func(c *Catalog) (V, time.Time, error) {
+// RecallFor is Recall for a question about a scope whose answer is true until the next share of the scope ends. find gets the scope without
+// what changes with every push.
+func RecallFor[V any](m *Memory[string, V], s Scope, now time.Time, find func(*Catalog, Scope) (V, error)) (V, error) {
+	return m.Recall(s.Version(), now, func(c *Catalog) (V, time.Time, error) {
 		found, err := find(c, s.lasting())
-		return found, time.Time{}, err
+		return found, s.SharesEnd(now), err
 	})
 }
 

@@ -133,7 +133,7 @@ func TestMemory_ignoresChangesByPushes(t *testing.T) {
 	g.Expect(first.Project.Status.DefaultBranch + first.Project.Status.HeadCommit + first.Project.Status.RefsChecksum).To(BeEmpty())
 	in := catalog.NewMemory[string, string](c, 10, &v1alpha1.Project{})
 	head := func(s catalog.Scope) string {
-		found, err := catalog.RecallFor(in, s, func(_ *catalog.Catalog, s catalog.Scope) (string, error) { return s.Project.Status.HeadCommit, nil })
+		found, err := catalog.RecallFor(in, s, time.Time{}, func(_ *catalog.Catalog, s catalog.Scope) (string, error) { return s.Project.Status.HeadCommit, nil })
 		g.Expect(err).NotTo(HaveOccurred())
 		return found
 	}
@@ -150,6 +150,30 @@ func TestMemory_ignoresChangesByPushes(t *testing.T) {
 	w.Put(observed(web, "two"))
 	g.Expect(ask().Project.Spec.Visibility).To(Equal(v1alpha1.VisibilityPublic))
 	g.Expect(ask().Version()).NotTo(Equal(first.Version()))
+}
+
+func TestRecallFor_asksAgainWhenAShareEnds(t *testing.T) {
+	g := NewWithT(t)
+	ends := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	web, acme := Project("acme", "web", ByName("acme"), Known(7)), Group("acme", "acme", Pinned(1))
+	until := func(when time.Time) v1alpha1.Share {
+		s := Sharing(ByPath("bolt"), v1alpha1.RoleGuest)
+		s.ExpiresAt = &metav1.Time{Time: when}
+		return s
+	}
+	web.Spec.SharedWith = []v1alpha1.Share{Sharing(ByPath("bolt"), v1alpha1.RoleGuest), until(ends.Add(-time.Hour)), until(ends.Add(time.Hour))}
+	acme.Spec.SharedWith = []v1alpha1.Share{until(ends)}
+	c := catalogtest.New(t, acme, web).Catalog()
+	s, err := c.ProjectScope(t.Context(), web)
+	g.Expect(err).NotTo(HaveOccurred())
+	in := catalog.NewMemory[string, int](c, 10, &v1alpha1.Project{})
+	var asked []int
+	for _, after := range []time.Duration{-time.Minute, -1, 0, time.Hour - 1, time.Hour, 2 * time.Hour} {
+		n, err := catalog.RecallFor(in, s, ends.Add(after), func(*catalog.Catalog, catalog.Scope) (int, error) { return len(asked), nil })
+		g.Expect(err).NotTo(HaveOccurred())
+		asked = append(asked, n)
+	}
+	g.Expect(asked).To(Equal([]int{0, 0, 2, 2, 4, 4}))
 }
 
 // TestCatalog_remembersTrueAnswers changes objects at random, and compares a catalog that remembers answers with a catalog that looks

@@ -84,7 +84,7 @@ func TestRefer_doesNotMeanRecreatedObject(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		all["tokens"] = len(tokens) == 1
 		for i, l := range levels {
-			_, err := protection.Resolve(t.Context(), c, in, "a", l)
+			_, err := protection.Resolve(t.Context(), c, in, "a", l, metav1.Now().Time)
 			found([]string{"user level", "group level", "deploy key level"}[i], err)
 		}
 		source, err := catalog.ByID[*v1alpha1.Project](t.Context(), c, 101)

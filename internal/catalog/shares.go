@@ -103,18 +103,31 @@ func (s Scope) shared() bool {
 	return slices.ContainsFunc(s.Groups, func(g *v1alpha1.Group) bool { return len(g.Spec.SharedWith) > 0 })
 }
 
-// InvitedTo returns the scope of a group with which the project or group of a scope, or a group above it, is shared; ErrNotFound if none of
-// them is. The share may have ended: then it gives nobody a role.
-func (c *Catalog) InvitedTo(ctx context.Context, s Scope, g *v1alpha1.Group) (Scope, error) {
+// SharesEnd returns the time after now at which the next share of the project or group of a scope, or of a group above it, ends; zero if none
+// of them ends.
+func (s Scope) SharesEnd(now time.Time) (next time.Time) {
 	for _, of := range s.sharing() {
 		declared, _ := of.Shares()
 		for i := range declared {
-			with, err := c.Invited(ctx, of, declared[i].GroupRef)
-			if IgnoreNotFound(err) != nil {
-				return Scope{}, err
+			if !ended(declared[i].ExpiresAt, now) {
+				next = sooner(next, end(declared[i].ExpiresAt))
 			}
-			if err == nil && with.Groups[0].UID == g.UID {
-				return with, nil
+		}
+	}
+	return next
+}
+
+// InvitedTo returns the scope of a group with which the project or group of a scope, or a group above it, is shared at a time; ErrNotFound if
+// none of them is.
+func (c *Catalog) InvitedTo(ctx context.Context, s Scope, g *v1alpha1.Group, now time.Time) (Scope, error) {
+	for _, of := range s.sharing() {
+		shares, err := c.SharesOf(ctx, of, now)
+		if err != nil {
+			return Scope{}, err
+		}
+		for _, share := range shares {
+			if share.With.Groups[0].UID == g.UID {
+				return share.With, nil
 			}
 		}
 	}

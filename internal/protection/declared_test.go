@@ -3,6 +3,7 @@ package protection_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -126,7 +127,7 @@ func TestRules_grantOnlyWhatResolves(t *testing.T) {
 			c := w.Catalog()
 			scope, err := c.ProjectScope(t.Context(), web)
 			g.Expect(err).NotTo(HaveOccurred())
-			rules, err := protection.Rules(t.Context(), c, scope, []string{"main", "next"})
+			rules, err := protection.Rules(t.Context(), c, scope, []string{"main", "next"}, time.Now())
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(rules).To(Equal([]protection.Rule{{
 				Name: "main", Source: "a/p",
@@ -150,7 +151,7 @@ func TestRules_resolveInNamespaceOfProtection(t *testing.T) {
 	c := w.Catalog()
 	scope, err := c.ProjectScope(t.Context(), web)
 	g.Expect(err).NotTo(HaveOccurred())
-	rules, err := protection.Rules(t.Context(), c, scope, []string{"main", "next"})
+	rules, err := protection.Rules(t.Context(), c, scope, []string{"main", "next"}, time.Now())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(rules).To(HaveLen(1))
 	g.Expect(rules[0].Push).To(Equal([]protection.Grant{
@@ -184,7 +185,7 @@ func TestResolve_usesWordsOfRESTAPI(t *testing.T) {
 		v1alpha1.AccessNoOne: "No one", v1alpha1.AccessDeveloper: "Developers + Maintainers",
 		v1alpha1.AccessMaintainer: "Maintainers", v1alpha1.AccessAdmin: "Instance admins",
 	} {
-		l, err := protection.Resolve(t.Context(), c, scope, "a", ToRole(r))
+		l, err := protection.Resolve(t.Context(), c, scope, "a", ToRole(r), time.Now())
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(l).To(Equal(v1alpha1.ResolvedAccessLevel{Role: r, Description: want}))
 	}

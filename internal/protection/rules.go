@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/utils/ptr"
 
@@ -14,10 +15,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// Rules returns the protections that apply to a project and match any of these branches, resolved for a decision. An access level with an
-// unresolvable reference grants nothing. The default branch of a new project is protected before its ProtectedBranch is created and is in
-// the cache.
-func Rules(ctx context.Context, c *catalog.Catalog, s catalog.Scope, branches []string) ([]Rule, error) {
+// Rules returns the protections that apply to a project and match any of these branches, resolved for a decision at a time. An access level
+// with an unresolvable reference grants nothing. The default branch of a new project is protected before its ProtectedBranch is created and
+// is in the cache.
+func Rules(ctx context.Context, c *catalog.Catalog, s catalog.Scope, branches []string, now time.Time) ([]Rule, error) {
 	unknown := pending(c, s.Project) // before the protections are read: they can arrive in between
 	found, err := all(ctx, c, s, func(name string) bool {
 		return slices.ContainsFunc(branches, func(branch string) bool { return Match(name, branch) })
@@ -46,7 +47,7 @@ func Rules(ctx context.Context, c *catalog.Catalog, s catalog.Scope, branches []
 				named := granteeOf(b.Namespace, l)
 				grant, ok := known[named]
 				if !ok {
-					resolved, err := Resolve(ctx, c, s, b.Namespace, l)
+					resolved, err := Resolve(ctx, c, s, b.Namespace, l, now)
 					if err != nil && !errors.Is(err, catalog.ErrNotFound) {
 						return nil, err
 					}
@@ -116,9 +117,9 @@ func GrantOf(l v1alpha1.ResolvedAccessLevel) Grant {
 	return g
 }
 
-// Resolve resolves one access level of a protection in a namespace that is in force in scope s.
+// Resolve resolves one access level of a protection in a namespace, as it is in force in scope s at a time.
 func Resolve(
-	ctx context.Context, c *catalog.Catalog, s catalog.Scope, namespace string, l v1alpha1.AccessLevel,
+	ctx context.Context, c *catalog.Catalog, s catalog.Scope, namespace string, l v1alpha1.AccessLevel, now time.Time,
 ) (v1alpha1.ResolvedAccessLevel, error) {
 	var r v1alpha1.ResolvedAccessLevel
 	switch {
@@ -129,7 +130,7 @@ func Resolve(
 		}
 		r.UserID, r.Description = u.RESTID(), catalog.DisplayName(u)
 	case l.GroupRef != nil:
-		g, description, err := group(ctx, c, s, namespace, *l.GroupRef)
+		g, description, err := group(ctx, c, s, namespace, *l.GroupRef, now)
 		if err != nil {
 			return r, err
 		}
@@ -172,7 +173,7 @@ func describe(r v1alpha1.AccessRole) string {
 // with which the project or a group above it is shared. Of the last kind, only public groups are described by their names, because a tenant
 // can share a project with a group that they do not see.
 func group(
-	ctx context.Context, c *catalog.Catalog, s catalog.Scope, namespace string, ref v1alpha1.Reference,
+	ctx context.Context, c *catalog.Catalog, s catalog.Scope, namespace string, ref v1alpha1.Reference, now time.Time,
 ) (g *v1alpha1.Group, description string, err error) {
 	if g, err = c.AnyGroup(ctx, namespace, ref); err != nil {
 		return nil, "", err
@@ -181,7 +182,7 @@ func group(
 	if g.Namespace == namespace || slices.ContainsFunc(s.Groups, func(a *v1alpha1.Group) bool { return a.UID == g.UID }) {
 		return g, title, nil
 	}
-	invited, err := c.InvitedTo(ctx, s, g)
+	invited, err := c.InvitedTo(ctx, s, g, now)
 	if err != nil {
 		return nil, "", fmt.Errorf("group %s: %w", catalog.Show(ref), err)
 	}

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
@@ -28,7 +30,7 @@ func TestRules_resolveNamesByNamespaceAndKind(t *testing.T) {
 	c := w.Catalog()
 	scope, err := c.ProjectScope(t.Context(), web)
 	g.Expect(err).NotTo(HaveOccurred())
-	rules, err := protection.Rules(t.Context(), c, scope, []string{"main", "next"})
+	rules, err := protection.Rules(t.Context(), c, scope, []string{"main", "next"}, time.Now())
 	g.Expect(err).NotTo(HaveOccurred())
 	push := map[string][]protection.Grant{}
 	for _, r := range rules {
@@ -48,17 +50,20 @@ func TestRules_resolveGroupsThatTheProjectIsSharedWith(t *testing.T) {
 	web, acme := Project("a", "web", ByName("acme"), Known(100)), Group("a", "acme", Pinned(10))
 	web.Spec.SharedWith = []v1alpha1.Share{Sharing(ByID(20), v1alpha1.RoleDeveloper)}
 	acme.Spec.SharedWith = []v1alpha1.Share{Sharing(ByPath("dark"), v1alpha1.RoleDeveloper)}
+	ends := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	web.Spec.SharedWith[0].ExpiresAt = &metav1.Time{Time: ends}
 	w := catalogtest.New(t, acme, web,
 		Group("b", "open", Pinned(20), Visible(v1alpha1.VisibilityPublic)), Group("b", "dark", Pinned(21)), Group("b", "stranger", Pinned(22)),
 		Protecting("a", "p", "main", ByName("web"), ToGroup(ByPath("open")), ToGroup(ByID(21)), ToGroup(ByID(22))))
 	c := w.Catalog()
 	scope, err := c.ProjectScope(t.Context(), web)
 	g.Expect(err).NotTo(HaveOccurred())
-	rules, err := protection.Rules(t.Context(), c, scope, []string{"main"})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(rules).To(HaveExactElements(HaveField("Push", []protection.Grant{
+	g.Expect(protection.Rules(t.Context(), c, scope, []string{"main"}, ends.Add(-1))).To(HaveExactElements(HaveField("Push", []protection.Grant{
 		{GroupID: 20, Title: "open"}, {GroupID: 21, Title: "Group 21"}, {},
 	})), "the name of a group that is not public stays unknown, and a group that nothing is shared with gets nothing")
+	g.Expect(protection.Rules(t.Context(), c, scope, []string{"main"}, ends)).To(HaveExactElements(HaveField("Push", []protection.Grant{
+		{}, {GroupID: 21, Title: "Group 21"}, {},
+	})), "a share has ended")
 }
 
 func TestRules_returnsOnlyMatchingRules(t *testing.T) {
@@ -81,7 +86,7 @@ func TestRules_returnsOnlyMatchingRules(t *testing.T) {
 		"b/p3 b/p1 b/p2":      {"feature", "release/2", "main"},
 		"b/p3 b/p1 b/p2 b/p4": {"main", "release/1"},
 	} {
-		rules, err := protection.Rules(t.Context(), c, scope, branches)
+		rules, err := protection.Rules(t.Context(), c, scope, branches, time.Now())
 		g.Expect(err).NotTo(HaveOccurred())
 		var sources []string
 		for _, r := range rules {
@@ -135,7 +140,7 @@ func TestRules_protectTheDefaultBranchBeforeItsProtectionExists(t *testing.T) {
 			c := w.Catalog()
 			scope, err := c.ProjectScope(t.Context(), web)
 			g.Expect(err).NotTo(HaveOccurred())
-			rules, err := protection.Rules(t.Context(), c, scope, test.branches)
+			rules, err := protection.Rules(t.Context(), c, scope, test.branches, time.Now())
 			g.Expect(err).NotTo(HaveOccurred())
 			if len(test.want) == 0 {
 				g.Expect(rules).To(BeEmpty())
@@ -144,7 +149,7 @@ func TestRules_protectTheDefaultBranchBeforeItsProtectionExists(t *testing.T) {
 			}
 			if test.status.ProtectedDefaultBranchVersion != "" {
 				w.Delay(&v1alpha1.ProtectedBranch{}, 12)
-				g.Expect(protection.Rules(t.Context(), c, scope, test.branches)).To(HaveLen(len(test.there)), "the cache has caught up")
+				g.Expect(protection.Rules(t.Context(), c, scope, test.branches, time.Now())).To(HaveLen(len(test.there)), "the cache has caught up")
 			}
 		})
 	}
@@ -164,7 +169,7 @@ func BenchmarkRules(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if rules, err := protection.Rules(b.Context(), c, scope, []string{"feature", "branch-0/x"}); err != nil || len(rules) != 1 {
+				if rules, err := protection.Rules(b.Context(), c, scope, []string{"feature", "branch-0/x"}, time.Now()); err != nil || len(rules) != 1 {
 					b.Fatal(len(rules), err)
 				}
 			}

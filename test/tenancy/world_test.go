@@ -216,7 +216,7 @@ func (w *world) snapshot() map[string]string {
 	Expect(all["roles of mallory"]).To(Equal(fmt.Sprint(role.None, " ", role.None)))
 	scope, err := w.Catalog.ProjectScope(ctx, w.website)
 	Expect(err).NotTo(HaveOccurred())
-	rules, err := protection.Rules(ctx, w.Catalog, scope, []string{"main", "release/1"})
+	rules, err := protection.Rules(ctx, w.Catalog, scope, []string{"main", "release/1"}, time.Now())
 	Expect(err).NotTo(HaveOccurred())
 	all["rules"] = fmt.Sprintf("%+v", rules)
 	labels, err := label.All(ctx, w.Catalog, scope)

@@ -11,7 +11,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
@@ -22,15 +21,14 @@ import (
 // Family serves the branches of projects.
 type Family struct {
 	repositories *repository.Repositories
-	catalog      *catalog.Catalog
 	guard        *auth.Guard
 	writer       *ref.Updater
 	webURL       string
 }
 
 // New returns the family; webURL is the address of the installation, without a slash at its end.
-func New(r *repository.Repositories, cat *catalog.Catalog, guard *auth.Guard, w *ref.Updater, webURL string) *Family {
-	return &Family{repositories: r, catalog: cat, guard: guard, writer: w, webURL: webURL}
+func New(r *repository.Repositories, guard *auth.Guard, w *ref.Updater, webURL string) *Family {
+	return &Family{repositories: r, guard: guard, writer: w, webURL: webURL}
 }
 
 // Table lists the endpoints. None requires signing in first: callers who may not see a project receive 404, even if they want to change

@@ -55,7 +55,7 @@ func newShopWith(t *testing.T, c *gittest.Client, o git.Options) *shop {
 	repos := familytest.Limited(t, f.Catalog, o)
 	s := &shop{Forge: f, client: c, git: familytest.Push(t, repos, web, c)}
 	pushed := func(p types.NamespacedName) { s.pushed = append(s.pushed, p) }
-	f.Serve(New(repos, f.Catalog, f.Guard, ref.NewUpdater(f.Guard, f.Catalog, repos, pushed), familytest.WebURL).Table())
+	f.Serve(New(repos, f.Guard, ref.NewUpdater(f.Guard, f.Catalog, repos, pushed), familytest.WebURL).Table())
 	for _, p := range []*v1alpha1.Project{archived, readOnly} {
 		familytest.Push(t, repos, p, c)
 	}

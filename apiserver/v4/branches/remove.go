@@ -11,7 +11,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
-	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
 func (f *Family) remove(ctx context.Context, s auth.Project, r *branchRequest) (none endpoint.None, err error) {
@@ -69,7 +68,7 @@ func (f *Family) removeMergedFrom(ctx context.Context, s auth.Project, repo *git
 	if err != nil {
 		return err
 	}
-	rules, err := protection.Rules(ctx, f.catalog, s.Scope, names(merged))
+	rules, err := f.guard.Rules(ctx, s, names(merged))
 	if err != nil {
 		return err
 	}

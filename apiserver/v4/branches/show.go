@@ -56,7 +56,7 @@ func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository,
 			return nil, err
 		}
 	}
-	rules, err := protection.Rules(ctx, f.catalog, s.Scope, names(all))
+	rules, err := f.guard.Rules(ctx, s, names(all))
 	if err != nil {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func (f *Family) declare(ctx context.Context, s catalog.Scope, set accesslevel.S
 		err = fmt.Errorf("deploy key %s: %w", catalog.Show(*d.DeployKeyRef), catalog.ErrNotFound)
 	}
 	if err == nil {
-		_, err = protection.Resolve(ctx, f.catalog, s, s.Namespace(), d)
+		_, err = protection.Resolve(ctx, f.catalog, s, s.Namespace(), d, f.clock.Now())
 	}
 	if err == nil {
 		err = f.pin(ctx, s, &d)
@@ -154,7 +154,7 @@ func (f *Family) pin(ctx context.Context, s catalog.Scope, d *v1alpha1.AccessLev
 	case d.GroupRef != nil:
 		g, err := catalog.ByID[*v1alpha1.Group](ctx, f.catalog, d.GroupRef.ID)
 		if err == nil && !slices.ContainsFunc(s.Groups, func(a *v1alpha1.Group) bool { return a.UID == g.UID }) {
-			_, err = f.catalog.InvitedTo(ctx, s, g)
+			_, err = f.catalog.InvitedTo(ctx, s, g, f.clock.Now())
 		}
 		if err != nil {
 			return fmt.Errorf("group %s: %w", catalog.Show(*d.GroupRef), err)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -29,6 +30,7 @@ type Family struct {
 	protections *store.Store[string, *v1alpha1.ProtectedBranch]
 	ids         accesslevel.Allocator
 	guard       *auth.Guard
+	clock       clock.PassiveClock
 	// views are by the versions of the scopes.
 	views *catalog.Memory[string, view]
 }
@@ -39,14 +41,14 @@ const maxViews = 4096
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=protectedbranches,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
 // New returns the family.
-func New(cat *catalog.Catalog, w store.Backend, ids accesslevel.Allocator, guard *auth.Guard) *Family {
+func New(cat *catalog.Catalog, w store.Backend, ids accesslevel.Allocator, guard *auth.Guard, clk clock.PassiveClock) *Family {
 	own := func(ctx context.Context, of auth.Subject, name string) (*v1alpha1.ProtectedBranch, error) {
 		return protection.Holder(ctx, cat, of.Scope, name)
 	}
 	views := catalog.NewMemory[string, view](
 		cat, maxViews, &v1alpha1.ProtectedBranch{}, &v1alpha1.Group{}, &v1alpha1.Project{}, &v1alpha1.User{}, &v1alpha1.DeployKey{},
 		&corev1.Namespace{})
-	return &Family{catalog: cat, protections: store.New(w, own), ids: ids, guard: guard, views: views}
+	return &Family{catalog: cat, protections: store.New(w, own), ids: ids, guard: guard, clock: clk, views: views}
 }
 
 // Table lists the endpoints. None requires signing in first: callers who may not see a project receive 404, even if they want to change
@@ -98,7 +100,8 @@ type view struct {
 }
 
 func (f *Family) view(ctx context.Context, scope catalog.Scope) (view, error) {
-	return catalog.RecallFor(f.views, scope, func(c *catalog.Catalog, scope catalog.Scope) (view, error) {
+	now := f.clock.Now()
+	return catalog.RecallFor(f.views, scope, now, func(c *catalog.Catalog, scope catalog.Scope) (view, error) {
 		v := view{all: []Branch{}, named: map[string]Branch{}}
 		for above, level := range scope.Levels() {
 			found, err := protection.Own(ctx, c, level)
@@ -106,7 +109,7 @@ func (f *Family) view(ctx context.Context, scope catalog.Scope) (view, error) {
 				return view{}, err
 			}
 			for _, b := range store.Known(found, nil) {
-				one, err := show(ctx, c, scope, b)
+				one, err := show(ctx, c, scope, b, now)
 				if err != nil {
 					return view{}, err
 				}
@@ -187,7 +190,7 @@ func (f *Family) create(ctx context.Context, s auth.Subject, r *createRequest) (
 	if err != nil {
 		return Branch{}, err
 	}
-	return show(ctx, f.catalog, scope, b)
+	return show(ctx, f.catalog, scope, b, f.clock.Now())
 }
 
 // name returns the name of the object that protects a branch in a project or group.
@@ -226,7 +229,7 @@ func (f *Family) update(ctx context.Context, s auth.Subject, r *updateRequest) (
 	if err != nil {
 		return Branch{}, err
 	}
-	return show(ctx, f.catalog, s.Scope, b)
+	return show(ctx, f.catalog, s.Scope, b, f.clock.Now())
 }
 
 func (f *Family) remove(ctx context.Context, s auth.Subject, r *nameRequest) (endpoint.None, error) {

@@ -39,7 +39,7 @@ func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 		declared("main", "main", 30, v1alpha1.ProtectedBranchSpec{ProjectRef: &v1alpha1.Reference{Name: "web"}}),
 		declared("releases", "release/*", 31, v1alpha1.ProtectedBranchSpec{GroupRef: &v1alpha1.Reference{Name: "acme"}}),
 	}, more...)...)
-	return f.Serve(New(f.Catalog, f.Writer, f.IDs, f.Guard).Table())
+	return f.Serve(New(f.Catalog, f.Writer, f.IDs, f.Guard, f.Clock).Table())
 }
 
 func TestListProtectedBranches_includesInheritedProtections(t *testing.T) {
@@ -259,5 +259,39 @@ func TestCachedProtections_areForgottenWithTheFormerGroup(t *testing.T) {
 		if all := familytest.Decode[[]Branch](t, f.As("root", "GET /projects/20/protected_branches", "")); len(all) != 1 || all[0].Name != "main" {
 			t.Errorf("moved at %d, it has %+v", nth, all)
 		}
+	}
+}
+
+func TestGroupLevels_endWithTheShare(t *testing.T) {
+	f := newForge(t, familytest.Group("other", "bolt", 15, "", v1alpha1.VisibilityPublic))
+	ends := f.Clock.Now().Add(time.Hour)
+	p := &v1alpha1.Project{}
+	if err := f.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: "web"}, p); err != nil {
+		t.Fatal(err)
+	}
+	p.Spec.SharedWith = []v1alpha1.Share{{
+		GroupRef: v1alpha1.Reference{Path: "bolt"}, Role: v1alpha1.RoleDeveloper, ExpiresAt: &metav1.Time{Time: ends},
+	}}
+	if err := f.Client.Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	protect := func(branch string) familytest.Answer {
+		return f.As("mary", "POST /projects/20/protected_branches", fmt.Sprintf(`{"name":%q,"allowed_to_push":[{"group_id":15}]}`, branch))
+	}
+	if got := protect("shared"); got.Code != http.StatusCreated {
+		t.Fatalf("got %s", got)
+	}
+	pushers := func() []Level {
+		return familytest.Decode[Branch](t, f.As("mary", "GET /projects/20/protected_branches/shared", "")).PushAccessLevels
+	}
+	if got := pushers(); len(got) != 1 || *got[0].GroupID != 15 {
+		t.Errorf("got %+v", got)
+	}
+	f.Clock.SetTime(ends)
+	if got := pushers(); len(got) != 0 {
+		t.Errorf("after the end: got %+v", got)
+	}
+	if got, want := protect("late").String(), `422 {"message":["Push access levels group with id 15: not found"]}`; got != want {
+		t.Errorf("after the end: got %s, want %s", got, want)
 	}
 }

@@ -3,6 +3,7 @@ package protectedbranches
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
@@ -36,7 +37,7 @@ type Level struct {
 const deployKeyLevel = 40
 
 // show resolves the levels as they are declared now, which the status may still have to follow.
-func show(ctx context.Context, c *catalog.Catalog, s catalog.Scope, b *v1alpha1.ProtectedBranch) (Branch, error) {
+func show(ctx context.Context, c *catalog.Catalog, s catalog.Scope, b *v1alpha1.ProtectedBranch, now time.Time) (Branch, error) {
 	shown := Branch{
 		ID: b.RESTID(), Name: b.Spec.Branch,
 		AllowForcePush: b.Spec.AllowForcePush, CodeOwnerApprovalRequired: b.Spec.CodeOwnerApprovalRequired,
@@ -56,7 +57,7 @@ func show(ctx context.Context, c *catalog.Catalog, s catalog.Scope, b *v1alpha1.
 			if ids.StandsIn(set.name, b.Namespace, l) {
 				continue
 			}
-			r, err := protection.Resolve(ctx, c, s, b.Namespace, l)
+			r, err := protection.Resolve(ctx, c, s, b.Namespace, l, now)
 			if errors.Is(err, catalog.ErrNotFound) {
 				continue
 			}

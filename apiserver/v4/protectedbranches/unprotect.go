@@ -25,7 +25,7 @@ func (f *Family) changeable(ctx context.Context, s auth.Subject, name string) er
 func (f *Family) checkUnprotect(ctx context.Context, s auth.Subject, b *v1alpha1.ProtectedBranch) error {
 	rule := protection.Rule{Name: b.Spec.Branch}
 	for _, l := range b.Spec.Unprotect {
-		resolved, err := protection.Resolve(ctx, f.catalog, s.Scope, b.Namespace, l)
+		resolved, err := protection.Resolve(ctx, f.catalog, s.Scope, b.Namespace, l, f.clock.Now())
 		if err != nil && !errors.Is(err, catalog.ErrNotFound) {
 			return err
 		}
