@@ -102,6 +102,8 @@ func TestInvalidRequests_areRefusedWithAReason(t *testing.T) {
 		{"GET /projects/20/protected_branches/none", ``, `404 {"message":"404 Not found"}`},
 		{"PATCH /projects/20/protected_branches/none", `{}`, `404 {"message":"404 Not found"}`},
 		{"PATCH /projects/20/protected_branches/main", `{"allow_force_push":""}`, `400 {"error":"allow_force_push is empty"}`},
+		{"PATCH /projects/20/protected_branches/main", `{"allow_force_push":null}`, `400 {"error":"allow_force_push is empty"}`},
+		{"PATCH /projects/20/protected_branches/main?allow_force_push=", ``, `400 {"error":"allow_force_push is empty"}`},
 		{"PATCH /projects/20/protected_branches/main", `{"allowed_to_push":[{"id":999,"_destroy":true}]}`, `404 {"message":"404 Not found"}`},
 		{"DELETE /projects/20/protected_branches/none", ``, `404 {"message":"404 Not found"}`},
 		{"GET /projects/99/protected_branches", ``, `404 {"message":"404 Project Not Found"}`},
