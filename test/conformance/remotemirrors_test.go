@@ -1,9 +1,14 @@
 package conformance
 
 import (
+	"net/url"
+	"strings"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
+
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
 var _ = throughEachDoor("Remote mirrors", func(d *door) {
@@ -50,6 +55,36 @@ var _ = throughEachDoor("Remote mirrors", func(d *door) {
 			Expect(err).To(MatchError(gitlab.ErrNotFound))
 			Expect(answered(r)).To(Equal(`404 {"message":"404 Not found"}`))
 		}
+	})
+
+	It("are pushed over ssh to a host whose key is pinned", func() {
+		team := d.newTeam(gitlab.PrivateVisibility)
+		push(team.project, newHistory())
+		target := gittest.New(GinkgoTB(), "sha1")
+		target.Git(GinkgoTB(), "config", "receive.denyCurrentBranch", "ignore")
+		server := gittest.SSH(GinkgoTB(), target.Dir)
+		_, hostKey, _ := strings.Cut(strings.TrimSpace(string(server.KnownHosts)), " ")
+		host := strings.TrimPrefix(server.URL, "ssh://")
+		c := d.as(maintainer).ProjectMirrors
+		made, r, err := c.AddProjectMirror(team.project.ID, &gitlab.AddProjectMirrorOptions{
+			URL:     gitlab.Ptr("ssh://" + url.UserPassword("ann", gittest.Password).String() + "@" + host + "/.git"),
+			Enabled: gitlab.Ptr(true), HostKeys: &[]string{hostKey},
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.StatusCode).To(Equal(201))
+		Expect(made.URL).To(Equal("ssh://*****:*****@" + host + "/.git"))
+		Eventually(func() (*gitlab.ProjectMirror, error) {
+			m, _, err := c.GetProjectMirror(team.project.ID, made.ID)
+			return m, err
+		}).WithPolling(polling).Should(And(HaveField("UpdateStatus", "finished"), HaveField("LastError", BeEmpty())))
+		Expect(target.Git(GinkgoTB(), "branch", "--list", "--format=%(refname:short)")).To(Equal("left\nmain\nright/side"))
+
+		made, _, err = c.AddProjectMirror(team.project.ID, &gitlab.AddProjectMirrorOptions{URL: gitlab.Ptr("git://127.0.0.1:1/x.git")})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(made.URL).To(Equal("git://127.0.0.1:1/x.git"))
+		_, r, err = c.AddProjectMirror(team.project.ID, &gitlab.AddProjectMirrorOptions{URL: gitlab.Ptr("ftp://127.0.0.1:1/x.git")})
+		Expect(err).To(HaveOccurred())
+		Expect(answered(r)).To(Equal(`400 {"message":{"url":["is blocked: Only allowed schemes are http, https, ssh, git"]}}`))
 	})
 
 	It("show the progress of pushes, and push on request", func() {
