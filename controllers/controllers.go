@@ -107,7 +107,7 @@ func (p Parts) All() []Controller {
 	changed := make(chan event.TypedGenericEvent[*v1alpha1.Project], changes)
 	return []Controller{
 		of(c, user.New(base)),
-		of(c, accesstoken.New(base, p.Secrets, orphans, p.Clock, p.Namespace)),
+		of(c, accesstoken.New(base, orphans, p.Clock, p.Namespace)),
 		of(c, repositorystorage.New(base, p.Repositories, repositorystorage.Options{
 			Live: p.Secrets, Clock: p.Clock, CountLater: p.CountLater, Measure: p.MeasureVolume, Changed: changed,
 		})),
@@ -123,7 +123,7 @@ func (p Parts) All() []Controller {
 		of(c, membership.New(base, orphans, p.Clock)),
 		of(c, deploykey.New(base)),
 		of(c, protectedbranch.New(base, p.IDs, p.Repositories, p.Clock)),
-		of(c, triggertoken.New(base, p.Secrets, store, orphans, p.Clock)),
+		of(c, triggertoken.New(base, store, orphans, p.Clock)),
 		of(c, bottoken.New(base, orphans, p.Clock)),
 		of(c, badge.New(base)),
 		of(c, jobtokenscope.New(base)),

@@ -141,15 +141,6 @@ func (t *TriggerToken) GetTargetStatus() *TargetStatus { return &t.Status.Target
 // TargetRefs returns the references to the project and to the group that the object is declared for. One of them is nil.
 func (t *TriggerToken) TargetRefs() (project, group *Reference) { return &t.Spec.ProjectRef, nil }
 
-// SecretRef returns the place of the value in the token's own namespace: the declared one, or the one in which earlier versions of
-// Forgeplane kept a generated value.
-func (t *TriggerToken) SecretRef() SecretKeyReference {
-	if t.Spec.SecretRef != nil {
-		return *t.Spec.SecretRef
-	}
-	return SecretKeyReference{Name: t.Name + "-trigger-token", Key: "token"}
-}
-
 // TriggerTokenList is a list of trigger tokens.
 // +kubebuilder:object:root=true
 type TriggerTokenList struct {

@@ -115,7 +115,6 @@ func openActivity(ctx context.Context, name string, c clock.PassiveClock) (a act
 // addSweeper adds to mgr the sweeper that removes the activity of objects that are gone.
 func addSweeper(mgr ctrl.Manager, s shared) error {
 	swept := []sweep.Objects{
-		{Kind: subscription.KindUser, Having: known[*v1alpha1.User](s.catalog), Rows: s.subscriptions.Users()},
 		{Kind: subscription.KindLabel, Having: known[*v1alpha1.Label](s.catalog), Rows: s.subscriptions.Subjects()},
 		{Kind: tokenuse.KindAccessToken, Having: known[*v1alpha1.AccessToken](s.catalog), Rows: s.uses.Subjects()},
 		{Kind: tokenuse.KindBotToken, Having: known[*v1alpha1.BotToken](s.catalog), Rows: s.uses.Subjects()},
@@ -134,11 +133,11 @@ func addSweeper(mgr ctrl.Manager, s shared) error {
 
 // known looks up for the sweeper which objects of a kind declare an id.
 func known[T v1alpha1.Identified](c *catalog.Catalog) sweep.Having {
-	return func(ctx context.Context, id int64) ([]sweep.Known, error) {
+	return func(ctx context.Context, id int64) ([]types.UID, error) {
 		found, err := catalog.AllWithID[T](ctx, c, id)
-		all := make([]sweep.Known, len(found))
+		all := make([]types.UID, len(found))
 		for i, o := range found {
-			all[i] = sweep.Known{UID: o.GetUID(), Created: o.GetCreationTimestamp().Time}
+			all[i] = o.GetUID()
 		}
 		return all, err
 	}
@@ -148,14 +147,14 @@ func known[T v1alpha1.Identified](c *catalog.Catalog) sweep.Having {
 // long as a project can adopt them.
 func knownOrRetained(c *catalog.Catalog) sweep.Having {
 	projects := known[*v1alpha1.Project](c)
-	return func(ctx context.Context, id int64) ([]sweep.Known, error) {
+	return func(ctx context.Context, id int64) ([]types.UID, error) {
 		all, err := projects(ctx, id)
 		if err != nil {
 			return nil, err
 		}
 		left, err := retained.WithID(ctx, c, id)
 		for _, r := range left {
-			all = append(all, sweep.Known{UID: types.UID(r.Spec.Project.UID), Created: r.CreationTimestamp.Time})
+			all = append(all, types.UID(r.Spec.Project.UID))
 		}
 		return all, err
 	}

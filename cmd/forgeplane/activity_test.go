@@ -6,19 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/forgeplane/forgeplane/internal/database"
-	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/subscription"
-	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
 
 const databaseURL = "postgres://forgeplane:hush@db.example/forgeplane"
@@ -108,32 +103,4 @@ func TestReadiness_needsAllChecks(t *testing.T) {
 	g.Expect(ready(request)).To(Succeed())
 	g.Expect(db.Close()).To(Succeed())
 	g.Expect(ready(request)).To(MatchError(ContainSubstring("activity.db")))
-}
-
-func TestOpenActivity_findsDataOfAnEarlierVersion(t *testing.T) {
-	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
-		g, dump := NewWithT(t), "testdata/activity.sqlite.sql"
-		if database.IsPostgres(name) {
-			dump = "testdata/activity.postgres.sql"
-		}
-		statements, err := os.ReadFile(dump)
-		g.Expect(err).NotTo(HaveOccurred())
-		_, err = databasetest.SQL(t, name).ExecContext(t.Context(), string(statements))
-		g.Expect(err).NotTo(HaveOccurred())
-
-		now := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 23, 2, 51, 0, 0, time.UTC))
-		a, err := openActivity(t.Context(), name, now)
-		g.Expect(err).NotTo(HaveOccurred())
-		t.Cleanup(func() { g.Expect(a.database.Close()).To(Succeed()) })
-		user := database.User{ID: 7, UID: "uid-7"}
-		g.Expect(a.subscriptions.Subscribed(t.Context(), user, subscription.KindLabel)).To(And(HaveLen(1), HaveKey(types.UID("uid-1"))))
-		label := database.Subject{Kind: subscription.KindLabel, ID: 1, UID: "uid-1"}
-		g.Expect(a.subscriptions.Subscribe(t.Context(), user, label)).To(BeFalse())
-		noon := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
-		g.Expect(a.uses.LastUsed(t.Context(), tokenuse.KindTriggerToken, "uid-1")).To(Equal(map[types.UID]time.Time{"uid-1": noon}))
-		token := database.Subject{Kind: tokenuse.KindTriggerToken, ID: 1, UID: "uid-1"}
-		g.Expect(a.uses.Use(t.Context(), token, noon.Add(time.Hour))).To(Succeed())
-		g.Expect(a.written.WrittenByOthers(t.Context(), "b", time.Minute)).To(Equal(map[string]int64{"Project": 3}))
-		g.Expect(a.written.Wrote(t.Context(), "a", map[string]int64{"Project": 4})).To(Succeed())
-	})
 }

@@ -32,17 +32,15 @@ const minLength = 20
 
 // Controller reconciles access tokens.
 type Controller struct {
-	live      client.Reader
 	orphans   *orphan.Collector
 	clock     clock.PassiveClock
 	namespace string
 	frame     *frame.Frame[*v1alpha1.AccessToken]
 }
 
-// New returns the controller. live reads past the cache, o removes the objects of deleted users, and namespace is the platform's namespace,
-// which has the Secrets.
-func New(b frame.Base, live client.Reader, o *orphan.Collector, clk clock.PassiveClock, namespace string) *Controller {
-	return &Controller{live: live, orphans: o, clock: clk, namespace: namespace, frame: frame.New(b, frame.WithClaims(claims))}
+// New returns the controller. o removes the objects of deleted users, and namespace is the platform's namespace, which has the Secrets.
+func New(b frame.Base, o *orphan.Collector, clk clock.PassiveClock, namespace string) *Controller {
+	return &Controller{orphans: o, clock: clk, namespace: namespace, frame: frame.New(b, frame.WithClaims(claims))}
 }
 
 func claims(_ context.Context, _ *catalog.Catalog, t *v1alpha1.AccessToken) (all []claim.Claim, err error) {
@@ -71,18 +69,8 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 
 // Reconcile reconciles one token.
 func (c *Controller) Reconcile(ctx context.Context, t *v1alpha1.AccessToken) (reconcile.Result, error) {
-	unfinished, err := c.upgrade(audit.For(ctx, t), t)
-	if err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	upgradeLater := func(context.Context, *v1alpha1.AccessToken) error {
-		if unfinished > 0 {
-			return frame.Again(unfinished)
-		}
-		return nil
-	}
 	// Tokens that must be removed are removed whether or not the user exists.
-	return c.frame.Run(ctx, t, upgradeLater, c.forget, c.end, c.clear, c.resolveUser, c.claimSecret, c.digest, c.accept)
+	return c.frame.Run(ctx, t, c.end, c.clear, c.resolveUser, c.claimSecret, c.digest, c.accept)
 }
 
 func (c *Controller) resolveUser(ctx context.Context, t *v1alpha1.AccessToken) error {

@@ -3,11 +3,9 @@ package accesstoken
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,7 +31,7 @@ func (c *Controller) end(ctx context.Context, t *v1alpha1.AccessToken) error {
 		return nil
 	}
 	if t.Status.EndedAt == nil {
-		t.Status.EndedAt = c.since(t)
+		t.Status.EndedAt = &metav1.Time{Time: c.clock.Now().Truncate(time.Second)}
 	}
 	ref := t.Spec.SecretRef
 	if ref == nil {
@@ -44,9 +42,7 @@ func (c *Controller) end(ctx context.Context, t *v1alpha1.AccessToken) error {
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	// Earlier versions did not record which values they generated, but owned the Secrets that they created.
-	made := metav1.IsControlledBy(secret, t) && strings.HasPrefix(string(secret.Data[ref.Key]), accesstoken.Prefix)
-	if !made && !credential.IsGenerated(secret, ref.Key) {
+	if !credential.IsGenerated(secret, ref.Key) {
 		return nil
 	}
 	sharing, err := accesstoken.OfSecret(ctx, c.frame.Catalog, *ref)
@@ -63,15 +59,6 @@ func (c *Controller) end(ctx context.Context, t *v1alpha1.AccessToken) error {
 		return fmt.Errorf("removing the value from Secret %s: %w", ref.Name, err)
 	}
 	return nil
-}
-
-// since returns the time at which it is first seen that a token has ended. Earlier versions recorded it only in a condition.
-func (c *Controller) since(t *v1alpha1.AccessToken) *metav1.Time {
-	s := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionStalled)
-	if s != nil && s.Status == metav1.ConditionTrue && (s.Reason == v1alpha1.ReasonExpired || s.Reason == v1alpha1.ReasonRevoked) {
-		return s.LastTransitionTime.DeepCopy()
-	}
-	return &metav1.Time{Time: c.clock.Now().Truncate(time.Second)}
 }
 
 // clear removes a token that was created over REST once it has ended long enough ago, and schedules a reconcile for that time.

@@ -3,6 +3,7 @@ package triggertoken
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,24 +24,22 @@ import (
 
 // Controller reconciles trigger tokens.
 type Controller struct {
-	live    client.Reader
 	store   *credential.Store
 	orphans *orphan.Collector
 	clock   clock.PassiveClock
 	frame   *frame.Frame[*v1alpha1.TriggerToken]
 }
 
-// New returns the controller. live reads past the cache, s stores values for which nobody has a Secret, and o removes the objects of
-// deleted users.
-func New(b frame.Base, live client.Reader, s *credential.Store, o *orphan.Collector, clk clock.PassiveClock) *Controller {
-	return &Controller{live: live, store: s, orphans: o, clock: clk, frame: frame.New(b, frame.WithClaims(claims))}
+// New returns the controller. s stores the values of tokens without a secretRef, and o removes the objects of deleted users.
+func New(b frame.Base, s *credential.Store, o *orphan.Collector, clk clock.PassiveClock) *Controller {
+	return &Controller{store: s, orphans: o, clock: clk, frame: frame.New(b, frame.WithClaims(claims))}
 }
 
 func claims(_ context.Context, _ *catalog.Catalog, t *v1alpha1.TriggerToken) ([]claim.Claim, error) {
 	if t.Spec.SecretRef == nil {
 		return nil, nil // no other token can use its own Secret
 	}
-	return []claim.Claim{claim.TokenSecret(t.Namespace, t.SecretRef().Name, t.SecretRef().Key)}, nil
+	return []claim.Claim{claim.TokenSecret(t.Namespace, t.Spec.SecretRef.Name, t.Spec.SecretRef.Key)}, nil
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens,verbs=get;patch;delete
@@ -58,7 +57,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		OnReady(&v1alpha1.Membership{}, c.frame.Catalog.Peers(tokens, catalog.IndexUser, c.memberKeys)).
 		OnReferred(&corev1.Secret{}, c.frame.Catalog.Peers(tokens, credential.IndexSecret, credential.Keys)).
 		OnReferred(&v1alpha1.TriggerToken{}, c.frame.Catalog.Peers(tokens, credential.IndexSecret, c.rivals)).
-		OnReleased(&v1alpha1.TriggerToken{}, c.frame.Catalog.Peers(tokens, credential.IndexSecret, ownSecretKey)).
+		OnReleased(&v1alpha1.TriggerToken{}, c.frame.Catalog.Peers(tokens, credential.IndexSecret, secretKeys)).
 		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
@@ -103,11 +102,11 @@ func (c *Controller) memberKeys(ctx context.Context, obj client.Object) []string
 
 // claimSecret prevents two tokens from sharing one value.
 func (c *Controller) claimSecret(ctx context.Context, t *v1alpha1.TriggerToken) error {
-	if t.Spec.SecretRef == nil {
+	ref := t.Spec.SecretRef
+	if ref == nil {
 		return nil // no other token can use its own Secret
 	}
-	ref := t.SecretRef()
-	sharing, err := triggertoken.OfSecret(ctx, c.frame.Catalog, t.Namespace, ref)
+	sharing, err := triggertoken.OfSecret(ctx, c.frame.Catalog, t.Namespace, *ref)
 	if err != nil {
 		return err
 	}
@@ -120,17 +119,16 @@ func (c *Controller) claimSecret(ctx context.Context, t *v1alpha1.TriggerToken) 
 }
 
 // rivals returns the Secrets with the value that a token has, or had before it changed: tokens that name them may get it next.
-func (c *Controller) rivals(ctx context.Context, obj client.Object) (keys []string) {
-	t := obj.(*v1alpha1.TriggerToken)
-	own := ownSecretKey(ctx, t)[0]
-	for _, key := range triggertoken.SecretsOfDigest(ctx, c.frame.Catalog, t.Status.Digest) {
-		if key != own {
-			keys = append(keys, key)
-		}
-	}
-	return keys
+func (c *Controller) rivals(ctx context.Context, obj client.Object) []string {
+	own := secretKeys(ctx, obj)
+	return slices.DeleteFunc(triggertoken.SecretsOfDigest(ctx, c.frame.Catalog, obj.(*v1alpha1.TriggerToken).Status.Digest), func(key string) bool {
+		return slices.Contains(own, key)
+	})
 }
 
-func ownSecretKey(_ context.Context, obj client.Object) []string {
-	return []string{credential.Key(obj.GetNamespace(), obj.(*v1alpha1.TriggerToken).SecretRef().Name)}
+func secretKeys(_ context.Context, obj client.Object) []string {
+	if ref := obj.(*v1alpha1.TriggerToken).Spec.SecretRef; ref != nil {
+		return []string{credential.Key(obj.GetNamespace(), ref.Name)}
+	}
+	return nil
 }

@@ -3,12 +3,10 @@ package triggertoken
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/audit"
@@ -30,9 +28,7 @@ type held struct {
 func (h *held) value() string { return string(h.Data[h.key]) }
 
 // replaceable reports whether Forgeplane generated the value.
-func (h *held) replaceable(t *v1alpha1.TriggerToken) bool {
-	return h.platform || metav1.IsControlledBy(h.Secret, t) || credential.IsGenerated(h.Secret, h.key)
-}
+func (h *held) replaceable() bool { return h.platform || credential.IsGenerated(h.Secret, h.key) }
 
 // digest keeps the digest of the value in the Secret. It generates a value if there is none.
 func (c *Controller) digest(ctx context.Context, t *v1alpha1.TriggerToken) error {
@@ -45,7 +41,7 @@ func (c *Controller) digest(ctx context.Context, t *v1alpha1.TriggerToken) error
 		return err
 	}
 	asked := rotate != "" && rotate != t.Status.Rotated && rotate != h.Annotations[v1alpha1.AnnotationRotated]
-	own := h.replaceable(t) || h.value() == ""
+	own := h.replaceable() || h.value() == ""
 	if !h.generated && (h.value() == "" || own && asked) {
 		if err := c.replace(ctx, t, h); err != nil {
 			return err
@@ -67,18 +63,20 @@ func (c *Controller) digest(ctx context.Context, t *v1alpha1.TriggerToken) error
 	return nil
 }
 
-// find returns the Secret with the value: the declared one, or otherwise the platform's, which it creates if necessary. A Secret that an
-// earlier version generated in the namespace of the token stays in use, unless it was generated for a client of the REST API.
+// find returns the Secret with the value: the declared one, or otherwise the platform's, which it creates if necessary.
 func (c *Controller) find(ctx context.Context, t *v1alpha1.TriggerToken) (*held, error) {
-	ref := t.SecretRef()
-	if t.Spec.SecretRef != nil {
+	if ref := t.Spec.SecretRef; ref != nil {
 		t.Status.SecretRef.Name = ""
-		s, err := offer(t).Check(ctx, c.frame.Client)
+		offer := credential.Offer{Holder: t, Field: "secretRef", Name: ref.Name, Kind: v1alpha1.SecretOfTriggerToken}
+		s, err := offer.Check(ctx, c.frame.Client)
+		if err == nil {
+			err = credential.Opaque(s)
+		}
 		if err != nil {
 			t.Status.Digest = ""
 			return nil, err
 		}
-		return c.offered(t, s)
+		return &held{Secret: s, key: ref.Key}, nil
 	}
 	s, err := c.store.Of(ctx, v1alpha1.SecretOfTriggerToken, t, t.Status.SecretRef.Name)
 	if err != nil {
@@ -87,77 +85,12 @@ func (c *Controller) find(ctx context.Context, t *v1alpha1.TriggerToken) (*held,
 	if s != nil {
 		return &held{Secret: s, key: credential.TokenKey, platform: true}, nil
 	}
-	value := triggertoken.Generate()
-	if t.Status.SecretRef.Name == "" {
-		former, err := c.former(ctx, t)
-		switch {
-		case err != nil:
-			t.Status.Digest = ""
-			return nil, err
-		case former != nil && t.Status.IssuedTo == "":
-			return &held{Secret: former, key: ref.Key}, nil
-		case former != nil && credential.CheckValue(former.Data[ref.Key]) == nil:
-			value = string(former.Data[ref.Key])
-		}
-	}
-	return c.issue(ctx, t, value)
+	return c.issue(ctx, t)
 }
 
-func offer(t *v1alpha1.TriggerToken) credential.Offer {
-	return credential.Offer{Holder: t, Field: "secretRef", Name: t.SecretRef().Name, Kind: v1alpha1.SecretOfTriggerToken}
-}
-
-// formerDelay is the delay before looking again for a former Secret, which no informer shows.
-const formerDelay = time.Minute
-
-// former returns the Secret that an earlier version created for a token in its namespace, or nil if it is certain that
-// no such Secret exists. If a Secret exists and cannot be used, it returns an error, because otherwise the value in use would be replaced.
-func (c *Controller) former(ctx context.Context, t *v1alpha1.TriggerToken) (*corev1.Secret, error) {
-	s, err := offer(t).Check(ctx, c.frame.Client)
-	if err == nil && metav1.IsControlledBy(s, t) {
-		return s, nil
-	}
-	if err == nil || !frame.IsWaiting(err) {
-		return nil, err
-	}
-	// Only the owner and the labels are requested, not the content.
-	name, there := t.SecretRef().Name, &metav1.PartialObjectMetadataList{}
-	there.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := c.live.List(ctx, there, client.InNamespace(t.Namespace), client.MatchingFields{metav1.ObjectNameField: name}); err != nil {
-		return nil, fmt.Errorf("looking for Secret %s: %w", name, err)
-	}
-	for i := range there.Items {
-		switch m := &there.Items[i]; {
-		case !metav1.IsControlledBy(m, t):
-		case m.Labels[v1alpha1.LabelSecret] == v1alpha1.SecretOfTriggerToken:
-			return nil, apierrors.NewConflict(corev1.Resource("secrets"), name, fmt.Errorf("the cache does not show it yet"))
-		default:
-			return nil, frame.WaitingFor(formerDelay, v1alpha1.ReasonReferenceNotFound,
-				"Secret %s holds the value that an earlier version generated, but does not have the label that lets Forgeplane use it; to keep the value, run: "+
-					"kubectl label secret %[1]s --namespace %[4]s --overwrite %[2]s=%[3]s; to get another value, delete the Secret",
-				name, v1alpha1.LabelSecret, v1alpha1.SecretOfTriggerToken, t.Namespace)
-		}
-	}
-	return nil, nil
-}
-
-// offered returns a Secret of the tenant, unless its type declares another purpose or it belongs to another owner.
-func (c *Controller) offered(t *v1alpha1.TriggerToken, s *corev1.Secret) (*held, error) {
-	if owner := metav1.GetControllerOf(s); owner != nil && owner.Kind == "TriggerToken" && owner.UID != t.UID {
-		t.Status.Digest = ""
-		return nil, frame.Waiting(v1alpha1.ReasonAlreadyExists, "Secret %s was created for the TriggerToken %s and is deleted with it: reference another Secret, or wait until the TriggerToken is deleted",
-			s.Name, owner.Name)
-	}
-	if err := credential.Opaque(s); err != nil {
-		t.Status.Digest = ""
-		return nil, err
-	}
-	return &held{Secret: s, key: t.SecretRef().Key}, nil
-}
-
-// issue stores a value in a Secret of the platform.
-func (c *Controller) issue(ctx context.Context, t *v1alpha1.TriggerToken, value string) (*held, error) {
-	s := c.store.New(v1alpha1.SecretOfTriggerToken, t, map[string][]byte{credential.TokenKey: []byte(value)})
+// issue stores a generated value in a Secret of the platform.
+func (c *Controller) issue(ctx context.Context, t *v1alpha1.TriggerToken) (*held, error) {
+	s := c.store.New(v1alpha1.SecretOfTriggerToken, t, map[string][]byte{credential.TokenKey: []byte(triggertoken.Generate())})
 	if rotate := t.Annotations[v1alpha1.AnnotationRotate]; rotate != "" {
 		metav1.SetMetaDataAnnotation(&s.ObjectMeta, v1alpha1.AnnotationRotated, rotate)
 	}

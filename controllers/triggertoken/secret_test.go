@@ -7,7 +7,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -36,7 +35,7 @@ func secretOf(t *v1alpha1.TriggerToken) *corev1.Secret {
 	f.Refresh(t)
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: forge.PlatformNamespace, Name: t.Status.SecretRef.Name}}
 	if s.Name == "" {
-		s.Namespace, s.Name = t.Namespace, t.SecretRef().Name
+		s.Namespace, s.Name = t.Namespace, t.Spec.SecretRef.Name
 	}
 	f.Refresh(s)
 	return s
@@ -48,7 +47,7 @@ func valueOf(t *v1alpha1.TriggerToken) string {
 	s := secretOf(t)
 	value := string(s.Data["token"])
 	if s.Namespace == t.Namespace {
-		value = string(s.Data[t.SecretRef().Key])
+		value = string(s.Data[t.Spec.SecretRef.Key])
 	}
 	Expect(t.Status.Digest).To(Equal(credential.Digest(value)))
 	return value
@@ -129,83 +128,6 @@ var _ = Describe("The value of a trigger token", func() {
 		f.Create(t)
 		f.ExpectReady(t)
 		Expect(valueOf(t)).NotTo(Equal(value))
-	})
-
-	It("stays where an earlier version generated it, and can be replaced there", func() {
-		f.Create(t)
-		f.ExpectReady(t)
-		s := secretOf(t)
-		f.Delete(s)
-		former := secret("deploy-trigger-token", "token", "glptt-of-an-earlier-version")
-		former.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriggerToken", Name: t.Name, UID: t.UID, Controller: ptr.To(true),
-		}}
-		f.Create(former)
-		before := t.DeepCopy()
-		t.Status.SecretRef.Name = ""
-		Expect(f.Live().Status().Patch(GinkgoT().Context(), t, client.MergeFrom(before))).To(Succeed())
-		f.Change(t, func() { t.Spec.Description = "upgraded" })
-		f.ExpectReady(t)
-		Expect(valueOf(t)).To(Equal("glptt-of-an-earlier-version"))
-		Expect(t.Status.SecretRef.Name).To(BeEmpty())
-		f.Change(t, func() { metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1alpha1.AnnotationRotate, "now") })
-		f.ExpectReady(t)
-		Expect(valueOf(t)).NotTo(Equal("glptt-of-an-earlier-version"))
-		Expect(secretOf(t).UID).To(Equal(former.UID))
-
-		By("taking over the value that it generated for a client of the REST API")
-		kept := valueOf(t)
-		before = t.DeepCopy()
-		t.Status.IssuedTo = "somebody"
-		Expect(f.Live().Status().Patch(GinkgoT().Context(), t, client.MergeFrom(before))).To(Succeed())
-		f.Change(t, func() { t.Spec.Description = "upgraded again" })
-		f.ExpectReady(t)
-		Expect(secretOf(t).Namespace).To(Equal(forge.PlatformNamespace))
-		Expect(valueOf(t)).To(Equal(kept))
-	})
-
-	DescribeTable("is not replaced while an unusable Secret of an earlier version exists",
-		func(issuedTo string, change func(former *corev1.Secret)) {
-			f.Create(t)
-			f.ExpectReady(t)
-			f.Delete(secretOf(t))
-			former := secret("deploy-trigger-token", "token", "glptt-of-an-earlier-version")
-			former.OwnerReferences = []metav1.OwnerReference{{
-				APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriggerToken", Name: t.Name, UID: t.UID, Controller: ptr.To(true),
-			}}
-			change(former)
-			f.Create(former)
-			before := t.DeepCopy()
-			t.Status.SecretRef.Name, t.Status.IssuedTo, t.Status.Digest = "", issuedTo, credential.Digest("glptt-of-an-earlier-version")
-			Expect(f.Live().Status().Patch(GinkgoT().Context(), t, client.MergeFrom(before))).To(Succeed())
-			f.Run()
-			f.ExpectWaiting(t, v1alpha1.ReasonReferenceNotFound, "Secret deploy-trigger-token holds the value",
-				"kubectl label secret deploy-trigger-token --namespace "+t.Namespace+" --overwrite forgeplane.dev/secret=trigger-token", "to get another value, delete the Secret")
-			Expect(t.Status.SecretRef.Name).To(BeEmpty(), "nobody has made another value")
-			f.Change(former, func() { former.Labels = offered })
-			f.ExpectReady(t)
-			Expect(valueOf(t)).To(Equal("glptt-of-an-earlier-version"))
-		},
-		Entry("because it lost its label", "", func(s *corev1.Secret) { s.Labels = nil }),
-		Entry("because it is labeled for something else", "", func(s *corev1.Secret) { s.Labels = map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfImport} }),
-		Entry("and its value now belongs to the platform", "somebody", func(s *corev1.Secret) { s.Labels = nil }),
-	)
-
-	It("is generated again when the Secret of an earlier version is gone, or belongs to somebody else", func() {
-		f.Create(t)
-		f.ExpectReady(t)
-		f.Delete(secretOf(t))
-		theirs := secret("deploy-trigger-token", "token", chosen)
-		theirs.Labels = nil
-		f.Create(theirs)
-		before := t.DeepCopy()
-		t.Status.SecretRef.Name = ""
-		Expect(f.Live().Status().Patch(GinkgoT().Context(), t, client.MergeFrom(before))).To(Succeed())
-		f.Change(t, func() { t.Spec.Description = "upgraded" })
-		f.ExpectReady(t)
-		Expect(secretOf(t).Namespace).To(Equal(forge.PlatformNamespace))
-		f.Refresh(theirs)
-		Expect(theirs.Data).To(HaveKeyWithValue("token", []byte(chosen)))
 	})
 
 	It("is replaced when its Secret or its key is deleted while the controllers run", func() {
@@ -434,17 +356,6 @@ var _ = Describe("A Secret that is older than its trigger token", func() {
 		f.Delete(older)
 		f.ExpectReady(younger)
 		Expect(find(website, chosen)).To(HaveField("UID", younger.UID))
-	})
-
-	It("is not adopted if an earlier version created it for another token", func() {
-		first := forge.TriggerToken("first").Of(website).Build()
-		f.Create(first)
-		s := secret("ci", "token", chosen)
-		s.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriggerToken", Name: first.Name, UID: first.UID, Controller: ptr.To(true),
-		}}
-		f.Create(s, t)
-		f.ExpectWaiting(t, v1alpha1.ReasonAlreadyExists, "Secret ci was created for the TriggerToken first")
 	})
 
 	It("loses the value that was generated for a deleted token, and keeps the values of others", func() {

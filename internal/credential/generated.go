@@ -16,7 +16,7 @@ import (
 type Generated struct {
 	// Key is where the value is.
 	Key string
-	// For is the UID of the object that the value was generated for; empty where an earlier version wrote the annotation.
+	// For is the UID of the object that the value was generated for.
 	For types.UID
 	// digest distinguishes the value from a value that somebody else has written later.
 	digest string
@@ -28,24 +28,10 @@ func (g Generated) String() string { return g.Key + "=" + string(g.For) + ":" + 
 // GeneratedIn returns the generated values that a Secret still has.
 func GeneratedIn(s *corev1.Secret) (all []Generated) {
 	for entry := range strings.SplitSeq(s.Annotations[v1alpha1.AnnotationGenerated], ",") {
-		key, rest, ok := strings.Cut(entry, "=")
-		if !ok {
-			all = append(all, unnamed(s, entry)...)
-			continue
-		}
+		key, rest, _ := strings.Cut(entry, "=")
 		uid, digest, _ := strings.Cut(rest, ":")
 		if value := s.Data[key]; len(value) > 0 && Digest(string(value)) == digest {
 			all = append(all, Generated{Key: key, For: types.UID(uid), digest: digest})
-		}
-	}
-	return all
-}
-
-// unnamed is what an earlier version said: the digest alone.
-func unnamed(s *corev1.Secret, digest string) (all []Generated) {
-	for key, value := range s.Data {
-		if Digest(string(value)) == digest {
-			all = append(all, Generated{Key: key, digest: digest})
 		}
 	}
 	return all

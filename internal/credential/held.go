@@ -40,7 +40,10 @@ func Indexes() []catalog.Index {
 			if name := Issued(t); name != "" {
 				return []string{IssuedKey(name)}
 			}
-			return []string{Key(t.Namespace, t.SecretRef().Name)}
+			if t.Spec.SecretRef != nil {
+				return []string{Key(t.Namespace, t.Spec.SecretRef.Name)}
+			}
+			return nil
 		}},
 		{Of: &v1alpha1.BotToken{}, Name: IndexSecret, Values: func(o client.Object) []string {
 			if ref := o.(*v1alpha1.BotToken).Spec.SecretRef; ref != nil {

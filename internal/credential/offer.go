@@ -91,8 +91,7 @@ func (o Offer) missing() error {
 
 // admits checks that the credentials may be sent to the URL.
 func (o Offer) admits(s *corev1.Secret) error {
-	// A Secret that an earlier version of Forgeplane created for the holder has the credentials from its URL, which cannot change.
-	if o.URL == "" || metav1.IsControlledBy(s, o.Holder) {
+	if o.URL == "" {
 		return nil
 	}
 	to, err := Origin(o.URL)

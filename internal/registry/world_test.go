@@ -122,11 +122,11 @@ func (w *world) stored(t *testing.T) []string {
 
 // sweeper returns a sweeper of the repositories of projects.
 func (w *world) sweeper(rows sweep.Rows) *sweep.Sweeper {
-	having := func(ctx context.Context, id int64) ([]sweep.Known, error) {
+	having := func(ctx context.Context, id int64) ([]types.UID, error) {
 		found, err := catalog.AllWithID[*v1alpha1.Project](ctx, w.catalog, id)
-		all := make([]sweep.Known, len(found))
+		all := make([]types.UID, len(found))
 		for i, p := range found {
-			all[i] = sweep.Known{UID: p.UID}
+			all[i] = p.UID
 		}
 		return all, err
 	}

@@ -19,13 +19,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database"
 )
 
-// The kinds of subjects.
-const (
-	// KindLabel is the kind of labels.
-	KindLabel = "label"
-	// KindUser is the kind of users, who own the subscriptions.
-	KindUser = "user"
-)
+// KindLabel is the kind of subjects that are labels.
+const KindLabel = "label"
 
 //go:embed migrations
 var migrations embed.FS
@@ -125,7 +120,7 @@ func (s *Store) read(ctx context.Context, who subscriber) (sets.Set[types.UID], 
 	attempt := fmt.Sprintf("reading the %s subscriptions of user %d", who.kind, who.user.ID)
 	err := s.db.Read(ctx, attempt, func(ctx context.Context, db bun.IDB) error {
 		return db.NewSelect().Model((*subscription)(nil)).Column("subject_uid").Where("user_uid = ?", who.user.UID).
-			Where("user_uid <> ''").Where("subject_kind = ?", who.kind).Where("subject_uid <> ''").Scan(ctx, &uids)
+			Where("subject_kind = ?", who.kind).Scan(ctx, &uids)
 	})
 	if err != nil {
 		return nil, err
@@ -138,46 +133,17 @@ func (s *Store) Move(ctx context.Context, from, to database.Subject) error {
 	if from == to {
 		return nil
 	}
-	// The deleted rows are exactly the moved ones, even if others subscribe meanwhile.
-	return s.rewrite(ctx, fmt.Sprintf("moving the subscriptions of %s to %s", from, to), of(from), func(row *subscription) {
-		row.SubjectKind, row.SubjectID, row.SubjectUID = to.Kind, to.ID, to.UID
-	})
-}
-
-// Remove ends all subscriptions to a subject, as when it is deleted.
-func (s *Store) Remove(ctx context.Context, subject database.Subject) error {
-	return s.remove(ctx, fmt.Sprintf("removing the subscriptions of %s", subject), of(subject))
-}
-
-// condition selects rows.
-type condition func(*bun.DeleteQuery) *bun.DeleteQuery
-
-// of are the subscriptions to a subject.
-func of(subject database.Subject) condition {
-	return func(q *bun.DeleteQuery) *bun.DeleteQuery {
-		return q.Where("subject_kind = ?", subject.Kind).Where("subject_id = ?", subject.ID).Where("subject_uid = ?", subject.UID)
-	}
-}
-
-func (s *Store) remove(ctx context.Context, attempt string, which condition) error {
 	defer s.db.Afterwards(ctx, s.subscribed.clear)
-	return s.db.Write(ctx, attempt, func(ctx context.Context, db bun.IDB) error {
-		_, err := db.NewDelete().Model((*subscription)(nil)).Apply(which).Exec(ctx)
-		return err
-	})
-}
-
-// rewrite deletes rows and inserts each of them again, changed.
-func (s *Store) rewrite(ctx context.Context, attempt string, which condition, change func(*subscription)) error {
-	defer s.db.Afterwards(ctx, s.subscribed.clear)
+	attempt := fmt.Sprintf("moving the subscriptions of %s to %s", from, to)
 	return s.db.Atomically(ctx, attempt, func(ctx context.Context, tx bun.IDB) error {
 		var rows []subscription
-		if _, err := tx.NewDelete().Model(&rows).Apply(which).Returning("*").Exec(ctx); err != nil {
+		// The deleted rows are exactly the moved ones, even if others subscribe meanwhile.
+		if _, err := tx.NewDelete().Model(&rows).Apply(of(from)).Returning("*").Exec(ctx); err != nil {
 			return err
 		}
 		for some := range slices.Chunk(rows, insertedAtOnce) {
 			for i := range some {
-				change(&some[i])
+				some[i].SubjectKind, some[i].SubjectID, some[i].SubjectUID = to.Kind, to.ID, to.UID
 			}
 			if _, err := tx.NewInsert().Model(&some).On("CONFLICT DO NOTHING").Exec(ctx); err != nil {
 				return err
@@ -185,4 +151,20 @@ func (s *Store) rewrite(ctx context.Context, attempt string, which condition, ch
 		}
 		return nil
 	})
+}
+
+// Remove ends all subscriptions to a subject, as when it is deleted.
+func (s *Store) Remove(ctx context.Context, subject database.Subject) error {
+	defer s.db.Afterwards(ctx, s.subscribed.clear)
+	return s.db.Write(ctx, fmt.Sprintf("removing the subscriptions of %s", subject), func(ctx context.Context, db bun.IDB) error {
+		_, err := db.NewDelete().Model((*subscription)(nil)).Apply(of(subject)).Exec(ctx)
+		return err
+	})
+}
+
+// of selects the subscriptions to a subject.
+func of(subject database.Subject) func(*bun.DeleteQuery) *bun.DeleteQuery {
+	return func(q *bun.DeleteQuery) *bun.DeleteQuery {
+		return q.Where("subject_kind = ?", subject.Kind).Where("subject_id = ?", subject.ID).Where("subject_uid = ?", subject.UID)
+	}
 }

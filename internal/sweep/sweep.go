@@ -27,22 +27,13 @@ const (
 	maxMissing = 100_000
 )
 
-// Known is an object as far as rows have to know of it.
-type Known struct {
-	UID types.UID
-	// Created is when it was made.
-	Created time.Time
-}
-
-// Having returns the objects of a kind that have a REST id, be they in force or not.
-type Having func(ctx context.Context, id int64) ([]Known, error)
+// Having returns the UIDs of the objects of a kind that have a REST id, whether or not they are in force.
+type Having func(ctx context.Context, id int64) ([]types.UID, error)
 
 // Rows are the rows of a table.
 type Rows interface {
 	// After returns SubjectsAtOnce subjects of rows beyond one, of its kind and in the order of their ids and UIDs, and fewer at the end.
 	After(ctx context.Context, after database.Subject) ([]database.Subject, error)
-	// FillIn gives the rows of a subject without a UID that of the object that has its id, as far as they are its own.
-	FillIn(ctx context.Context, subject database.Subject, o Known) error
 	// Remove removes the rows of a subject.
 	Remove(ctx context.Context, subject database.Subject) error
 }
@@ -57,10 +48,6 @@ type Objects struct {
 // Sweeper removes the rows of objects that have been gone for a day. When a label is deleted over REST, its subscriptions are removed at
 // once. The Sweeper removes those of labels that are deleted in other ways, and all uses of deleted tokens: nobody sees such rows,
 // so they only take up space.
-//
-// It also adds UIDs to rows that were written before UIDs were recorded. Such a row belongs to the object that had the id at that time. If
-// exactly one object has the id, and it existed when the row was written, the row gets its UID. A younger object was created later, and
-// never gets the row. A recorded UID is never changed, so there is nothing to audit.
 type Sweeper struct {
 	objects []Objects
 	expire  func(context.Context) error
@@ -125,13 +112,8 @@ func (s *Sweeper) Look(ctx context.Context) error {
 // at looks at the rows of one subject.
 func (l *look) at(ctx context.Context, o Objects, subject database.Subject) error {
 	known, err := o.Having(ctx, subject.ID)
-	if err != nil || slices.ContainsFunc(known, func(o Known) bool { return o.UID == subject.UID }) {
+	if err != nil || slices.Contains(known, subject.UID) {
 		return err
-	}
-	if subject.UID == "" && len(known) == 1 {
-		if err := o.Rows.FillIn(ctx, subject, known[0]); err != nil {
-			return err
-		}
 	}
 	since, missing := l.Sweeper.missing[subject]
 	if !missing {

@@ -25,28 +25,28 @@ import (
 // objects exist from the beginning, except the objects that are gone and the objects that were recreated.
 type objects struct {
 	gone      []int64
-	recreated map[int64][]sweep.Known
+	recreated map[int64]types.UID
 	err       error
 }
 
-func (o *objects) having(_ context.Context, id int64) ([]sweep.Known, error) {
+func (o *objects) having(_ context.Context, id int64) ([]types.UID, error) {
 	switch known, ok := o.recreated[id]; {
 	case o.err != nil || slices.Contains(o.gone, id):
 		return nil, o.err
 	case ok:
-		return known, nil
+		return []types.UID{known}, nil
 	default:
-		return []sweep.Known{{UID: uid(id)}}, nil
+		return []types.UID{uid(id)}, nil
 	}
 }
 
 // world is a sweeper of subscriptions to labels and uses of trigger tokens.
 type world struct {
-	labels, tokens, users objects
-	clock                 *clocktesting.FakeClock
-	expired               int
-	subscriptions         *subscription.Store
-	uses                  *tokenuse.Store
+	labels, tokens objects
+	clock          *clocktesting.FakeClock
+	expired        int
+	subscriptions  *subscription.Store
+	uses           *tokenuse.Store
 	*sweep.Sweeper
 }
 
@@ -57,7 +57,6 @@ func newWorld(t *testing.T, name string) *world {
 	// An answer is remembered for a second, so it expires when an hour passes.
 	w.subscriptions = subscription.New(db, w.clock)
 	w.Sweeper = sweep.New([]sweep.Objects{
-		{Kind: subscription.KindUser, Having: w.users.having, Rows: w.subscriptions.Users()},
 		{Kind: subscription.KindLabel, Having: w.labels.having, Rows: w.subscriptions.Subjects()},
 		{Kind: tokenuse.KindTriggerToken, Having: w.tokens.having, Rows: w.uses.Subjects()},
 	}, func(context.Context) error { w.expired++; return nil }, w.clock, logr.Discard())
@@ -134,6 +133,22 @@ func TestSweeper_removesNothingOnError(t *testing.T) {
 		g.Expect(w.Look(t.Context())).To(MatchError("no cache"))
 	}
 	expectSubscribed(t, w, userMax, 1)
+}
+
+func TestSweeper_removesRowsOfRecreatedObjects(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g, w := NewWithT(t), newWorld(t, name)
+		g.Expect(w.subscriptions.Subscribe(t.Context(), who(7), label(1))).To(BeTrue())
+		g.Expect(w.uses.Use(t.Context(), trigger(1), noon)).To(Succeed())
+		w.labels.recreated = map[int64]types.UID{1: "another"}
+		w.tokens.recreated = w.labels.recreated
+		another := label(1)
+		another.UID = "another"
+		g.Expect(w.subscriptions.Subscribe(t.Context(), who(7), another)).To(BeTrue(), "it has nothing of the former one")
+		w.pass(t, 26)
+		g.Expect(w.subscriptions.Subscribed(t.Context(), who(7), subscription.KindLabel)).To(And(HaveLen(1), HaveKey(another.UID)))
+		expectLastUsed(t, w, map[int64]time.Time{})
+	})
 }
 
 func TestSweeper_looksEveryHourUntilStopped(t *testing.T) {

@@ -86,16 +86,11 @@ func New(db *database.DB) *Store { return &Store{db: db} }
 func (s *Store) Use(ctx context.Context, token database.Subject, at time.Time) error {
 	row := &use{SubjectKind: token.Kind, SubjectID: token.ID, SubjectUID: token.UID, LastUsed: at}
 	return s.db.Write(ctx, fmt.Sprintf("noting the use of %s", token), func(ctx context.Context, db bun.IDB) error {
-		return note(ctx, db, row)
+		_, err := db.NewInsert().Model(row).
+			On("CONFLICT (subject_kind, subject_id, subject_uid) DO UPDATE").Set("last_used = EXCLUDED.last_used").
+			Where("?TableAlias.last_used < EXCLUDED.last_used").Exec(ctx)
+		return err
 	})
-}
-
-// note writes a use, unless a later one is written.
-func note(ctx context.Context, db bun.IDB, row *use) error {
-	_, err := db.NewInsert().Model(row).
-		On("CONFLICT (subject_kind, subject_id, subject_uid) DO UPDATE").Set("last_used = EXCLUDED.last_used").
-		Where("?TableAlias.last_used < EXCLUDED.last_used").Exec(ctx)
-	return err
 }
 
 var _ Reader = (*Store)(nil)
@@ -106,8 +101,7 @@ func (s *Store) LastUsed(ctx context.Context, kind string, uids ...types.UID) (m
 	for some := range slices.Chunk(uids, atOnce) {
 		var rows []use
 		err := s.db.Read(ctx, fmt.Sprintf("reading when each %s was last used", kind), func(ctx context.Context, db bun.IDB) error {
-			return db.NewSelect().Model(&rows).Where("subject_kind = ?", kind).Where("subject_uid IN ?", bun.Tuple(some)).
-				Where("subject_uid <> ''").Scan(ctx)
+			return db.NewSelect().Model(&rows).Where("subject_kind = ?", kind).Where("subject_uid IN ?", bun.Tuple(some)).Scan(ctx)
 		})
 		if err != nil {
 			return nil, err
@@ -135,20 +129,4 @@ type subjects struct{ *Store }
 // After implements sweep.Rows.
 func (s subjects) After(ctx context.Context, after database.Subject) ([]database.Subject, error) {
 	return sweep.Subjects(ctx, s.db, (*use)(nil), after)
-}
-
-// FillIn implements sweep.Rows.
-func (s subjects) FillIn(ctx context.Context, token database.Subject, o sweep.Known) error {
-	return s.db.Atomically(ctx, fmt.Sprintf("filling in the UID of %s", token), func(ctx context.Context, tx bun.IDB) error {
-		var rows []use
-		_, err := tx.NewDelete().Model(&rows).Where("subject_kind = ?", token.Kind).Where("subject_id = ?", token.ID).
-			Where("subject_uid = ''").Where("last_used >= ?", o.Created).Returning("*").Exec(ctx)
-		for i := range rows {
-			rows[i].SubjectUID = o.UID
-			if err == nil {
-				err = note(ctx, tx, &rows[i])
-			}
-		}
-		return err
-	})
 }

@@ -51,7 +51,7 @@ func OfSecret(
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(found, func(t *v1alpha1.TriggerToken) bool { return t.SecretRef().Key != ref.Key }), nil
+	return slices.DeleteFunc(found, func(t *v1alpha1.TriggerToken) bool { return t.Spec.SecretRef.Key != ref.Key }), nil
 }
 
 // OfDigest returns the trigger tokens of all namespaces whose accepted value has a digest.

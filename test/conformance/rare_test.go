@@ -13,12 +13,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -223,30 +221,6 @@ spec: {projectRef: {name: app}, branch: main}
 			for _, verb := range []string{"get", "delete"} {
 				g.Expect(unused()).NotTo(ContainElement("forgeplane-apiserver everywhere: " + verb + " accesstokens.forgeplane.dev"))
 			}
-		}).WithPolling(polling).Should(Succeed())
-	})
-
-	It("upgrades a token that a server of an earlier version has created", func() {
-		by := client.WithFieldOwner(api, string(declare.FieldOwner))
-		name := fresh("earlier")
-		secret := &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: forgeplane.Namespace, Name: "token-" + name},
-			Data:       map[string][]byte{"token": []byte("fpat-of-a-server-of-an-earlier-version")},
-		}
-		token := &v1alpha1.AccessToken{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AccessTokenSpec{
-			UserRef: v1alpha1.Reference{Name: developer.name}, Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeReadAPI},
-			SecretRef: &v1alpha1.SecretKeyReference{Name: secret.Name, Key: "token"},
-		}}
-		Expect(by.Create(ctx, secret)).To(Succeed())
-		Expect(by.Create(ctx, token)).To(Succeed())
-		secret.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: "AccessToken", Name: name, UID: token.UID, Controller: ptr.To(true),
-		}}
-		Expect(by.Update(ctx, secret)).To(Succeed())
-		Eventually(func(g Gomega) {
-			g.Expect(api.Get(ctx, client.ObjectKeyFromObject(token), token)).To(Succeed())
-			g.Expect(token.Spec.Digest).NotTo(BeEmpty())
-			g.Expect(api.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Satisfy(apierrors.IsNotFound))
 		}).WithPolling(polling).Should(Succeed())
 	})
 

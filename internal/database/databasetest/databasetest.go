@@ -6,12 +6,10 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -105,22 +103,6 @@ func Lock(tb testing.TB, name, table string) (unlock func()) {
 		_, err := conn.ExecContext(tb.Context(), "ROLLBACK")
 		check(tb, errors.Join(err, conn.Close()))
 	}
-}
-
-// Until are the migrations of an aggregate as they were up to a version.
-func Until(version int, migrations fs.FS) fs.FS {
-	return until{migrations, fmt.Sprintf("%05d_~", version)}
-}
-
-type until struct {
-	fs.FS
-	last string
-}
-
-// ReadDir implements fs.ReadDirFS.
-func (u until) ReadDir(name string) ([]fs.DirEntry, error) {
-	entries, err := fs.ReadDir(u.FS, name)
-	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return strings.HasSuffix(e.Name(), ".sql") && e.Name() > u.last }), err
 }
 
 func check(tb testing.TB, err error) {

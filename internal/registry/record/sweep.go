@@ -39,9 +39,6 @@ func (p projects) After(ctx context.Context, after database.Subject) ([]database
 	return subjects, err
 }
 
-// FillIn implements sweep.Rows. Every repository has the UID of its project.
-func (projects) FillIn(context.Context, database.Subject, sweep.Known) error { return nil }
-
 // removedAtOnce is how many repositories of a project are read at once.
 const removedAtOnce = 500
 

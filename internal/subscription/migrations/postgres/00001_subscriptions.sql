@@ -1,8 +1,10 @@
 CREATE TABLE subscriptions (
     user_id      BIGINT      NOT NULL,
+    user_uid     TEXT        NOT NULL,
     subject_kind TEXT        NOT NULL,
     subject_id   BIGINT      NOT NULL,
+    subject_uid  TEXT        NOT NULL,
     created_at   TIMESTAMPTZ NOT NULL,
-    PRIMARY KEY (user_id, subject_kind, subject_id)
+    PRIMARY KEY (user_uid, subject_kind, subject_uid, user_id, subject_id)
 );
-CREATE INDEX subscriptions_of_subject ON subscriptions (subject_kind, subject_id);
+CREATE INDEX subscriptions_of_subject ON subscriptions (subject_kind, subject_id, subject_uid);

@@ -3,15 +3,20 @@ CREATE TABLE jobs (
     queue     TEXT    NOT NULL,
     key       TEXT    NOT NULL,
     tenant    TEXT    NOT NULL,
-    payload   BYTEA   NOT NULL,
-    due       BIGINT  NOT NULL,
-    again     BIGINT,
+    payload   BLOB    NOT NULL,
+    due       INTEGER NOT NULL,
+    again     INTEGER,
     attempts  INTEGER NOT NULL DEFAULT 0,
     failure   TEXT    NOT NULL DEFAULT '',
     progress  TEXT    NOT NULL DEFAULT '',
     owner     TEXT    NOT NULL DEFAULT '',
-    number    BIGINT  NOT NULL DEFAULT 0,
+    number    INTEGER NOT NULL DEFAULT 0,
     cancelled BOOLEAN NOT NULL DEFAULT FALSE,
     PRIMARY KEY (queue, key)
 );
 CREATE INDEX jobs_of_tenant ON jobs (queue, tenant, due);
+-- The number of the last attempt of each queue. It outlives the tasks, so no attempt has the number of an earlier one.
+CREATE TABLE job_numbers (
+    queue  TEXT   NOT NULL PRIMARY KEY,
+    number INTEGER NOT NULL
+);
