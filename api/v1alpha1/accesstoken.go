@@ -113,7 +113,7 @@ type AccessTokenStatus struct {
 // AccessToken is a personal access token.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,shortName=pat
+// +kubebuilder:resource:scope=Cluster,shortName=pat,categories=forge-admin
 // +kubebuilder:selectablefield:JSONPath=.spec.id
 // +kubebuilder:printcolumn:name="User",type=string,JSONPath=.status.username
 // +kubebuilder:printcolumn:name="Description",type=string,JSONPath=.spec.description

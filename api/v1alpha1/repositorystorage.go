@@ -63,7 +63,7 @@ type RepositoryStorageStatus struct {
 // RepositoryStorage is a shard: a mounted volume that holds Git repositories.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,shortName=shard,categories=forge
+// +kubebuilder:resource:scope=Cluster,shortName=shard,categories=forge-admin
 // +kubebuilder:printcolumn:name="Path",type=string,JSONPath=.spec.path
 // +kubebuilder:printcolumn:name="Weight",type=integer,JSONPath=.spec.weight
 // +kubebuilder:printcolumn:name="Repositories",type=integer,JSONPath=.status.repositories

@@ -145,7 +145,7 @@ type RetainedRepositoryStatus struct {
 // RetainedRepository is a repository that a deleted Project has left. Deleting this object purges the repository.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:path=retainedrepositories,scope=Cluster,shortName=retained,categories=forge
+// +kubebuilder:resource:path=retainedrepositories,scope=Cluster,shortName=retained,categories=forge-admin
 // +kubebuilder:selectablefield:JSONPath=.spec.project.namespace
 // +kubebuilder:selectablefield:JSONPath=.spec.storage
 // +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=.spec.project.namespace

@@ -159,7 +159,7 @@ func (s *StorageMoveStatus) MayHold() bool {
 // StorageMove moves the repositories of a project to another shard while they are in use. Once the move has ended, the object only records it.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=move,categories=forge
+// +kubebuilder:resource:shortName=move,categories=forge-admin
 // +kubebuilder:selectablefield:JSONPath=.spec.id
 // +kubebuilder:selectablefield:JSONPath=.spec.projectRef.name
 // +kubebuilder:printcolumn:name="Project",type=string,JSONPath=.status.targetPath

@@ -127,7 +127,7 @@ type UserStatus struct {
 // User is a person or program that uses the forge.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,shortName=fuser,categories=forge
+// +kubebuilder:resource:scope=Cluster,shortName=fuser,categories=forge-admin
 // +kubebuilder:selectablefield:JSONPath=.spec.username
 // +kubebuilder:selectablefield:JSONPath=.spec.id
 // +kubebuilder:printcolumn:name="Username",type=string,JSONPath=.spec.username

@@ -80,14 +80,17 @@ var kindRules = []kindRule{{
 		}),
 	},
 }, {
-	name:  "a kind has a short name, and the category forge unless its objects are credentials of the whole cluster",
+	name:  "a kind has a short name, and the category forge if tenants can read it, otherwise forge-admin",
 	check: names,
 	breaks: []crdChange{
 		func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Names.ShortNames = nil },
 		func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Names.ShortNames = []string{"po"} },
 		func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Names.Categories = nil },
 		func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Names.Categories = []string{"all"} },
-		func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Names.Kind = "AccessToken" },
+		func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Names.Kind = "StorageMove" },
+		func(crd *apiextensionsv1.CustomResourceDefinition) {
+			crd.Spec.Scope = apiextensionsv1.ClusterScoped
+		},
 	},
 }, {
 	name:  "objects can be selected by id and by project",
@@ -263,14 +266,21 @@ func names(crd *apiextensionsv1.CustomResourceDefinition) string {
 			return fmt.Sprintf("has the short name %s, which is one of Kubernetes", s)
 		}
 	}
-	want := []string{"forge"}
-	if n.Kind == "AccessToken" { // "kubectl get forge" in the namespace of a team must not show the tokens of everybody
-		want = nil
+	// "kubectl get forge" must succeed with the rights of a tenant, and show nothing outside of the namespace.
+	want := []string{"forge-admin"}
+	if forTenants(crd) {
+		want = []string{"forge"}
 	}
 	if !slices.Equal(n.Categories, want) {
-		return fmt.Sprintf("has the categories %v", n.Categories)
+		return fmt.Sprintf("has the categories %v instead of %v", n.Categories, want)
 	}
 	return ""
+}
+
+// forTenants reports whether tenants can read and write the objects of a kind in their namespaces. Which volume a repository is on is not for
+// tenants to see or decide.
+func forTenants(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return crd.Spec.Scope == apiextensionsv1.NamespaceScoped && crd.Spec.Names.Kind != "StorageMove"
 }
 
 func selectable(crd *apiextensionsv1.CustomResourceDefinition) string {

@@ -14,7 +14,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
@@ -69,8 +68,7 @@ func TestTenantRoles_coverNamespacedKindsWithoutStatus(t *testing.T) {
 	g := NewWithT(t)
 	var namespaced []string
 	for _, crd := range kinds(t) {
-		// Which volume a repository is on is not for tenants to see or decide.
-		if crd.Spec.Scope == apiextensionsv1.NamespaceScoped && crd.Spec.Names.Kind != "StorageMove" {
+		if forTenants(crd) {
 			namespaced = append(namespaced, crd.Spec.Names.Plural)
 		}
 	}

@@ -38,7 +38,7 @@ var _ = Describe("The commands for a backup", func() {
 		f.ExpectReady(label, made)
 
 		// The block is part of a list, and therefore indented.
-		_, script, found := strings.Cut(read("docs/concepts.md").text, "kubectl get forge,accesstokens --all-namespaces --output json --show-managed-fields > all.json\n")
+		_, script, found := strings.Cut(read("docs/concepts.md").text, "kubectl get forge,forge-admin --all-namespaces --output json --show-managed-fields > all.json\n")
 		Expect(found).To(BeTrue())
 		script, _, _ = strings.Cut(script, "```")
 		dir := GinkgoT().TempDir()

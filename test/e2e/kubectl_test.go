@@ -90,6 +90,11 @@ metadata: {name: nowhere, namespace: TEAM}
 spec: {projectRef: {name: app}, destination: default}
 ---
 apiVersion: forgeplane.dev/v1alpha1
+kind: ProtectedBranch
+metadata: {name: releases, namespace: TEAM}
+spec: {projectRef: {name: app}, branch: release/*}
+---
+apiVersion: forgeplane.dev/v1alpha1
 kind: Label
 metadata: {name: bug, namespace: TEAM}
 spec: {projectRef: {name: app}, title: bug, color: red}
@@ -118,12 +123,22 @@ spec: {projectRef: {name: app}, title: bug, color: red}
 		})
 	}
 
-	It("shows all objects at once, and tokens only on request", func() {
-		const token = "accesstoken.forgeplane.dev/"
-		Expect(admin.Kubectl("get", "forge", "--namespace=porch", "--output=name")).NotTo(ContainSubstring(token))
-		everything := admin.Kubectl("get", "forge,accesstokens", "--all-namespaces", "--output=name")
+	It("shows all objects of a namespace to a tenant, and all objects of the cluster to its administrator", func() {
+		admin.Kubectl("create", "rolebinding", "visitor", "--namespace=porch", "--clusterrole=view", "--user=visitor")
+		var visible string
+		Eventually(func() (err error) {
+			visible, err = admin.Try("kubectl", "get", "forge", "--namespace=porch", "--output=name", "--as=visitor")
+			return err
+		}).WithPolling(polling).Should(Succeed())
+		everything := admin.Kubectl("get", "forge,forge-admin", "--all-namespaces", "--output=name")
 		for _, kind := range kinds() {
-			Expect(everything).To(ContainSubstring(kind.Spec.Names.Singular + ".forgeplane.dev/"))
+			name := kind.Spec.Names.Singular + ".forgeplane.dev/"
+			Expect(everything).To(ContainSubstring(name))
+			if kind.Spec.Scope == apiextensionsv1.NamespaceScoped && kind.Spec.Names.Kind != "StorageMove" {
+				Expect(visible).To(ContainSubstring(name))
+			} else {
+				Expect(visible).NotTo(ContainSubstring(name))
+			}
 		}
 	})
 })
