@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -134,7 +135,7 @@ spec: {projectRef: {name: app}, title: bug, color: red}
 		for _, kind := range kinds() {
 			name := kind.Spec.Names.Singular + ".forgeplane.dev/"
 			Expect(everything).To(ContainSubstring(name))
-			if kind.Spec.Scope == apiextensionsv1.NamespaceScoped && kind.Spec.Names.Kind != "StorageMove" {
+			if slices.Contains(kind.Spec.Names.Categories, "forge") {
 				Expect(visible).To(ContainSubstring(name))
 			} else {
 				Expect(visible).NotTo(ContainSubstring(name))

@@ -1,10 +1,12 @@
 package e2e
 
 import (
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 var _ = Describe("Declared settings", Ordered, func() {
@@ -54,5 +56,94 @@ spec: {projectRef: {name: app}, userRef: {name: TEAM-USER}, role: Maintainer}
 		press.wait("membership/writer-otto", reason, "ReferenceNotFound")
 		press.apply(teamManifests)
 		press.waitReady("project/app", "membership/writer-otto")
+	})
+})
+
+var _ = Describe("A whole team in one file", Ordered, func() {
+	const file = "config/samples/team/bakery.yaml"
+	var bakery team
+	var head string
+
+	// found returns the kinds and names of all objects of the team that are declared.
+	found := func() (names []string) {
+		for _, o := range every(client.InNamespace("bakery")) { // cluster-scoped objects too
+			if o.GetNamespace() == "bakery" && len(o.GetOwnerReferences()) == 0 {
+				names = append(names, o.GetKind()+" "+o.GetName())
+			}
+		}
+		return names
+	}
+	// expectReady expects that everything that tenants can declare is ready, and returns it.
+	expectReady := func() []string {
+		GinkgoHelper()
+		for _, kind := range kinds() {
+			if slices.Contains(kind.Spec.Names.Categories, "forge") {
+				bakery.waitReady(kind.Spec.Names.Singular)
+			}
+		}
+		return found()
+	}
+	// baker runs kubectl with the rights of a tenant.
+	baker := func(args ...string) {
+		GinkgoHelper()
+		admin.Kubectl(append(args, "--filename="+file, "--as=baker")...)
+	}
+	admit := func() {
+		GinkgoHelper()
+		admin.Kubectl("create", "namespace", "bakery")
+		admin.Kubectl("create", "rolebinding", "baker", "--namespace=bakery", "--clusterrole=edit", "--user=baker")
+		Eventually(func() error {
+			_, err := admin.Try("kubectl", "apply", "--server-side", "--dry-run=server", "--filename="+file, "--as=baker")
+			return err
+		}).WithPolling(polling).Should(Succeed())
+	}
+
+	BeforeAll(func() {
+		bakery = team{"bakery"}
+		waitReady("", "user/max", "user/dana")
+		admit()
+	})
+
+	It("is declared with the rights of a tenant", func() {
+		baker("apply", "--server-side")
+		Expect(expectReady()).To(HaveLen(13))
+		clone := as("max", "max-token").Clone(bakery.url("shop"))
+		clone.Commit("README.md", "The shop.\n")
+		clone.MustPush("main")
+		head = clone.Git("rev-parse", "HEAD")
+	})
+
+	It("can be pruned as a whole and applied again, and loses nothing", func() {
+		declared := expectReady()
+		for range 3 {
+			baker("delete")
+			Expect(found()).To(BeEmpty())
+			baker("apply", "--server-side")
+			Expect(expectReady()).To(ConsistOf(declared))
+		}
+		Expect(as("max", "max-token").Clone(bakery.url("shop")).Git("rev-parse", "HEAD")).To(Equal(head))
+	})
+
+	It("keeps all settings of a project that is deleted and applied again in one run", func() {
+		declared := expectReady()
+		for range 3 {
+			baker("replace", "--force")
+			Expect(expectReady()).To(ConsistOf(declared))
+		}
+	})
+
+	It("is deleted with its namespace and declared again, and an administrator gives it back the repository", func() {
+		declared := expectReady()
+		admin.Kubectl("delete", "namespace", "bakery", "--timeout=60s")
+		Expect(found()).To(BeEmpty())
+		admit()
+		baker("apply", "--server-side")
+		bakery.wait("project/shop", reason, "RepositoryRetained")
+		left := list("retainedrepository", client.MatchingFields{"spec.project.namespace": "bakery"})
+		Expect(left).To(HaveLen(1))
+		patch("", "retainedrepository/"+left[0].GetName(), `{"spec":{"adoptBy":{"namespace":"bakery","name":"shop"}}}`)
+		Expect(expectReady()).To(ConsistOf(declared))
+		Expect(as("max", "max-token").Clone(bakery.url("shop")).Git("rev-parse", "HEAD")).To(Equal(head))
+		admin.Kubectl("delete", "namespace", "bakery", "--timeout=60s")
 	})
 })
