@@ -40,7 +40,7 @@ const (
 	ReasonNamespaceNotAllowed = "NamespaceNotAllowed"
 	// ReasonInvalid says that the declaration is wrong although it matches the schema. The message says what to change.
 	ReasonInvalid = "Invalid"
-	// ReasonSuspended says that spec.suspend stops what Forgeplane would do outside of Kubernetes for the object. Ready is true.
+	// ReasonSuspended says that spec.suspend stops what Forgeplane would do for the object. Ready is true.
 	ReasonSuspended = "Suspended"
 	// ReasonExpired says that the expiry time has passed. Ready is true.
 	ReasonExpired = "Expired"

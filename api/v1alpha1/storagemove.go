@@ -54,6 +54,11 @@ type StorageMoveSpec struct {
 	// +optional
 	Destination string `json:"destination,omitempty"`
 
+	// suspend keeps the move from beginning, as long as its state is initial. A move that was scheduled goes on: delete it to end it. Defaults to
+	// false.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+
 	// ttlAfterFinished is how long Forgeplane keeps the object after the move has finished or failed, such as 24h. A former copy that could
 	// not be removed keeps the object. If omitted, Forgeplane does not delete the object.
 	// +kubebuilder:validation:Schemaless

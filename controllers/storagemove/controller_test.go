@@ -300,6 +300,43 @@ var _ = Describe("A storage move", func() {
 		Expect(m.Status.State).To(Equal(v1alpha1.StorageMoveFailed))
 	})
 
+	It("does not begin while it is suspended, and goes on if it is suspended later", func() {
+		f.Run()
+		head := branch(on(source))
+		m := forge.StorageMove("off").Of(website).To(target.Name).Build()
+		m.Spec.Suspend = true
+		f.Create(m)
+		f.ExpectSettled(m, v1alpha1.ReasonSuspended, "nothing is moved: spec.suspend is true")
+		Expect(m.Status.State).To(Equal(v1alpha1.StorageMoveInitial))
+		expectOnly(source, target, head)
+
+		By("letting another move of the project through")
+		other := forge.StorageMove("other").Of(website).To(target.Name).Build()
+		f.Create(other)
+		moves(other, v1alpha1.StorageMoveFinished)
+		f.ExpectSettled(m, v1alpha1.ReasonSuspended)
+
+		By("being resumed, and suspended at once")
+		back := forge.StorageMove("back").Of(website).To(source.Name).Build()
+		back.Spec.Suspend = true
+		f.Create(back)
+		f.Change(back, func() { back.Spec.Suspend = false })
+		f.Eventually(back).ShouldNot(HaveField("Status.State", v1alpha1.StorageMoveInitial))
+		f.Change(back, func() { back.Spec.Suspend = true })
+		moves(back, v1alpha1.StorageMoveFinished)
+		expectOnly(source, target, head)
+	})
+
+	It("fails if the project is deleted while it is suspended", func() {
+		f.Run()
+		m := forge.StorageMove("off").Of(website).To(target.Name).Build()
+		m.Spec.Suspend = true
+		f.Create(m)
+		f.ExpectSettled(m, v1alpha1.ReasonSuspended)
+		f.Delete(website)
+		f.ExpectStalled(m, v1alpha1.ReasonMoveFailed, "the project was deleted before it was moved")
+	})
+
 	It("cannot change what it declares", func() {
 		m := forge.StorageMove("off").Of(website).To(target.Name).Build()
 		f.Create(m)

@@ -33,6 +33,9 @@ func (c *Controller) schedule(ctx context.Context, m *v1alpha1.StorageMove) erro
 	if err := c.unused(ctx, m); err != nil {
 		return err
 	}
+	if m.Spec.Suspend {
+		return frame.Settled(v1alpha1.ReasonSuspended, "nothing is moved: spec.suspend is true")
+	}
 	destination, err := c.destination(ctx, m, p)
 	if err != nil {
 		return err
