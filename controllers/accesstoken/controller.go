@@ -55,7 +55,7 @@ func claims(_ context.Context, _ *catalog.Catalog, t *v1alpha1.AccessToken) (all
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens,verbs=get;patch;delete
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens/status,verbs=patch
-// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=list;watch;create;patch
 
 // SetupWithManager starts the controller with mgr.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {

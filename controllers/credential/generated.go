@@ -31,7 +31,7 @@ func (c *Controller) clear(ctx context.Context, s *corev1.Secret, released map[t
 		}
 		switch age := c.clock.Since(s.CreationTimestamp.Time); {
 		case named:
-		case released[g.For], g.For == "" && len(released) > 0, age >= grace:
+		case released[g.For], age >= grace:
 			credential.Remove(s, g.Key)
 		default:
 			wait = grace - age

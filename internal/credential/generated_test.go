@@ -5,7 +5,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/credential"
@@ -29,17 +28,4 @@ func TestGenerated_excludesValuesOfUsers(t *testing.T) {
 	credential.Remove(s, "b.c-d_e")
 	g.Expect(s.Data).To(Equal(map[string][]byte{"own": []byte("a value of the user"), "a": []byte("chosen by the user since")}))
 	g.Expect(s.Annotations).To(BeEmpty())
-}
-
-func TestGenerated_acceptsAnnotationsOfEarlierVersions(t *testing.T) {
-	g := NewWithT(t)
-	s := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationGenerated: credential.Digest("generated")}},
-		Data:       map[string][]byte{"a": []byte("generated"), "b": []byte("own")},
-	}
-	g.Expect(credential.GeneratedIn(s)).To(ConsistOf(And(HaveField("Key", "a"), HaveField("For", BeEmpty()))))
-	credential.Generate(s, "c", "uid", "another")
-	g.Expect(credential.IsGenerated(s, "a")).To(BeTrue(), "it is still known")
-	g.Expect(credential.IsGenerated(s, "b")).To(BeFalse())
-	g.Expect(credential.GeneratedIn(&corev1.Secret{Data: map[string][]byte{"empty": nil}})).To(BeEmpty())
 }

@@ -54,7 +54,7 @@ func (b *blobs) writer(ctx context.Context, w distribution.BlobWriter, err error
 		return u.foreign
 	}
 	u.hold = func(least time.Duration) error {
-		if err := u.claim.Hold(ctx, least); err != nil {
+		if err := u.claim.Hold(context.WithoutCancel(ctx), least); err != nil {
 			u.foreign = unavailable(ctx, err)
 		}
 		return u.foreign
@@ -87,7 +87,8 @@ func (b *blobs) writer(ctx context.Context, w distribution.BlobWriter, err error
 // open claims an upload, and opens it once more: another request may have gone on with it since it was opened, or even have committed it, and
 // what is written then would go into the blob of all projects.
 func (b *blobs) open(ctx context.Context, u *upload) error {
-	claim, err := b.of.registry.Records.Claim(ctx, u.ID())
+	// A claim whose answer is lost with the client would outlive the request.
+	claim, err := b.of.registry.Records.Claim(context.WithoutCancel(ctx), u.ID())
 	if err != nil {
 		return unavailable(ctx, err)
 	}
