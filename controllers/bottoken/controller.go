@@ -146,8 +146,5 @@ func (c *Controller) rivals(_ context.Context, obj client.Object) []reconcile.Re
 }
 
 func secretKey(_ context.Context, obj client.Object) []string {
-	if ref := obj.(*v1alpha1.BotToken).Spec.SecretRef; ref != nil {
-		return []string{credential.Key(obj.GetNamespace(), ref.Name)}
-	}
-	return nil
+	return credential.KeysOf(obj, obj.(*v1alpha1.BotToken).Spec.SecretRef)
 }

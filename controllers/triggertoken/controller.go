@@ -127,8 +127,5 @@ func (c *Controller) rivals(ctx context.Context, obj client.Object) []string {
 }
 
 func secretKeys(_ context.Context, obj client.Object) []string {
-	if ref := obj.(*v1alpha1.TriggerToken).Spec.SecretRef; ref != nil {
-		return []string{credential.Key(obj.GetNamespace(), ref.Name)}
-	}
-	return nil
+	return credential.KeysOf(obj, obj.(*v1alpha1.TriggerToken).Spec.SecretRef)
 }

@@ -40,16 +40,10 @@ func Indexes() []catalog.Index {
 			if name := Issued(t); name != "" {
 				return []string{IssuedKey(name)}
 			}
-			if t.Spec.SecretRef != nil {
-				return []string{Key(t.Namespace, t.Spec.SecretRef.Name)}
-			}
-			return nil
+			return KeysOf(t, t.Spec.SecretRef)
 		}},
 		{Of: &v1alpha1.BotToken{}, Name: IndexSecret, Values: func(o client.Object) []string {
-			if ref := o.(*v1alpha1.BotToken).Spec.SecretRef; ref != nil {
-				return []string{Key(o.GetNamespace(), ref.Name)}
-			}
-			return nil
+			return KeysOf(o, o.(*v1alpha1.BotToken).Spec.SecretRef)
 		}},
 	}
 }
@@ -68,6 +62,14 @@ func offered(o client.Object, ref *v1alpha1.LocalSecretReference) []string {
 		return nil
 	}
 	return []string{Key(o.GetNamespace(), ref.Name)}
+}
+
+// KeysOf returns the key of the Secret that a token of a tenant names for its value; nil if it names none.
+func KeysOf(token client.Object, ref *v1alpha1.SecretKeyReference) []string {
+	if ref == nil {
+		return nil
+	}
+	return []string{Key(token.GetNamespace(), ref.Name)}
 }
 
 // Keys maps a Secret to the keys by which its holders are found. A tenant's Secret can also match the holder of a platform Secret of the
