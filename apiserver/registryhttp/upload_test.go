@@ -12,6 +12,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/forgeplane/forgeplane/apiserver/registryhttp"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 // stream is a request whose body the test sends bit by bit.
@@ -26,7 +27,7 @@ type answer struct {
 	body     string
 }
 
-// stream begins a request that continues an upload, and waits until the registry has opened the upload.
+// stream begins a request that continues an upload, and waits until the registry opens the upload.
 func (r *repository) stream(location string) stream {
 	r.t.Helper()
 	reader, writer := io.Pipe()
@@ -36,17 +37,17 @@ func (r *repository) stream(location string) stream {
 		status, header, body := r.do(r.t, r.bearer, http.MethodPatch, location, reader, http.Header{"Content-Type": {binary}})
 		s.ended <- answer{status, header.Get("Location"), body}
 	}()
-	<-opened
+	r.g.Eventually(opened).WithTimeout(patience.Wait).Should(Receive())
 	return s
 }
 
-// send sends a part of the body, and waits until the registry has it.
+// send sends a part of the body, and waits until the registry writes it.
 func (r *repository) send(s stream, part string) {
 	r.t.Helper()
 	written := r.meets("Write")
 	_, err := s.Write([]byte(part))
 	r.g.Expect(err).NotTo(HaveOccurred())
-	<-written
+	r.g.Eventually(written).WithTimeout(patience.Wait).Should(Receive())
 }
 
 // meets says when an operation of the storage on an upload begins.

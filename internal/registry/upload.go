@@ -84,8 +84,8 @@ func (b *blobs) writer(ctx context.Context, w distribution.BlobWriter, err error
 	return u, nil
 }
 
-// open claims an upload, and opens it once more: another request may have gone on with it since it was opened, or even have committed it, and
-// what is written then would go into the blob of all projects.
+// open claims an upload, and opens it once more, because another request can have continued or even committed it since it was opened. A write to a
+// committed upload would change the blob that all projects share.
 func (b *blobs) open(ctx context.Context, u *upload) error {
 	// A claim whose answer is lost with the client would outlive the request.
 	claim, err := b.of.registry.Records.Claim(context.WithoutCancel(ctx), u.ID())

@@ -18,7 +18,7 @@ import (
 // nomad is a project that moves between two shards.
 const nomad = "nomad"
 
-// moveRounds is the number of rounds, each of which kills at least one server.
+// moveRounds is the number of rounds. Each round kills at least one server.
 var moveRounds = soak.Times(2, 100)
 
 const (

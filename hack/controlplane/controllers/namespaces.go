@@ -21,8 +21,8 @@ const (
 	firstPause, lastPause = 200 * time.Millisecond, 15 * time.Second
 )
 
-// namespaces empties the namespaces that are deleted, like the controller of Kubernetes, but with shorter pauses. The controller of Kubernetes first
-// waits 5 s for other replicas of kube-apiserver and etcd, of which there are none here, and then seconds for each round of finalizers.
+// namespaces empties the namespaces that are deleted, like the controller of Kubernetes, but with shorter pauses. That controller first waits 5 s
+// for the other replicas of kube-apiserver and etcd, which do not exist here, and then some seconds for each round of finalizers.
 type namespaces struct {
 	deleter deletion.NamespacedResourcesDeleterInterface
 	queue   workqueue.TypedRateLimitingInterface[string]

@@ -25,7 +25,8 @@ CREATE TABLE container_referrers (
     descriptor    TEXT   NOT NULL,
     PRIMARY KEY (repository_id, subject, digest)
 );
--- When blobs and manifests were last needed by a client, and until when a garbage collection may remove one.
+-- When blobs and manifests were last needed by a client, and until when a garbage collection may remove one. An upload has a row while a
+-- request may write to it.
 CREATE TABLE container_blobs (
     digest         TEXT NOT NULL PRIMARY KEY,
     touched_at     TIMESTAMPTZ NOT NULL,
