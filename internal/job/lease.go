@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -129,9 +130,14 @@ func (q *Queue) run(ctx context.Context, tenant fair.Key, l *lease) (err error) 
 			confirm: func(ctx context.Context) error { return q.confirm(ctx, r) },
 		}, l.tell)
 	}
+	o := outcome{err: err, released: working.Err() != nil}
+	if cause := context.Cause(working); errors.Is(cause, ErrLost) {
+		o.err = cause // a run that was told to stop can return nil before the work is done
+	}
 	close(done)
 	renewing.Wait()
-	q.finish(ctx, l, outcome{err: err, released: working.Err() != nil, progress: l.told()})
+	o.progress = l.told()
+	q.finish(ctx, l, o)
 	return err
 }
 

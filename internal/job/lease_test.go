@@ -60,8 +60,7 @@ func TestQueue_endsRunThatLostItsLease(t *testing.T) {
 		for outcome, end := range map[string]error{"done": nil, "failed": errors.New("failure")} {
 			t.Run(outcome, func(t *testing.T) {
 				g, db := NewWithT(t), databasetest.SQL(t, name)
-				ended := make(chan error, 1)
-				began := make(chan struct{}, 10)
+				ended, began := make(chan error, 100), make(chan struct{}, 100)
 				w := newWorker(t, name, job.QueueOptions{Lease: short, Limits: fair.Limits{Total: 2}, Run: func(ctx context.Context, _ job.Attempt, _ func(string)) error {
 					began <- struct{}{}
 					<-ctx.Done()
@@ -171,22 +170,38 @@ func TestQueue_runsTaskOnceDespiteLostLease(t *testing.T) {
 		g.Consistently(began).WithTimeout(50*time.Millisecond).ShouldNot(Receive(), "it still runs")
 		end <- struct{}{}
 		g.Eventually(began).WithTimeout(patience.Wait).Should(Receive(Equal(1)))
-		end <- struct{}{}
+		close(end)
 		inQueue(t, w.queue, "a", job.Idle)
 	})
 }
 
-func TestQueue_endsRunIfLeaseCannotBeRenewed(t *testing.T) {
+func TestQueue_repeatsRunIfLeaseCannotBeRenewed(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
-		g, w := NewWithT(t), newWorker(t, name, job.QueueOptions{Lease: time.Second})
-		add(t, w.queue, "a", "", acme)
-		w.next(g)
-		unlock := databasetest.Lock(t, name, "jobs")
-		g.Eventually(w.ended).WithTimeout(patience.Wait).Should(Receive(MatchError(job.ErrLost)))
-		unlock()
-		g.Expect(w.next(g).Failed).To(BeNumerically("<=", 1))
-		w.end <- nil
-		inQueue(t, w.queue, "a", job.Idle)
+		t.Parallel() // it waits for the end of leases
+		for outcome, end := range map[string]error{"done": nil, "failed": errors.New("failure")} {
+			t.Run(outcome, func(t *testing.T) {
+				g := NewWithT(t)
+				began, finish, ended := make(chan job.Attempt, 100), make(chan struct{}), make(chan error, 100)
+				w := newWorker(t, name, job.QueueOptions{Lease: time.Second, Run: func(ctx context.Context, a job.Attempt, _ func(string)) error {
+					began <- a
+					select {
+					case <-finish:
+						return nil
+					case <-ctx.Done():
+						ended <- context.Cause(ctx)
+						return end
+					}
+				}})
+				add(t, w.queue, "a", "", acme)
+				g.Eventually(began).WithTimeout(patience.Wait).Should(Receive())
+				unlock := databasetest.Lock(t, name, "jobs")
+				g.Eventually(ended).WithTimeout(patience.Wait).Should(Receive(MatchError(job.ErrLost)))
+				unlock()
+				g.Eventually(began).WithTimeout(patience.Wait).Should(Receive(HaveField("Failed", BeNumerically("<=", 1))))
+				close(finish)
+				inQueue(t, w.queue, "a", job.Idle)
+			})
+		}
 	})
 }
 
@@ -207,19 +222,22 @@ func TestQueue_releasesLeasesWhenItStops(t *testing.T) {
 
 func TestQueue_keepsLeaseUntilRunHasStopped(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		t.Parallel() // it waits for a renewal
 		g, db := NewWithT(t), databasetest.SQL(t, name)
-		began, end := make(chan struct{}), make(chan struct{})
-		w := newWorker(t, name, job.QueueOptions{Lease: short, Run: func(ctx context.Context, _ job.Attempt, _ func(string)) error {
+		began, stopping, end := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		w := newWorker(t, name, job.QueueOptions{Lease: long, Run: func(ctx context.Context, _ job.Attempt, _ func(string)) error {
 			close(began)
 			<-ctx.Done()
+			close(stopping)
 			<-end
 			return nil
 		}})
 		add(t, w.queue, "a", "", acme)
 		g.Eventually(began).WithTimeout(patience.Wait).Should(BeClosed())
-		claimed := leaseEnd(t, db)
 		go w.stop()
-		g.Eventually(func() int64 { return leaseEnd(t, db) }).WithTimeout(patience.Wait).Should(BeNumerically(">", claimed+2*short.Milliseconds()))
+		g.Eventually(stopping).WithTimeout(patience.Wait).Should(BeClosed())
+		held := leaseEnd(t, db)
+		g.Eventually(func() int64 { return leaseEnd(t, db) }).WithTimeout(patience.Wait).Should(BeNumerically(">", held))
 		close(end)
 		inQueue(t, w.queue, "a", job.Idle)
 	})

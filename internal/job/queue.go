@@ -77,8 +77,8 @@ type QueueOptions struct {
 	// Run does the work, and can report its progress, in words for people or in JSON from which a later attempt resumes; 4 KiB of it are
 	// kept. A task is done when Run returns nil. After an error it is retried. People read the text of the error, so it must not contain
 	// credentials. The context ends when the process stops, when the task is forgotten, and, with the cause ErrLost, when the lease is
-	// lost. Run must then return soon: its result and progress are no longer recorded, and Attempt.Confirm rejects its other writes. A task
-	// can run again although its work was done.
+	// lost. Run must then return soon. After ErrLost the task is not done, even if Run returns nil, and once another attempt has begun,
+	// Attempt.Confirm rejects the writes of this one. A task can run again although its work was done.
 	Run func(ctx context.Context, a Attempt, progress func(string)) error
 	// Retry returns the delay before the next attempt after a failure, as in Options. The default is 10 seconds, doubled after each
 	// failure, up to 10 minutes.
