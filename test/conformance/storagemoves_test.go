@@ -26,24 +26,33 @@ func newShard() *v1alpha1.RepositoryStorage {
 }
 
 var _ = throughEachDoor("Repository storage moves", func(d *door) {
-	// to moves a project, and waits until the move has finished.
-	to := func(project int64, shard string) *gitlab.ProjectRepositoryStorageMove {
+	schedule := func(project int64, shard string) *gitlab.ProjectRepositoryStorageMove {
 		GinkgoHelper()
-		c := d.as(root).ProjectRepositoryStorageMove
-		m, r, err := c.ScheduleStorageMoveForProject(project, gitlab.ScheduleStorageMoveForProjectOptions{DestinationStorageName: &shard})
+		m, r, err := d.as(root).ProjectRepositoryStorageMove.ScheduleStorageMoveForProject(project, gitlab.ScheduleStorageMoveForProjectOptions{DestinationStorageName: &shard})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(r.StatusCode).To(Equal(201))
 		Expect(m.State).To(Equal("scheduled"))
 		Expect(m.DestinationStorageName).To(Equal(shard))
-		Eventually(func() (*gitlab.ProjectRepositoryStorageMove, error) {
-			m, _, err = c.GetStorageMove(m.ID)
+		return m
+	}
+
+	finished := func(id int64) (m *gitlab.ProjectRepositoryStorageMove) {
+		GinkgoHelper()
+		Eventually(func() (_ *gitlab.ProjectRepositoryStorageMove, err error) {
+			m, _, err = d.as(root).ProjectRepositoryStorageMove.GetStorageMove(id)
 			if err == nil && m.State == "failed" {
-				return m, StopTrying(admin.Kubectl("get", "storagemoves", "--all-namespaces", "--field-selector=spec.id="+strconv.FormatInt(m.ID, 10),
+				return m, StopTrying(admin.Kubectl("get", "storagemoves", "--all-namespaces", "--field-selector=spec.id="+strconv.FormatInt(id, 10),
 					"--output=jsonpath={.items[*].status.lastError}"))
 			}
 			return m, err
-		}).Should(HaveField("State", "finished"))
+		}).WithPolling(polling).Should(HaveField("State", "finished"))
 		return m
+	}
+
+	// to moves a project, and waits until the move has finished.
+	to := func(project int64, shard string) *gitlab.ProjectRepositoryStorageMove {
+		GinkgoHelper()
+		return finished(schedule(project, shard).ID)
 	}
 
 	It("move a project while it is used, and are history afterwards", d.again(), func() {
@@ -90,10 +99,9 @@ var _ = throughEachDoor("Repository storage moves", func(d *door) {
 	It("move all projects off a shard", func() {
 		shard := newShard()
 		c := d.as(root).ProjectRepositoryStorageMove
-		var teams []team
-		for range 2 {
-			teams = append(teams, d.newTeam(gitlab.PrivateVisibility))
-			to(teams[len(teams)-1].project.ID, shard.Name)
+		teams := []team{d.newTeam(gitlab.PrivateVisibility), d.newTeam(gitlab.PrivateVisibility)}
+		for _, m := range []*gitlab.ProjectRepositoryStorageMove{schedule(teams[0].project.ID, shard.Name), schedule(teams[1].project.ID, shard.Name)} {
+			finished(m.ID)
 		}
 		r, err := c.ScheduleAllStorageMoves(gitlab.ScheduleAllProjectStorageMovesOptions{SourceStorageName: &shard.Name, DestinationStorageName: gitlab.Ptr("default")})
 		Expect(err).NotTo(HaveOccurred())
@@ -105,7 +113,7 @@ var _ = throughEachDoor("Repository storage moves", func(d *door) {
 					return nil, err
 				}
 				return all[0], nil
-			}).Should(And(HaveField("State", "finished"), HaveField("SourceStorageName", shard.Name)))
+			}).WithPolling(polling).Should(And(HaveField("State", "finished"), HaveField("SourceStorageName", shard.Name)))
 			all, _, err := c.RetrieveAllStorageMovesForProject(t.project.ID, gitlab.RetrieveAllProjectStorageMovesOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			got, _, err := c.GetStorageMoveForProject(t.project.ID, all[0].ID)
