@@ -1,6 +1,7 @@
 package replicas
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -8,13 +9,18 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/internal/registration"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 )
 
-// sparing is the time between two calls of kubectl. Without it, kubectl would occupy a processor for the minute in which the servers stay registered.
-const sparing = 500 * time.Millisecond
+// sparing is the time between two looks at what can take a minute.
+const sparing = 200 * time.Millisecond
 
 var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 	BeforeAll(func() {
@@ -23,7 +29,7 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 	})
 
 	It("continue to answer when one of them is killed", func() {
-		before := holder()
+		before := registered()
 		killed := time.Now()
 		one.kill()
 		Eventually(answers).WithPolling(polling).Should(Succeed())
@@ -35,7 +41,7 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 		report("a namespace is gone after", time.Since(killed))
 		Consistently(answers).WithTimeout(quiet).WithPolling(polling).Should(Succeed())
 		ready()
-		Expect(holder()).To(Equal(before), "nobody has registered it anew")
+		Expect(registered().GetUID()).To(Equal(before.GetUID()), "nobody has registered it anew")
 	})
 
 	It("are unregistered by the manager when all of them are killed", func() {
@@ -49,7 +55,7 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 		deleted := time.Now()
 		expectKubectl()
 		ready := apply("after-all-servers")
-		Eventually(registered).WithPolling(sparing).Should(BeEmpty())
+		Eventually(registered).WithPolling(sparing).Should(BeNil())
 		report("the registration is gone after", time.Since(killed))
 		expectQuietKubectl()
 		ready()
@@ -69,10 +75,10 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 		start(two)
 		Eventually(leases).WithPolling(sparing).Should(HaveLen(2))
 		one.stop()
-		Expect(registered()).NotTo(BeEmpty())
+		Expect(registered()).NotTo(BeNil())
 		Eventually(answers).WithPolling(polling).Should(Succeed())
 		two.stop()
-		Expect(registered()).To(BeEmpty())
+		Expect(registered()).To(BeNil())
 		Expect(leases()).To(BeEmpty())
 		expectQuietKubectl()
 		stopped := time.Now()
@@ -81,23 +87,35 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 	})
 })
 
-// registered returns the name of the registration, or an empty string if there is none.
-func registered() string {
+// registered returns the registration, or nil if there is none.
+func registered() *unstructured.Unstructured {
 	GinkgoHelper()
-	return admin.Kubectl("get", "apiservice", registration.APIService, "--ignore-not-found", "--output=name")
-}
-
-// holder returns a text that differs for each registration.
-func holder() string {
-	GinkgoHelper()
-	return admin.Field(".metadata.uid", "apiservice", registration.APIService)
+	found := &unstructured.Unstructured{}
+	found.SetAPIVersion("apiregistration.k8s.io/v1")
+	found.SetKind("APIService")
+	err := api.Get(context.Background(), client.ObjectKey{Name: registration.APIService}, found)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	Expect(err).NotTo(HaveOccurred())
+	return found
 }
 
 // available returns the state of the servers according to kube-apiserver.
 func available() string {
 	GinkgoHelper()
-	return admin.Kubectl("get", "apiservice", registration.APIService, "--ignore-not-found",
-		`--output=jsonpath={.status.conditions[?(@.type=="Available")].status}`)
+	found := registered()
+	if found == nil {
+		return ""
+	}
+	conditions, _, err := unstructured.NestedSlice(found.Object, "status", "conditions")
+	Expect(err).NotTo(HaveOccurred())
+	for _, c := range conditions {
+		if c := c.(map[string]any); c["type"] == "Available" {
+			return fmt.Sprint(c["status"])
+		}
+	}
+	return ""
 }
 
 // answers returns an error unless a server answers through kube-apiserver.
@@ -118,8 +136,11 @@ func expectRegistered() {
 // leases returns the names of the leases of the servers.
 func leases() (names []string) {
 	GinkgoHelper()
-	for _, l := range admin.List("leases", "--namespace="+forgeplane.Namespace, "--selector=app.kubernetes.io/component=forgeplane-apiserver") {
-		names = append(names, l.GetName())
+	var all coordinationv1.LeaseList
+	Expect(api.List(context.Background(), &all, client.InNamespace(forgeplane.Namespace),
+		client.MatchingLabels{"app.kubernetes.io/component": "forgeplane-apiserver"})).To(Succeed())
+	for _, l := range all.Items {
+		names = append(names, l.Name)
 	}
 	return names
 }
@@ -140,7 +161,13 @@ spec: {path: %[1]s}
 	admin.Kubectl("delete", "namespace", name, "--wait=false")
 	return func() string {
 		GinkgoHelper()
-		return admin.Kubectl("get", "namespace", name, "--ignore-not-found", "--output=yaml")
+		var left corev1.Namespace
+		err := api.Get(context.Background(), client.ObjectKey{Name: name}, &left)
+		if apierrors.IsNotFound(err) {
+			return ""
+		}
+		Expect(err).NotTo(HaveOccurred())
+		return left.Status.String()
 	}
 }
 
