@@ -188,7 +188,7 @@ spec: {projectRef: {name: app}, url: "` + target.url + `", secretRef: {name: hel
 		Expect(lines).To(ContainSubstring("remote-http"))
 		expectNoCredential("a command line", lines)
 
-		Expect(syscall.Kill(pidOf("forgeplane manager"), syscall.SIGKILL)).To(Succeed())
+		Expect(syscall.Kill(checkout.PID("forgeplane manager"), syscall.SIGKILL)).To(Succeed())
 		Expect(running.WaitEnded()).NotTo(Succeed())
 		Eventually(checkout.Processes).WithPolling(polling).Should(BeEmpty(), "git ends with it")
 		target.release()

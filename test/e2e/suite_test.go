@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -25,11 +24,10 @@ const polling = 20 * time.Millisecond
 // All specs share one checkout, the processes that run in it, and the terminal of the cluster's administrator. A spec that stops Forgeplane starts
 // it again.
 var (
-	checkout  *installation.Checkout
-	ports     installation.Ports
-	running   *installation.Run
-	readyTime time.Duration
-	admin     terminal.Terminal
+	checkout *installation.Checkout
+	ports    installation.Ports
+	running  *installation.Run
+	admin    terminal.Terminal
 )
 
 var _ = BeforeSuite(func() {
@@ -44,12 +42,12 @@ var _ = BeforeSuite(func() {
 })
 
 // start starts make run, waits until it is ready and sources its environment.
-func start(env ...string) {
+func start() {
 	GinkgoHelper()
 	// Each part has only the rights of its own account. A spec waits until a push has exceeded its time limit. After a crash, the only manager
 	// need not wait until the Lease of the killed manager expires: test/replicas does.
-	running = checkout.Start(slices.Concat(ports.Variables(), []string{"RUN_SPLIT=true", "RUN_FLAGS=--mirror-timeout=15s --leader-elect=false"}, env)...)
-	readyTime = running.WaitReady()
+	running = checkout.Start(append(ports.Variables(), "RUN_SPLIT=true", "RUN_FLAGS=--mirror-timeout=15s --leader-elect=false")...)
+	running.WaitReady()
 	admin = checkout.Sourced()
 	connect()
 }
@@ -74,16 +72,7 @@ var _ = AfterSuite(func() {
 // expectCleanLogs expects that the logs and the output of the last two starts contain no credential.
 func expectCleanLogs() {
 	GinkgoHelper()
-	var logs []string
-	for _, pattern := range []string{"*.log", filepath.Join("*", "*.log")} {
-		found, err := filepath.Glob(filepath.Join(checkout.Data(), "logs*", pattern))
-		Expect(err).NotTo(HaveOccurred())
-		logs = append(logs, found...)
-	}
-	Expect(logs).To(ContainElements(HaveSuffix("/logs/manager/forgeplane.log"), HaveSuffix("/logs/apiserver/forgeplane.log"), HaveSuffix("/logs/apiserver/audit.log")))
-	outputs, err := filepath.Glob(filepath.Join(checkout.Dir, ".run-*.out"))
-	Expect(err).NotTo(HaveOccurred())
-	for _, file := range append(logs, outputs...) {
+	for _, file := range checkout.Logs() {
 		text, err := os.ReadFile(file)
 		Expect(err).NotTo(HaveOccurred())
 		expectNoCredential(file, string(text))

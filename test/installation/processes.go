@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,6 +47,17 @@ func (c *Checkout) Processes() []string {
 		}
 	}
 	return lines
+}
+
+// PID returns the process id of the only process of the checkout with certain words in its command line.
+func (c *Checkout) PID(words string) (pid int) {
+	GinkgoHelper()
+	processes := c.Processes()
+	index := slices.IndexFunc(processes, func(line string) bool { return strings.Contains(line, words) })
+	Expect(index).To(BeNumerically(">=", 0), "no %q among %q", words, processes)
+	_, err := fmt.Sscan(processes[index], &pid)
+	Expect(err).NotTo(HaveOccurred())
+	return pid
 }
 
 // mentions reports whether a process, given by its directory in /proc, has the checkout in its program, arguments or working directory. It

@@ -134,3 +134,17 @@ func (c *Checkout) Sourced() terminal.Terminal {
 	GinkgoHelper()
 	return c.Terminal().Sourced(".dev/env")
 }
+
+// Logs returns the paths of the logs and of the output of the last two starts of make run, whose parts must run in processes of their own.
+func (c *Checkout) Logs() (files []string) {
+	GinkgoHelper()
+	for _, pattern := range []string{"logs*/*.log", "logs*/*/*.log"} {
+		found, err := filepath.Glob(filepath.Join(c.Data(), pattern))
+		Expect(err).NotTo(HaveOccurred())
+		files = append(files, found...)
+	}
+	Expect(files).To(ContainElements(HaveSuffix("/logs/manager/forgeplane.log"), HaveSuffix("/logs/apiserver/forgeplane.log"), HaveSuffix("/logs/apiserver/audit.log")))
+	outputs, err := filepath.Glob(filepath.Join(c.Dir, ".run-*.out"))
+	Expect(err).NotTo(HaveOccurred())
+	return append(files, outputs...)
+}

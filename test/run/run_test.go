@@ -1,4 +1,4 @@
-package e2e
+package run
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/forgeplane/forgeplane/test/controlplane"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 	"github.com/forgeplane/forgeplane/test/installation"
+	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
 // printed returns the commands at the end of the output of make run.
@@ -33,11 +33,34 @@ func printed() []string {
 	return commands
 }
 
+// harbour is a project that must be as before after each start.
+const harbour = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: harbour}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: Group
+metadata: {name: harbour, namespace: harbour}
+spec: {path: harbour}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: Project
+metadata: {name: app, namespace: harbour}
+spec: {path: app, groupRef: {name: harbour}, defaultBranch: main}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: Membership
+metadata: {name: root, namespace: harbour}
+spec: {groupRef: {name: harbour}, userRef: {name: root}, role: Maintainer}
+`
+
 var _ = Describe("make run", func() {
 	It("writes a file to source that contains everything that clients need", func() {
 		Expect(admin.Getenv("FORGEPLANE_URL")).To(Equal(fmt.Sprintf("http://127.0.0.1:%d", ports.HTTP)))
 		Expect(admin.Getenv("FORGEPLANE_REGISTRY")).To(Equal(fmt.Sprintf("127.0.0.1:%d", ports.HTTP)))
-		Expect(admin.Getenv("FORGEPLANE_TOKEN")).To(Equal(token("root-token")))
+		Expect(admin.Getenv("FORGEPLANE_TOKEN")).To(Equal(admin.Kubectl("get", "secret", "root-token", "--namespace="+forgeplane.Namespace,
+			"--output=go-template={{.data.token | base64decode}}")))
 		Expect(admin.Getenv("KUBECONFIG")).To(BeARegularFile())
 		binaries, err := controlplane.FindBinaries()
 		Expect(err).NotTo(HaveOccurred())
@@ -89,19 +112,22 @@ var _ = Describe("make run", func() {
 	})
 
 	Describe("when it is stopped and started again", Ordered, func() {
-		var harbour team
-		var before map[string]string
-		var head string
+		var before, head string
+		as := func() terminal.Terminal { return admin.As("root", admin.Getenv("FORGEPLANE_TOKEN")) }
+		url := func() string { return admin.Getenv("FORGEPLANE_URL") + "/harbour/app.git" }
 
 		BeforeAll(func() {
-			harbour = newTeam("harbour")
-			head = harbour.start().Git("rev-parse", "HEAD")
-			harbour.wait("project/app", "{.status.headCommit}", head)
+			admin.Apply(harbour)
+			admin.WaitReady("group,project,membership", "--all", "--namespace=harbour")
+			clone := as().Clone(url())
+			head = clone.Commit("README.md", "The beginning.\n")
+			clone.MustPush("main")
+			admin.Kubectl("wait", "--for=jsonpath={.status.headCommit}="+head, "--timeout=60s", "project/app", "--namespace=harbour")
 			before = identities()
 		})
 
 		It("stops with an error, and with all its parts, when a part stops", func() {
-			Expect(syscall.Kill(pidOf("forgeplane apiserver"), syscall.SIGKILL)).To(Succeed())
+			Expect(syscall.Kill(checkout.PID("forgeplane apiserver"), syscall.SIGKILL)).To(Succeed())
 			Expect(running.WaitEnded()).To(MatchError(ContainSubstring("exit status 1")))
 			// Lines of its log follow, so this need not be among the last lines.
 			Expect(running.Output()).To(ContainSubstring("forgeplane ended (signal: killed)"))
@@ -112,7 +138,9 @@ var _ = Describe("make run", func() {
 		})
 
 		It("leaves no process behind when it is interrupted", func() {
-			throughKubernetes() // so that there is a registration to remove, see the next spec
+			for _, state := range []string{"create", "condition=Available"} { // so that there is a registration to remove, see the next spec
+				admin.Kubectl("wait", "--for="+state, "--timeout=60s", "apiservice/v4.rest.forgeplane.dev")
+			}
 			// Processes that read repositories can be among them.
 			parts := slices.DeleteFunc(checkout.Processes(), func(line string) bool { return strings.Contains(line, "git ") })
 			Expect(parts).To(HaveLen(6), "itself, the two of Forgeplane, and the three of the control plane")
@@ -142,36 +170,21 @@ var _ = Describe("make run", func() {
 			report("ready again after", readyTime)
 			Expect(used()).To(ConsistOf("etcd", "kube-apiserver"))
 			Expect(identities()).To(Equal(before))
-			Expect(harbour.as("dana").Git("ls-remote", harbour.url("app"), "refs/heads/main")).To(HavePrefix(head))
+			Expect(as().Git("ls-remote", url(), "refs/heads/main")).To(HavePrefix(head))
 		})
 	})
 })
 
-// pidOf returns the id of the only process of the checkout with certain words in its command line.
-func pidOf(words string) (pid int) {
+// identities returns the names, uids and ids of all objects, and the values of the tokens.
+func identities() string {
 	GinkgoHelper()
-	processes := checkout.Processes()
-	index := slices.IndexFunc(processes, func(line string) bool { return strings.Contains(line, words) })
-	Expect(index).To(BeNumerically(">=", 0), "no %q among %q", words, processes)
-	_, err := fmt.Sscan(processes[index], &pid)
-	Expect(err).NotTo(HaveOccurred())
-	return pid
-}
-
-// identities returns the uid and id of every object and the values of the tokens, by the names of the objects.
-func identities() map[string]string {
-	GinkgoHelper()
-	all := map[string]string{}
-	for _, object := range every() {
-		name := fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName())
-		id, _, _ := unstructured.NestedInt64(object.Object, "spec", "id")
-		all[name] = fmt.Sprintf("%s %d", object.GetUID(), id)
-	}
-	for _, secret := range secrets(forgeplane.Namespace) {
-		all["Secret "+secret.GetName()] = fmt.Sprint(secret.Object["data"])
-	}
-	all["FORGEPLANE_TOKEN"] = admin.Getenv("FORGEPLANE_TOKEN")
-	return all
+	kinds := admin.Kubectl("api-resources", "--api-group=forgeplane.dev", "--verbs=list", "--output=name")
+	objects := admin.Kubectl("get", strings.ReplaceAll(kinds, "\n", ","), "--all-namespaces",
+		`--output=jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name} {.metadata.uid} {.spec.id}{"\n"}{end}`)
+	Expect(objects).To(And(ContainSubstring("User /root "), ContainSubstring("Project harbour/app ")))
+	secrets := admin.Kubectl("get", "secrets", "--namespace="+forgeplane.Namespace, `--output=jsonpath={range .items[*]}{.metadata.name} {.data}{"\n"}{end}`)
+	Expect(secrets).To(ContainSubstring("root-token "))
+	return objects + secrets + admin.Getenv("FORGEPLANE_TOKEN")
 }
 
 // assets creates a directory with the given programs of the control plane, which record that they were used.
