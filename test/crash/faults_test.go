@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -14,6 +15,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
+
+// sparing is the time between two tries of a program that fails until idle processes of Forgeplane have ended.
+const sparing = 200 * time.Millisecond
 
 const unavailable = "The repository is not available. Please try again later, and tell an administrator if the problem persists."
 
@@ -176,7 +180,7 @@ mount --bind "$directory.volume" "$directory"`)
 				return fmt.Errorf("%s: %w", screen, err)
 			}
 			return nil
-		}).Should(Succeed())
+		}).WithPolling(sparing).Should(Succeed())
 		look("bound")
 		create(project("below", "bound"))
 		Eventually(func() metav1.ConditionStatus {
@@ -252,7 +256,7 @@ var _ = Describe("A shard on a small volume", Ordered, func() {
 				return fmt.Errorf("%s: %w", screen, err)
 			}
 			return nil
-		}).Should(Succeed())
+		}).WithPolling(sparing).Should(Succeed())
 		look("small")
 	}
 

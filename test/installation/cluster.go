@@ -13,6 +13,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/controlplane"
+	"github.com/forgeplane/forgeplane/test/suite"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
@@ -24,7 +25,7 @@ type Cluster struct {
 	Client client.Client
 }
 
-// StartCluster starts a control plane that stops with the spec or suite. Its kube-apiserver logs the requests of the audited users.
+// StartCluster starts a control plane that stops with the spec or suite. The suite is aborted if the control plane ends earlier. Its kube-apiserver logs the requests of the audited users.
 func (c *Checkout) StartCluster(audited ...string) *Cluster {
 	GinkgoHelper()
 	binaries, err := controlplane.FindBinaries()
@@ -36,7 +37,12 @@ func (c *Checkout) StartCluster(audited ...string) *Cluster {
 		Directory: filepath.Join(GinkgoT().TempDir(), "control-plane"), Binaries: binaries, Ephemeral: true, Prepare: one.install, Audit: audited,
 	})
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(one.Stop()).To(Succeed()) })
+	ended := make(chan struct{})
+	go suite.AbortOn(one.Failed(), ended)
+	DeferCleanup(func() {
+		close(ended)
+		Expect(one.Stop()).To(Succeed())
+	})
 	return one
 }
 
