@@ -195,7 +195,7 @@ func (c *collection) markRepository(ctx context.Context, r record.Repository) er
 
 // tidy removes what a repository does not need besides images, and measures it.
 func (c *collection) tidy(ctx context.Context, of *Images, k *kept) error {
-	for _, remove := range []func(context.Context, *Images, *kept) error{c.removeTags, c.removeReferrers, c.removeLinks, c.removeUploads, c.account} {
+	for _, remove := range []func(context.Context, *Images, *kept) error{c.removeTags, c.unlearn, c.removeReferrers, c.removeLinks, c.removeUploads, c.account} {
 		if err := remove(ctx, of, k); err != nil {
 			return err
 		}

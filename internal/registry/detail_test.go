@@ -194,6 +194,7 @@ func TestDetail_leavesOutImagesOfIndexThatAreElsewhere(t *testing.T) {
 	manifests, err := p.inner.Manifests(t.Context())
 	must(t, err)
 	must(t, manifests.Delete(t.Context(), gone.Digest))
+	w.next(t)
 	d := p.detail("tag")
 	g.Expect(d.Created.Year()).To(Equal(2020))
 	g.Expect(*d.Size).To(BeEquivalentTo(2*len(madeAt(2020)) + len("common") + len("of ")))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/distribution/distribution/v3"
@@ -26,22 +27,31 @@ type Images struct {
 
 // Tags returns the names of the tags in lexical order. The caller must not change the slice.
 func (i *Images) Tags(ctx context.Context) ([]string, error) {
+	l, err := i.list(ctx)
+	return l.tags, err
+}
+
+func (i *Images) list(ctx context.Context) (tagList, error) {
 	now := i.registry.clock.Now()
 	if l, ok := i.registry.lists.get(i.record.ID); ok && l.changes == i.record.Changes && now.Sub(l.read) < listAge {
-		return l.tags, nil
+		return l, nil
 	}
 	tags, err := i.inner.Tags(ctx).All(ctx)
 	if errors.As(err, new(distribution.ErrRepositoryUnknown)) {
 		tags, err = nil, nil // nothing has been pushed yet
 	}
 	if err != nil {
-		return nil, fmt.Errorf("listing the tags of container repository %d: %w", i.record.ID, err)
+		return tagList{}, fmt.Errorf("listing the tags of container repository %d: %w", i.record.ID, err)
 	}
 	for at, tag := range tags {
 		tags[at] = strings.Clone(tag) // the library's are parts of whole paths
 	}
-	i.registry.lists.add(i.record.ID, tagList{i.record.Changes, now, tags})
-	return tags, nil
+	l := tagList{changes: i.record.Changes, read: now, tags: tags}
+	if former, ok := i.registry.lists.get(i.record.ID); ok && former.settled && former.changes == l.changes && slices.Equal(former.tags, tags) {
+		l.newest, l.settled = former.newest, true
+	}
+	i.registry.lists.add(i.record.ID, l)
+	return l, nil
 }
 
 // validTag matches the tags that clients can push (OCI distribution specification 1.1, "Pulling manifests").
@@ -74,16 +84,24 @@ func (i *Images) Untag(ctx context.Context, tag string) error {
 	if err != nil {
 		return err
 	}
-	return i.registry.changing(ctx, i.record.ID, func() error { return i.remove(ctx, tag) })
+	return i.registry.changing(ctx, i.record.ID, []string{tag}, func(done *record.Result) error {
+		err := i.remove(ctx, tag)
+		if err == nil {
+			done.Gone = []string{tag}
+		}
+		return err
+	})
 }
 
-// changing counts a change of tags before and after it.
-func (r *Registry) changing(ctx context.Context, id int64, change func() error) error {
-	if err := r.Records.Change(ctx, id); err != nil {
+// changing counts a change of tags before and after it, and records its result.
+func (r *Registry) changing(ctx context.Context, id int64, tags []string, change func(done *record.Result) error) error {
+	began, err := r.Records.Change(ctx, id, tags...)
+	if err != nil {
 		return err
 	}
-	err := change()
-	if counted := r.Records.Change(ctx, id); counted != nil && !errors.Is(counted, record.ErrDeleted) && !errors.Is(counted, record.ErrNotFound) {
+	var done record.Result
+	err = change(&done)
+	if counted := r.Records.Changed(ctx, id, began, tags, done); counted != nil && !errors.Is(counted, record.ErrDeleted) && !errors.Is(counted, record.ErrNotFound) {
 		err = errors.Join(err, counted)
 	}
 	return err

@@ -19,14 +19,15 @@ type kept struct {
 	alias map[digest.Digest]digest.Digest
 	// needed are the digests of the kept manifests, and of what belongs to them.
 	needed map[digest.Digest]struct{}
-	// rests are the tags without a digest.
+	// tags are the manifests of the tags, and rests the tags without a digest.
+	tags  map[string]digest.Digest
 	rests []string
 }
 
 func newKept(of *Images) *kept {
 	return &kept{
 		of: of, references: map[digest.Digest][]digest.Digest{}, referrers: map[digest.Digest][]digest.Digest{},
-		alias: map[digest.Digest]digest.Digest{}, needed: map[digest.Digest]struct{}{},
+		alias: map[digest.Digest]digest.Digest{}, needed: map[digest.Digest]struct{}{}, tags: map[string]digest.Digest{},
 	}
 }
 
@@ -128,7 +129,6 @@ func (k *kept) keepTagged(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tagged := map[digest.Digest]struct{}{}
 	for _, name := range names {
 		d, err := k.of.Digest(ctx, name)
 		if errors.Is(err, ErrNoTag) {
@@ -138,7 +138,7 @@ func (k *kept) keepTagged(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		tagged[d] = struct{}{}
+		k.tags[name] = d
 		if _, read := k.references[d]; !read {
 			// It was pushed after the manifests were listed.
 			if err := k.readManifest(ctx, d); err != nil {
@@ -146,7 +146,7 @@ func (k *kept) keepTagged(ctx context.Context) error {
 			}
 		}
 	}
-	for d := range tagged {
+	for _, d := range k.tags {
 		k.keep(d)
 	}
 	return nil

@@ -12,6 +12,9 @@ type tagList struct {
 	changes int64
 	read    time.Time
 	tags    []string
+	// newest are the same tags in the order of their images; nil before somebody needs it. If it is settled, it is up to date until the tags change.
+	newest  []string
+	settled bool
 }
 
 // lists remembers lists of tags, by the ids of repositories. It is safe for concurrent use.

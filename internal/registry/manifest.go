@@ -148,7 +148,14 @@ type tags struct {
 
 // Tag implements distribution.TagService.
 func (t *tags) Tag(ctx context.Context, tag string, desc v1.Descriptor) error {
-	return t.change(ctx, "push", tag, func() error { return t.TagService.Tag(ctx, tag, desc) })
+	known, unknown := t.of.images().meaning(ctx, tag, desc.Digest)
+	return t.change(ctx, "push", tag, func(done *record.Result) error {
+		err := t.TagService.Tag(ctx, tag, desc)
+		if err == nil && unknown == nil { // the next list of tags reads what cannot be read now
+			done.Known = []record.Tag{known}
+		}
+		return err
+	})
 }
 
 // Untag implements distribution.TagService.
@@ -159,12 +166,18 @@ func (t *tags) Untag(ctx context.Context, tag string) error {
 	if _, err := t.Get(ctx, tag); err != nil {
 		return err
 	}
-	return t.change(ctx, "delete", tag, func() error { return t.TagService.Untag(ctx, tag) })
+	return t.change(ctx, "delete", tag, func(done *record.Result) error {
+		err := t.TagService.Untag(ctx, tag)
+		if err == nil {
+			done.Gone = []string{tag}
+		}
+		return err
+	})
 }
 
 // change changes a tag, and tells the audit log of it.
-func (t *tags) change(ctx context.Context, verb, tag string, change func() error) error {
-	if err := t.of.registry.changing(ctx, t.of.ID, change); err != nil {
+func (t *tags) change(ctx context.Context, verb, tag string, change func(done *record.Result) error) error {
+	if err := t.of.registry.changing(ctx, t.of.ID, []string{tag}, change); err != nil {
 		return refused(ctx, err)
 	}
 	audit.From(ctx).Did(verb, audit.ContainerTag, t.of.named.Name()+":"+tag, 0)

@@ -10,8 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// sizing is how long the calculation of a size can take. The registry remembers what it has read, so that another attempt gets further.
-const sizing = 20 * time.Second
+// reading is how long a request can read the images of a repository. The registry remembers what it has read, so that another attempt gets further.
+const reading = 20 * time.Second
+
+// patiently limits the time in which do reads the images of a repository. The error is late if that takes too long.
+func patiently(ctx context.Context, late error, do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, reading, late)
+	defer cancel()
+	err := do(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), late) {
+		return late
+	}
+	return err
+}
 
 // ErrSizing says that the calculation of a size takes too long.
 var ErrSizing = errors.New("the size is being calculated: try again in some seconds")
@@ -19,12 +30,11 @@ var ErrSizing = errors.New("the size is being calculated: try again in some seco
 // Size returns the number of bytes of all images that have a tag. A layer that several images share counts once. The error is ErrSizing if it takes
 // too long.
 func (i *Images) Size(ctx context.Context) (int64, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, sizing, ErrSizing)
-	defer cancel()
-	sizes, err := i.sizes(ctx)
-	if errors.Is(context.Cause(ctx), ErrSizing) {
-		err = ErrSizing
-	}
+	var sizes map[sum]int64
+	err := patiently(ctx, ErrSizing, func(ctx context.Context) (err error) {
+		sizes, err = i.sizes(ctx)
+		return err
+	})
 	return total(sizes), err
 }
 

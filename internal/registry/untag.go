@@ -9,6 +9,8 @@ import (
 
 	"github.com/opencontainers/go-digest"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/forgeplane/forgeplane/internal/registry/record"
 )
 
 // ErrPushed says that a tag was pushed again.
@@ -49,8 +51,18 @@ func Parallel[T any](ctx context.Context, tags []T, do func(ctx context.Context,
 // than a millisecond for a directory, is lost like one before it.
 func (i *Images) UntagAll(ctx context.Context, tags []Tagged, since time.Time) (each []error, err error) {
 	each = slices.Repeat([]error{errUntried}, len(tags))
-	err = i.registry.changing(ctx, i.record.ID, func() error {
-		return Parallel(ctx, tags, func(ctx context.Context, at int, t Tagged) { each[at] = i.untag(ctx, t, since) })
+	names := make([]string, len(tags))
+	for at, t := range tags {
+		names[at] = t.Name
+	}
+	err = i.registry.changing(ctx, i.record.ID, names, func(done *record.Result) error {
+		err := Parallel(ctx, tags, func(ctx context.Context, at int, t Tagged) { each[at] = i.untag(ctx, t, since) })
+		for at, name := range names {
+			if each[at] == nil || errors.Is(each[at], ErrNoTag) {
+				done.Gone = append(done.Gone, name)
+			}
+		}
+		return err
 	})
 	return each, err
 }
@@ -123,12 +135,15 @@ func (i *Images) removeRest(ctx context.Context, tag string, since time.Time) (r
 	if rest, err := i.isRest(ctx, tag, since); err != nil || !rest {
 		return false, err
 	}
-	err = i.registry.changing(ctx, i.record.ID, func() error {
+	err = i.registry.changing(ctx, i.record.ID, []string{tag}, func(done *record.Result) error {
 		// Counting the change takes time in which a client can push the tag.
 		rest, err := i.isRest(ctx, tag, since)
 		if err == nil && rest {
 			err = i.remove(ctx, tag)
 			removed = err == nil
+		}
+		if removed {
+			done.Gone = []string{tag}
 		}
 		return err
 	})

@@ -105,11 +105,13 @@ var _ = throughEachDoor("The container registry", func(d *door) {
 		Expect(answered(send(d.as(guest), fmt.Sprintf("GET registry/repositories/%d?size=true", first.ID), ""))).To(MatchRegexp(`"size":[1-9]\d+`))
 	})
 
-	It("lists tags by their names, and shows what they mean", d.again(), func() {
+	It("lists tags by the time of their images, and shows what they mean", d.again(), func() {
 		team := d.newTeam(gitlab.PublicVisibility)
 		path := team.project.PathWithNamespace
-		for _, tag := range []string{"c", "a", "b"} {
-			pushImage(path + ":" + tag)
+		for n, tag := range []string{"c", "a", "b"} {
+			older, err := mutate.CreatedAt(newImage(), v1.Time{Time: built.Add(-time.Duration(n+1) * time.Hour)})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(images.Write(referenceTo(path+":"+tag), older, signedIn(developer))).To(Succeed())
 		}
 		i := pushImage(path + ":d")
 		id := d.repositoriesOf(nobody, team.project.ID)[0].ID
@@ -128,7 +130,7 @@ var _ = throughEachDoor("The container registry", func(d *door) {
 			}
 			o.Page = r.NextPage
 		}
-		Expect(names).To(Equal([]string{"a", "b", "c", "d"}))
+		Expect(names).To(Equal([]string{"d", "c", "a", "b"}))
 
 		tag, _, err := c.GetRegistryRepositoryTagDetail(path, id, "d")
 		Expect(err).NotTo(HaveOccurred())

@@ -57,7 +57,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Delete(one, f.remove).Needs(auth.AdminImages).Found(f.find).Status(http.StatusAccepted).
 			Doc("Delete a container repository with all of its images. The work is done in the background."),
 		endpoint.Get(one+"/tags", f.tags).Needs(auth.ReadImages).Anonymous(endpoint.Served).Found(f.find).
-			Doc("List the tags of a container repository, in the order of their names."),
+			Doc("List the tags of a container repository, the one with the newest image first."),
 		endpoint.Delete(one+"/tags", f.removeTags).Needs(auth.AdminImages).Found(f.find).Status(http.StatusAccepted).
 			Doc("Delete many tags of a container repository, at most once an hour. The work is done in the background."),
 		endpoint.Get(one+"/tags/{tag_name}", f.tag).Needs(auth.ReadImages).Anonymous(endpoint.Served).Found(f.find).

@@ -107,13 +107,13 @@ func TestGet_knowsSizeInWhichLayersCountOnce(t *testing.T) {
 
 func TestTags_areSortedAndPaged(t *testing.T) {
 	g, w := NewWithT(t), newWorld(t)
-	for _, tag := range []string{"b", "c", "a"} {
-		w.push(t, tag, "{}")
+	for tag, year := range map[string]int{"b": 2021, "c": 2020, "a": 2019} {
+		w.push(t, tag, fmt.Sprintf(`{"created":"%d-01-01T00:00:00Z"}`, year))
 	}
 	answer := w.As("gus", "GET /projects/20/registry/repositories/2/tags?per_page=2", "")
 	g.Expect(answer.Code).To(Equal(http.StatusOK))
-	g.Expect(answer.Body).To(MatchJSON(`[{"name":"a","path":"acme/app/web:a","location":"registry.example:5000/acme/app/web:a"},` +
-		`{"name":"b","path":"acme/app/web:b","location":"registry.example:5000/acme/app/web:b"}]`))
+	g.Expect(answer.Body).To(MatchJSON(`[{"name":"b","path":"acme/app/web:b","location":"registry.example:5000/acme/app/web:b"},` +
+		`{"name":"c","path":"acme/app/web:c","location":"registry.example:5000/acme/app/web:c"}]`))
 	g.Expect(answer.Header.Get("X-Total")).To(Equal("3"))
 }
 

@@ -24,7 +24,10 @@ func (f *Family) tags(ctx context.Context, s auth.ProjectRecord[repository], r *
 	if err != nil {
 		return endpoint.List[Tag]{}, err
 	}
-	names, err := images.Tags(ctx)
+	names, err := images.Newest(ctx)
+	if errors.Is(err, registry.ErrOrdering) {
+		return endpoint.List[Tag]{}, endpoint.Unavailable(err.Error())
+	}
 	if err != nil {
 		return endpoint.List[Tag]{}, err
 	}

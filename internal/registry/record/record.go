@@ -186,14 +186,6 @@ func (s *Store) After(ctx context.Context, id int64, limit int) (page []Reposito
 	return page, err
 }
 
-// Change counts a change of the tags of a repository. Call it before and after the change. The error is ErrDeleted or ErrNotFound for a
-// repository that takes no changes.
-func (s *Store) Change(ctx context.Context, id int64) error {
-	return s.update(ctx, "recording a change of tags", id, func(q *bun.UpdateQuery) *bun.UpdateQuery {
-		return q.Set("changes = changes + 1").Where("status = ''")
-	})
-}
-
 // Removing marks a repository as being deleted: it is scheduled first, and ongoing when the work begins. It never goes back: the error is
 // ErrDeleted if a deletion cannot be scheduled because it is scheduled or ongoing already.
 func (s *Store) Removing(ctx context.Context, id int64, status Status) error {

@@ -94,16 +94,18 @@ func TestStore_refusesChangesOfRepositoryThatIsBeingDeleted(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *WithT, s *record.Store, _ *clocktesting.FakePassiveClock) {
 		r, err := s.Ensure(t.Context(), 7, "p", "web")
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(s.Change(t.Context(), r.ID)).To(Succeed())
+		g.Expect(s.Change(t.Context(), r.ID)).To(Equal(int64(1)))
 		g.Expect(s.Get(t.Context(), r.ID)).To(HaveField("Changes", int64(1)))
 		g.Expect(s.Removing(t.Context(), r.ID, record.DeleteScheduled)).To(Succeed())
-		g.Expect(s.Change(t.Context(), r.ID)).To(MatchError(record.ErrDeleted))
+		_, err = s.Change(t.Context(), r.ID)
+		g.Expect(err).To(MatchError(record.ErrDeleted))
 		_, _, err = s.BeginCleanup(t.Context(), r.ID, "a", noon, time.Hour)
 		g.Expect(err).To(MatchError(record.ErrDeleted))
 		g.Expect(s.Removing(t.Context(), r.ID, record.DeleteOngoing)).To(Succeed())
 		g.Expect(s.Get(t.Context(), r.ID)).To(HaveField("Status", record.DeleteOngoing))
 		g.Expect(s.Remove(t.Context(), r.ID)).To(Succeed())
-		g.Expect(s.Change(t.Context(), r.ID)).To(MatchError(record.ErrNotFound))
+		_, err = s.Change(t.Context(), r.ID)
+		g.Expect(err).To(MatchError(record.ErrNotFound))
 	})
 }
 

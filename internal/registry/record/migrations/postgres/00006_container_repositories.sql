@@ -25,6 +25,17 @@ CREATE TABLE container_referrers (
     descriptor    TEXT   NOT NULL,
     PRIMARY KEY (repository_id, subject, digest)
 );
+-- What the tags mean, and when their images were made, which is the order of the tags: the storage has neither at hand. change is the count of changes
+-- at the last change of a tag. The digest is empty if nobody knows what the tag means, and made if the image has no time.
+CREATE TABLE container_tags (
+    repository_id BIGINT      NOT NULL REFERENCES container_repositories (id) ON DELETE CASCADE,
+    name          TEXT        NOT NULL,
+    change        BIGINT      NOT NULL,
+    changed_at    TIMESTAMPTZ NOT NULL,
+    digest        TEXT        NOT NULL,
+    made          TEXT        NOT NULL,
+    PRIMARY KEY (repository_id, name)
+);
 -- When blobs and manifests were last needed by a client, and until when a garbage collection may remove one. An upload has a row while a
 -- request may write to it.
 CREATE TABLE container_blobs (
