@@ -15,9 +15,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
-// maxManifest is the greatest length of a manifest in bytes, as in the library.
-const maxManifest = 4 << 20
-
 // alias reports whether a client names a content by a digest that is not the one in the storage.
 func alias(d digest.Digest) bool { return d.Validate() == nil && d.Algorithm() == digest.SHA512 }
 
@@ -30,7 +27,7 @@ func (h *Handler) aliased(w http.ResponseWriter, r *http.Request, name string, d
 	payload, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxManifest))
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):
-		_ = errcode.ServeJSON(w, errcode.ErrorCodeManifestInvalid.WithMessage("the manifest is longer than 4 MiB")) // the client may have gone
+		refuseLong(w)
 		return nil, false
 	case err != nil:
 		return nil, false // the client has gone

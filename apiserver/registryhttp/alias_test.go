@@ -57,7 +57,7 @@ func TestAlias_isAnotherNameOfImage(t *testing.T) {
 	wrong := digest.SHA512.FromString("wrong").String()
 	_, body := r.must(http.StatusBadRequest, http.MethodPut, "/manifests/"+wrong, v1.MediaTypeImageManifest, a.text)
 	r.g.Expect(body).To(ContainSubstring("DIGEST_INVALID"))
-	_, body = r.must(http.StatusBadRequest, http.MethodPut, "/manifests/"+wrong, v1.MediaTypeImageManifest, a.text+strings.Repeat(" ", 4<<20))
+	_, body = r.must(http.StatusRequestEntityTooLarge, http.MethodPut, "/manifests/"+wrong, v1.MediaTypeImageManifest, a.text+strings.Repeat(" ", 4<<20))
 	r.g.Expect(body).To(ContainSubstring("4 MiB"))
 }
 

@@ -18,8 +18,10 @@ import (
 type outcome struct {
 	http.ResponseWriter
 	refusal *registry.Refusal
-	begun   bool
-	failed  *bytes.Buffer
+	// manifest is the body of the push of a manifest; nil for other requests.
+	manifest *manifestBody
+	begun    bool
+	failed   *bytes.Buffer
 }
 
 // WriteHeader implements http.ResponseWriter. The first one counts.
@@ -28,7 +30,7 @@ func (o *outcome) WriteHeader(status int) {
 		return
 	}
 	o.begun = true
-	if status == http.StatusInternalServerError || status >= http.StatusBadRequest && o.refusal.Err() != nil {
+	if status == http.StatusInternalServerError || status >= http.StatusBadRequest && (o.refusal.Err() != nil || o.long()) {
 		o.failed = &bytes.Buffer{}
 		return
 	}
@@ -44,6 +46,9 @@ func (o *outcome) Write(p []byte) (int, error) {
 	return o.ResponseWriter.Write(p)
 }
 
+// long reports whether the request was the push of a manifest that is too long.
+func (o *outcome) long() bool { return o.manifest != nil && o.manifest.length > maxManifest }
+
 // Unwrap is for http.ResponseController.
 func (o *outcome) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
@@ -53,6 +58,10 @@ func (o *outcome) end(r *http.Request, log logr.Logger) {
 		return
 	}
 	o.Header().Del("Content-Length")
+	if o.long() {
+		refuseLong(o.ResponseWriter)
+		return
+	}
 	if err := o.refusal.Err(); err != nil {
 		refuse(o.ResponseWriter, err)
 		return

@@ -254,6 +254,10 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	ctx, refusal := registry.WithRefusal(r.Context())
 	r = r.WithContext(ctx)
 	o := &outcome{ResponseWriter: w, refusal: refusal}
+	if _, _, ok := cut(r.URL.Path, "/manifests/"); ok && r.Method == http.MethodPut {
+		o.manifest = &manifestBody{ReadCloser: r.Body}
+		r.Body = o.manifest
+	}
 	h.app.ServeHTTP(o, r)
 	o.end(r, h.log)
 }

@@ -120,7 +120,7 @@ func TestSpecification_alsoMeans(t *testing.T) {
 		{requirement: "an upload that is done is unknown", status: http.StatusNotFound, method: http.MethodGet, path: first.Get("Location"), shown: "BLOB_UPLOAD_UNKNOWN"},
 		{requirement: "a manifest of 4 MiB is accepted", status: http.StatusCreated, method: http.MethodPut, path: "/manifests/large", body: padded(4 << 20),
 			header: []string{"Content-Type", v1.MediaTypeImageManifest}, want: map[string]string{"Docker-Content-Digest": digest.FromString(padded(4 << 20)).String()}},
-		{requirement: "a longer manifest is refused", status: http.StatusBadRequest, method: http.MethodPut, path: "/manifests/larger", body: padded(4<<20 + 1),
+		{requirement: "a longer manifest is refused", status: http.StatusRequestEntityTooLarge, method: http.MethodPut, path: "/manifests/larger", body: padded(4<<20 + 1),
 			header: []string{"Content-Type", v1.MediaTypeImageManifest}, shown: "MANIFEST_INVALID"},
 		{requirement: "a mount of a blob that does not exist begins an upload", status: http.StatusAccepted, method: http.MethodPost,
 			path: "/blobs/uploads/?mount=" + none + "&from=acme/app/oci"},

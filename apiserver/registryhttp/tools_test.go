@@ -269,7 +269,9 @@ func TestCrane_saysWhyItIsRefused(t *testing.T) {
 	}{
 		"wrong password": {pull(crane.WithAuth(&authn.Basic{Username: "dan", Password: "wrong"})),
 			"UNAUTHORIZED: HTTP Basic: Access denied. Sign in with your username, and as password an access token with the scope read_registry, write_registry or api."},
-		"token that can only pull":         {crane.Push(image(t), w.host+"/acme/app:1.0", w.craneAs("mary")...), "do not allow you to push it"},
+		"token that can only pull": {crane.Push(image(t), w.host+"/acme/app:1.0", w.craneAs("mary")...), "do not allow you to push it"},
+		"manifest that is too long": {crane.Push(mutate.Annotations(image(t), map[string]string{"long": strings.Repeat("x", 10<<20)}).(v1.Image), w.host+"/acme/app:long", w.craneAs("dan")...),
+			"MANIFEST_INVALID: the manifest is longer than 4 MiB"},
 		"token without a registry scope":   {pull(w.craneAs("rita")...), "DENIED: access forbidden"},
 		"private registry and a Guest":     {pull(w.craneAs("gus")...), "UNAUTHORIZED: acme/members does not exist, or your access token and your role in its project do not allow you to pull it, or the project's container registry is off"},
 		"registry that is off":             {tags("off"), "UNAUTHORIZED: acme/off does not exist, or"},
