@@ -40,7 +40,9 @@ type world struct {
 	*familytest.Forge
 	host string
 	// server serves the registry.
-	server   *httptest.Server
+	server *httptest.Server
+	// database is the name of the activity database.
+	database string
 	storage  *registrytest.Storage
 	records  *record.Store
 	registry *registry.Registry
@@ -84,7 +86,8 @@ func newWorldOn(t *testing.T, in driver.StorageDriver, serve func(http.Handler) 
 		familytest.InGroup("acme", "acme", "rita", v1alpha1.RoleReporter), familytest.InGroup("acme", "acme", "gus", v1alpha1.RoleGuest),
 	}, more...)...)
 	w := &world{Forge: f, clock: clocktesting.NewFakeClock(f.Clock.Now())}
-	w.records = record.New(databasetest.Open(t, t.TempDir()+"/activity.db", record.Migrations()), f.Clock)
+	w.database = databasetest.SQLite(t)
+	w.records = record.New(databasetest.Open(t, w.database, record.Migrations()), f.Clock)
 	w.storage = registrytest.NewStorage(in)
 	var err error
 	w.registry, err = registry.New(t.Context(), w.storage, w.records, registry.NewNames(f.Catalog), w.clock)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/uptrace/bun" // builds queries for either engine
+	"github.com/uptrace/bun/dialect"
 )
 
 // Limit is how long one call may take, and so a transaction.
@@ -68,6 +69,14 @@ func (d *DB) Check(ctx context.Context) error {
 		_, err := db.NewSelect().Table(versions).Exists(ctx)
 		return err
 	})
+}
+
+// Now returns the time in a statement by the clock of the database, in milliseconds since 1970. All processes agree on it.
+func Now(db bun.IDB) bun.Safe {
+	if db.Dialect().Name() == dialect.PG {
+		return "(EXTRACT(EPOCH FROM statement_timestamp()) * 1000)::BIGINT"
+	}
+	return "CAST(unixepoch('subsec') * 1000 AS INTEGER)"
 }
 
 // Limited returns a context for one call.

@@ -11,6 +11,8 @@ import (
 
 	"github.com/uptrace/bun" // builds queries for both database engines
 	"github.com/uptrace/bun/dialect"
+
+	"github.com/forgeplane/forgeplane/internal/database"
 )
 
 //go:embed migrations
@@ -46,14 +48,6 @@ type row struct {
 	Now int64 `bun:"now,scanonly"`
 }
 
-// now returns the time by the database's clock.
-func now(db bun.IDB) bun.Safe {
-	if db.Dialect().Name() == dialect.PG {
-		return "(EXTRACT(EPOCH FROM statement_timestamp()) * 1000)::BIGINT"
-	}
-	return "CAST(unixepoch('subsec') * 1000 AS INTEGER)"
-}
-
 // locking makes a query lock its rows, unless the database allows only one writer at a time anyway.
 func locking(q *bun.SelectQuery, how string) *bun.SelectQuery {
 	if q.Dialect().Name() == dialect.PG {
@@ -70,7 +64,7 @@ ON CONFLICT (queue, key) DO UPDATE SET tenant = EXCLUDED.tenant, payload = EXCLU
 	again = CASE WHEN jobs.owner <> '' AND (jobs.again IS NULL OR EXCLUDED.due < jobs.again) THEN EXCLUDED.due ELSE jobs.again END`
 	return q.db.Write(ctx, "adding "+q.quoted(t.Key), func(ctx context.Context, db bun.IDB) error {
 		payload := append([]byte{}, t.Payload...) // nil would become NULL
-		_, err := db.NewRaw(statement, q.options.Name, t.Key, t.Tenant.String(), payload, now(db), delay.Milliseconds()).Exec(ctx)
+		_, err := db.NewRaw(statement, q.options.Name, t.Key, t.Tenant.String(), payload, database.Now(db), delay.Milliseconds()).Exec(ctx)
 		return err
 	})
 }
@@ -83,7 +77,7 @@ WHERE queue = ? AND key = COALESCE((?), (?)) RETURNING *`
 	var claimed []*row
 	err := q.db.Atomically(ctx, "claiming a task of the queue "+q.options.Name, func(ctx context.Context, db bun.IDB) error {
 		first := func() *bun.SelectQuery {
-			oldest := db.NewSelect().Model((*row)(nil)).Column("key").Where("queue = ?", q.options.Name).Where("due <= ?", now(db))
+			oldest := db.NewSelect().Model((*row)(nil)).Column("key").Where("queue = ?", q.options.Name).Where("due <= ?", database.Now(db))
 			if len(tenants) > 0 {
 				oldest.Where("tenant NOT IN ?", bun.Tuple(tenants))
 			}
@@ -92,7 +86,7 @@ WHERE queue = ? AND key = COALESCE((?), (?)) RETURNING *`
 			}
 			return locking(oldest.Order("tenant", "due").Limit(1), "UPDATE SKIP LOCKED")
 		}
-		err := db.NewRaw(statement, q.owner, now(db), q.options.Lease.Milliseconds(), q.options.Name,
+		err := db.NewRaw(statement, q.owner, database.Now(db), q.options.Lease.Milliseconds(), q.options.Name,
 			first().Where("tenant > ?", after), first()).Scan(ctx, &claimed)
 		if err != nil || len(claimed) == 0 {
 			return err
@@ -133,7 +127,7 @@ func (q *Queue) confirm(ctx context.Context, claimed *row) error {
 // renew extends a lease and writes the progress of the work. It reports false if the lease is lost or the task is cancelled.
 func (q *Queue) renew(ctx context.Context, r *row, progress string) (renewed bool, err error) {
 	err = q.db.Write(ctx, "renewing the lease of "+q.quoted(r.Key), func(ctx context.Context, db bun.IDB) error {
-		result, err := db.NewUpdate().Model(r).Set("due = ? + ?", now(db), q.options.Lease.Milliseconds()).Set("progress = ?", progress).
+		result, err := db.NewUpdate().Model(r).Set("due = ? + ?", database.Now(db), q.options.Lease.Milliseconds()).Set("progress = ?", progress).
 			WherePK().Where("owner = ?", r.Owner).Where("number = ?", r.Number).Where("NOT cancelled").Exec(ctx)
 		if err != nil {
 			return err
@@ -158,7 +152,7 @@ type outcome struct {
 func (q *Queue) settle(ctx context.Context, claimed *row, o outcome) (mine bool, err error) {
 	err = q.db.Atomically(ctx, "recording the outcome of "+q.quoted(claimed.Key), func(ctx context.Context, tx bun.IDB) error {
 		var r row
-		err := locking(tx.NewSelect().Model(&r).ColumnExpr("*, ? AS now", now(tx)).Where("queue = ?", claimed.Queue).
+		err := locking(tx.NewSelect().Model(&r).ColumnExpr("*, ? AS now", database.Now(tx)).Where("queue = ?", claimed.Queue).
 			Where("key = ?", claimed.Key).Where("owner = ?", claimed.Owner).Where("number = ?", claimed.Number), "UPDATE").Scan(ctx)
 		if mine = err == nil; errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -202,7 +196,7 @@ func (r *row) conclude(o outcome, retry func(int, error) time.Duration) (remains
 func (q *Queue) look(ctx context.Context, key string) (*row, error) {
 	var r row
 	err := q.db.Read(ctx, "looking at "+q.quoted(key), func(ctx context.Context, db bun.IDB) error {
-		return db.NewSelect().Model(&r).ColumnExpr("*, ? AS now", now(db)).Where("queue = ?", q.options.Name).Where("key = ?", key).Scan(ctx)
+		return db.NewSelect().Model(&r).ColumnExpr("*, ? AS now", database.Now(db)).Where("queue = ?", q.options.Name).Where("key = ?", key).Scan(ctx)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil

@@ -264,7 +264,15 @@ func (u *upload) Commit(ctx context.Context, provisional v1.Descriptor) (v1.Desc
 	if err := u.of.registry.need(ctx, provisional.Digest); err != nil {
 		return v1.Descriptor{}, unavailable(ctx, err)
 	}
-	d, err := u.BlobWriter.Commit(ctx, provisional)
+	var d v1.Descriptor
+	err := u.claim.Keep(ctx, record.Committing, func(ctx context.Context) (err error) {
+		d, err = u.BlobWriter.Commit(ctx, provisional)
+		return err
+	})
+	if errors.Is(err, record.ErrBusy) {
+		u.foreign = unavailable(ctx, err)
+		return d, u.foreign
+	}
 	if err == nil && d.Digest != provisional.Digest {
 		err = u.of.images().committed(ctx, d.Digest)
 	}

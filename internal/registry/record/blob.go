@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/uptrace/bun"
+
+	"github.com/forgeplane/forgeplane/internal/database"
 )
 
 // blob says when the content with a digest was last needed: a layer, a configuration or a manifest.
@@ -17,8 +19,9 @@ type blob struct {
 	// Digest is the name of an Upload while a request has a Claim on it.
 	Digest  string    `bun:"digest,pk"`
 	Touched time.Time `bun:"touched_at"`
-	// Sweeping is until when somebody holds the content: a garbage collection that removes it, or a request that writes to the upload.
-	Sweeping time.Time `bun:"sweeping_until,nullzero"`
+	// Sweeping is until when somebody holds the content: a garbage collection that removes it, or a request that writes to the upload. It is in
+	// milliseconds since 1970 by the clock of the database, so the clocks of processes do not matter.
+	Sweeping int64 `bun:"sweeping_until,nullzero"`
 }
 
 const (
@@ -72,7 +75,7 @@ func (s *Store) touch(ctx context.Context, digests []string) (touched bool, err 
 	err = s.db.Write(ctx, "recording the use of an image", func(ctx context.Context, db bun.IDB) error {
 		result, err := db.NewInsert().Model(&rows).
 			On("CONFLICT (digest) DO UPDATE").Set("touched_at = EXCLUDED.touched_at").Set("sweeping_until = NULL").
-			Where("?TableAlias.sweeping_until IS NULL OR ?TableAlias.sweeping_until < ?", now).Returning("NULL").Exec(ctx)
+			Where("?TableAlias.sweeping_until IS NULL OR ?TableAlias.sweeping_until < ?", database.Now(db)).Returning("NULL").Exec(ctx)
 		if err != nil {
 			return err
 		}
@@ -99,9 +102,8 @@ var errLost = errors.New("the removal took so long that clients may have pushed 
 // did. While remove runs, clients who need the content wait. Two processes do not remove the same content at once. After an error, nobody knows
 // whether the content will still be removed, so clients wait for some minutes.
 func (s *Store) Sweep(ctx context.Context, digest string, since time.Time, remove func(ctx context.Context) error) (swept bool, err error) {
-	until := precise(s.clock.Now().UTC().Add(lease))
-	swept, err = s.hold(ctx, "removing an unused blob", digest, since, until)
-	if err != nil || !swept {
+	until, err := s.hold(ctx, "removing an unused blob", digest, since, lease)
+	if err != nil || until == 0 {
 		return false, err
 	}
 	limited, cancel := context.WithTimeout(ctx, removal)
@@ -116,29 +118,28 @@ func (s *Store) Sweep(ctx context.Context, digest string, since time.Time, remov
 	return true, err
 }
 
-// precise returns a time with the precision of the databases.
-func precise(t time.Time) time.Time { return t.Truncate(time.Microsecond) }
-
-// hold lets the caller alone change a content until a time, unless a client has needed it since another time, or somebody else holds it.
-func (s *Store) hold(ctx context.Context, attempt, digest string, since, until time.Time) (held bool, err error) {
-	now := s.clock.Now().UTC()
+// hold lets the caller alone change a content for some time, unless a client has needed it since a time, or somebody else holds it. It returns until
+// when, by the clock of the database; 0 if the caller must not.
+func (s *Store) hold(ctx context.Context, attempt, digest string, since time.Time, lasting time.Duration) (until int64, err error) {
+	var held []int64
 	err = s.db.Write(ctx, attempt, func(ctx context.Context, db bun.IDB) error {
-		result, err := db.NewInsert().Model(&blob{Digest: digest, Touched: time.Unix(0, 0).UTC(), Sweeping: until}).
+		now := database.Now(db)
+		_, err := db.NewInsert().Model(&blob{Digest: digest, Touched: time.Unix(0, 0).UTC()}).
+			Value("sweeping_until", "? + ?", now, lasting.Milliseconds()).
 			On("CONFLICT (digest) DO UPDATE").Set("sweeping_until = EXCLUDED.sweeping_until").
 			Where("?TableAlias.touched_at < ?", since.UTC()).
-			Where("?TableAlias.sweeping_until IS NULL OR ?TableAlias.sweeping_until < ?", now).Exec(ctx)
-		if err != nil {
-			return err
-		}
-		n, err := result.RowsAffected()
-		held = n > 0
+			Where("?TableAlias.sweeping_until IS NULL OR ?TableAlias.sweeping_until < ?", now).
+			Returning("sweeping_until").Exec(ctx, &held)
 		return err
 	})
-	return held, err
+	if err != nil || len(held) == 0 {
+		return 0, err
+	}
+	return held[0], nil
 }
 
 // release ends a hold, and reports whether nobody else had taken it over.
-func (s *Store) release(ctx context.Context, attempt, digest string, until time.Time) (held bool, err error) {
+func (s *Store) release(ctx context.Context, attempt, digest string, until int64) (held bool, err error) {
 	err = s.db.Write(ctx, attempt, func(ctx context.Context, db bun.IDB) error {
 		result, err := db.NewDelete().Model((*blob)(nil)).Where("digest = ?", digest).Where("sweeping_until = ?", until).Exec(ctx)
 		if err != nil {
@@ -159,7 +160,7 @@ func (s *Store) Forget(ctx context.Context, since time.Time) error {
 			return err
 		}
 		_, err := db.NewDelete().Model((*blob)(nil)).Where("touched_at < ?", since.UTC()).
-			Where("sweeping_until IS NULL OR sweeping_until < ?", s.clock.Now().UTC()).Exec(ctx)
+			Where("sweeping_until IS NULL OR sweeping_until < ?", database.Now(db)).Exec(ctx)
 		return err
 	})
 }

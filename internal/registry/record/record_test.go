@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -227,9 +228,10 @@ func TestStore_makesClientsWaitForSweep(t *testing.T) {
 }
 
 func TestStore_takesOverSweepOfLostProcess(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *WithT, s *record.Store, c *clocktesting.FakePassiveClock) {
+	withHolds(t, func(t *testing.T, g *WithT, s *record.Store, c *clocktesting.FakePassiveClock, holds *sql.DB) {
 		_, err := s.Sweep(t.Context(), "a", noon, func(context.Context) error {
-			c.SetTime(noon.Add(11 * time.Minute)) // the process sleeps
+			expire(g, holds) // the process sleeps
+			c.SetTime(noon.Add(11 * time.Minute))
 			return s.Touch(t.Context(), "a")
 		})
 		g.Expect(err).To(MatchError(ContainSubstring("clients may have pushed the same content")))
@@ -238,14 +240,18 @@ func TestStore_takesOverSweepOfLostProcess(t *testing.T) {
 }
 
 func TestStore_letsNobodyCountOnContentAfterFailedSweep(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *WithT, s *record.Store, c *clocktesting.FakePassiveClock) {
+	withHolds(t, func(t *testing.T, g *WithT, s *record.Store, c *clocktesting.FakePassiveClock, holds *sql.DB) {
 		_, err := s.Sweep(t.Context(), "a", noon, func(context.Context) error { return errors.New("the storage does not answer") })
 		g.Expect(err).To(MatchError(ContainSubstring("does not answer")))
 		limited, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		g.Expect(s.Touch(limited, "a", "b")).NotTo(Succeed())
 		g.Expect(s.Touch(t.Context(), "b")).To(Succeed())
-		c.SetTime(noon.Add(11 * time.Minute))
+		c.SetTime(noon.Add(11 * time.Minute)) // the clock of the process alone
+		limited, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		g.Expect(s.Touch(limited, "a")).NotTo(Succeed())
+		expire(g, holds)
 		g.Expect(s.Touch(t.Context(), "a", "b")).To(Succeed())
 		g.Expect(s.Touched(t.Context(), "a", noon)).To(BeTrue())
 		g.Expect(s.Touched(t.Context(), "a", noon.Add(12*time.Minute))).To(BeFalse())

@@ -36,12 +36,12 @@ CREATE TABLE container_tags (
     made          TEXT      NOT NULL,
     PRIMARY KEY (repository_id, name)
 );
--- When blobs and manifests were last needed by a client, and until when a garbage collection may remove one. An upload has a row while a
--- request may write to it.
+-- When blobs and manifests were last needed by a client, and until when a garbage collection may remove one, in milliseconds since 1970 by the clock
+-- of the database. An upload has a row while a request may write to it.
 CREATE TABLE container_blobs (
     digest         TEXT NOT NULL PRIMARY KEY,
     touched_at     TIMESTAMP NOT NULL,
-    sweeping_until TIMESTAMP
+    sweeping_until INTEGER
 );
 -- When the runs of cleanups have begun in repositories, and what they have recorded for a process that takes over.
 CREATE TABLE container_cleanups (
