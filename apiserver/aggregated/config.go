@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/forgeplane/forgeplane/apiserver/aggregated/route"
+	"github.com/forgeplane/forgeplane/apiserver/aggregated/virtual"
 	"github.com/forgeplane/forgeplane/internal/certificate"
 )
 
@@ -33,7 +34,7 @@ func codecs() serializer.CodecFactory {
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create,roleName=forgeplane-apiserver
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create,roleName=forgeplane-apiserver
 
-// build makes the generic API server. It has no storage, and so no admission: endpoints check what they take.
+// build returns the generic API server. It needs no admission: endpoints check their requests, and virtual resources are read-only.
 func (o Options) build(listener net.Listener, pair dynamiccertificates.CertKeyContentProvider) (*genericapiserver.GenericAPIServer, error) {
 	config := genericapiserver.NewConfig(codecs())
 	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
@@ -71,6 +72,8 @@ func (o Options) build(listener net.Listener, pair dynamiccertificates.CertKeyCo
 		}
 	}
 	config.Authorization.Authorizer = identified{config.Authorization.Authorizer}
+	// describe serves the documents, because those of the REST API come from its routes.
+	config.OpenAPIV3Config, config.SkipOpenAPIInstallation = virtual.OpenAPI(o.Groups), true
 	config.AddReadyzChecks(healthz.NamedCheck("tree", o.Ready))
 	config.RequestInfoResolver = requestInfo{genericapiserver.NewRequestInfoResolver(config)}
 	config.LongRunningFunc = waits(config.LongRunningFunc)
@@ -84,7 +87,7 @@ func (o Options) build(listener net.Listener, pair dynamiccertificates.CertKeyCo
 	if err != nil {
 		return nil, err
 	}
-	return server, o.mount(server, front)
+	return server, o.mount(server, front, config.OpenAPIV3Config)
 }
 
 // keyPair serves the certificate of a source, and tells the listener of a new one.

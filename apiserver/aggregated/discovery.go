@@ -1,17 +1,19 @@
 package aggregated
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints"
 	"k8s.io/apiserver/pkg/endpoints/discovery"
 	genericapiserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/apiserver/pkg/server/mux"
+	"k8s.io/kube-openapi/pkg/builder3"
+	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/common/restfuladapter"
 	"k8s.io/kube-openapi/pkg/handler"
 	"k8s.io/kube-openapi/pkg/handler3"
 	"k8s.io/kube-openapi/pkg/spec3"
@@ -51,7 +53,7 @@ func (o Options) discover(s *genericapiserver.GenericAPIServer) error {
 	list := resources(o.Routes)
 	s.DiscoveryGroupManager.AddGroup(group)
 	groups := discovery.NewAPIGroupHandler(s.Serializer, group)
-	versions := discovery.NewAPIVersionHandler(s.Serializer, schema.GroupVersion{Group: GroupName, Version: Version},
+	versions := discovery.NewAPIVersionHandler(s.Serializer, GroupVersion,
 		discovery.APIResourceListerFunc(func() []metav1.APIResource { return list }))
 	for path, h := range map[string]http.Handler{"/apis/" + GroupName: groups, Prefix: versions} {
 		s.Handler.NonGoRestfulMux.Handle(path, h)
@@ -66,9 +68,10 @@ func (o Options) discover(s *genericapiserver.GenericAPIServer) error {
 	return nil
 }
 
-// describe serves OpenAPI. Version 2 names no path: what kubectl looks for in it is the schemas of objects. The whole
-// description of the endpoints is a document of the tree's own.
-func (o Options) describe(m *mux.PathRecorderMux) error {
+// describe serves OpenAPI, with a document of version 3 for each group. Version 2 names no path: kubectl looks for the schemas of objects in it.
+// The whole description of the endpoints is a document of the tree's own.
+func (o Options) describe(s *genericapiserver.GenericAPIServer, definitions *common.OpenAPIV3Config) error {
+	m := s.Handler.NonGoRestfulMux
 	info := &spec.Info{InfoProps: spec.InfoProps{Title: "Forgeplane REST API", Version: Version}}
 	handler.NewOpenAPIService(&spec.Swagger{SwaggerProps: spec.SwaggerProps{
 		Swagger: "2.0", Info: info, Paths: &spec.Paths{Paths: map[string]spec.PathItem{}}, Definitions: spec.Definitions{},
@@ -101,6 +104,21 @@ func (o Options) describe(m *mux.PathRecorderMux) error {
 	}
 	v3 := handler3.NewOpenAPIService()
 	v3.UpdateGroupVersion(strings.TrimPrefix(Prefix, "/"), &spec3.OpenAPI{Version: "3.0.0", Info: info, Paths: &spec3.Paths{Paths: paths}})
+	for _, g := range o.Groups {
+		at := "/apis/" + g.GroupVersion.String()
+		all := s.Handler.GoRestfulContainer.RegisteredWebServices()
+		services := all[:0:0]
+		for _, w := range all {
+			if w.RootPath() == at {
+				services = append(services, w)
+			}
+		}
+		document, err := builder3.BuildOpenAPISpecFromRoutes(restfuladapter.AdaptWebServices(services), definitions)
+		if err != nil {
+			return fmt.Errorf("describing the group %s: %w", g.GroupVersion, err)
+		}
+		v3.UpdateGroupVersion(strings.TrimPrefix(at, "/"), document)
+	}
 	return v3.RegisterOpenAPIV3VersionedService("/openapi/v3", m)
 }
 

@@ -79,7 +79,7 @@ func available() {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		r := &apiregistrationv1.APIService{}
-		g.Expect(admin.Get(context.Background(), client.ObjectKey{Name: registration.APIService}, r)).To(Succeed())
+		g.Expect(admin.Get(context.Background(), client.ObjectKey{Name: registration.APIService(aggregated.GroupVersion)}, r)).To(Succeed())
 		g.Expect(r.Status.Conditions).To(ContainElement(And(
 			HaveField("Type", apiregistrationv1.Available), HaveField("Status", apiregistrationv1.ConditionTrue))), "%v", r.Status)
 	}).Should(Succeed())

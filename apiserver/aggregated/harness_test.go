@@ -249,7 +249,7 @@ func startReplica(r replica) *process.Process {
 func unregister() {
 	GinkgoHelper()
 	ctx := context.Background()
-	r := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: registration.APIService}}
+	r := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: registration.APIService(aggregated.GroupVersion)}}
 	Expect(client.IgnoreNotFound(admin.Delete(ctx, r))).To(Succeed())
 	Expect(admin.DeleteAllOf(ctx, &coordinationv1.Lease{}, client.InNamespace(platform))).To(Succeed())
 }

@@ -1,5 +1,6 @@
 // Package aggregated is the door of the REST API that leads through kube-apiserver: /apis/rest.forgeplane.dev/v4, for
-// callers with a Kubernetes identity, whom RBAC admits. It serves the same tree of endpoints as the other door.
+// callers with a Kubernetes identity, whom RBAC admits. It serves the same tree of endpoints as the other door. Beside it, the server can
+// serve groups of virtual resources.
 package aggregated
 
 import (
@@ -13,10 +14,13 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/rest"
+	"k8s.io/kube-openapi/pkg/common"
 
 	"github.com/forgeplane/forgeplane/apiserver/aggregated/route"
+	"github.com/forgeplane/forgeplane/apiserver/aggregated/virtual"
 	"github.com/forgeplane/forgeplane/apiserver/connection"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/certificate"
@@ -34,6 +38,9 @@ const (
 	// readyInterval is how often a server that starts is asked whether it is ready.
 	readyInterval = 100 * time.Millisecond
 )
+
+// GroupVersion is the group of the REST API with its version.
+var GroupVersion = schema.GroupVersion{Group: GroupName, Version: Version}
 
 // Options of a server.
 type Options struct {
@@ -59,10 +66,12 @@ type Options struct {
 	// Routes are the routes of the tree.
 	Routes []route.Pattern
 	Known  route.Known
+	// Groups are served beside the REST API.
+	Groups []virtual.Group
 
 	Certificates *certificate.Source
-	// Registration configures the registration of this server. Its Authorities come from Certificates, and it is ready when the server is.
-	// Its Name is the host; the port is added.
+	// Registration configures the registration of this server. Its Groups are those that are served, its Authorities come from Certificates,
+	// and it is ready when the server is. Its Name is the host; the port is added.
 	Registration registration.Server
 	// Ready says what the tree still waits for; nil when it can serve.
 	Ready func(*http.Request) error
@@ -74,8 +83,17 @@ type Server struct{ options Options }
 
 // New returns a server that is ready to be started.
 func New(o Options) *Server {
-	o.Registration.Authorities = o.Certificates.Authorities
+	o.Registration.Authorities, o.Registration.Groups = o.Certificates.Authorities, Served(o.Groups...)
 	return &Server{options: o}
+}
+
+// Served returns the groups that a server with the given groups serves: the group of the REST API comes first.
+func Served(groups ...virtual.Group) []schema.GroupVersion {
+	all := []schema.GroupVersion{GroupVersion}
+	for _, g := range groups {
+		all = append(all, g.GroupVersion)
+	}
+	return all
 }
 
 // NeedLeaderElection is false: every replica serves.
@@ -164,11 +182,16 @@ func ready(ctx context.Context, client *http.Client, host string) bool {
 	return answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
 }
 
-// mount puts what the door serves into a generic API server.
-func (o Options) mount(s *genericapiserver.GenericAPIServer, p proxy) error {
+// mount adds the REST API and the groups to a generic API server.
+func (o Options) mount(s *genericapiserver.GenericAPIServer, p proxy, definitions *common.OpenAPIV3Config) error {
 	if err := o.discover(s); err != nil {
 		return err
 	}
 	s.Handler.NonGoRestfulMux.HandlePrefix(Prefix+"/", enter(o.Tree, o.URL.JoinPath(Prefix), p))
-	return o.describe(s.Handler.NonGoRestfulMux)
+	for _, g := range o.Groups {
+		if err := s.InstallAPIGroups(g.Info()); err != nil {
+			return fmt.Errorf("installing the group %s: %w", g.GroupVersion, err)
+		}
+	}
+	return o.describe(s, definitions)
 }

@@ -74,6 +74,7 @@ func (d *door) validate() error {
 // registration returns the configuration that all processes share.
 func (o *options) registration(mgr ctrl.Manager, direct client.Client) registration.Options {
 	return registration.Options{
+		Groups: aggregated.Served(),
 		Client: direct, Service: client.ObjectKey{Namespace: o.namespace, Name: o.service.name},
 		Port: o.service.port, ExternalName: o.service.externalName,
 		Clock: clock.RealClock{}, Log: mgr.GetLogger().WithName("registration"),

@@ -1,5 +1,5 @@
-// Package registration makes the aggregated API known to the cluster as long as a server answers for it. An APIService that
-// nobody answers for stops the deletion of namespaces in the whole cluster.
+// Package registration registers the aggregated API groups with kube-apiserver while a server serves them. An APIService without a server
+// blocks the deletion of namespaces in the whole cluster.
 package registration
 
 import (
@@ -25,12 +25,10 @@ import (
 )
 
 const (
-	// APIService is the name of the registration.
-	APIService = "v4.rest.forgeplane.dev"
 	// component is the label of the leases.
 	component = "app.kubernetes.io/component"
 
-	group, version, server = "rest.forgeplane.dev", "v4", "forgeplane-apiserver"
+	server = "forgeplane-apiserver"
 
 	// fieldOwner is the field manager of what is applied.
 	fieldOwner = client.FieldOwner("forgeplane-registration")
@@ -46,6 +44,8 @@ const (
 
 // Options of a registration.
 type Options struct {
+	// Groups are the API groups that the servers serve, each in one version.
+	Groups []schema.GroupVersion
 	// Client reads past any cache. Its scheme must have apiregistration.k8s.io/v1.
 	Client client.Client
 	// Service is the Service of the servers, in the platform's namespace.
@@ -80,7 +80,7 @@ var errNotReady = errors.New("the server is not ready")
 // +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,resourceNames=v4.rest.forgeplane.dev,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
 // Run registers the server, which must already answer requests, and keeps it registered while it is ready, until ctx ends. It then removes
-// the registration. The server must answer until Run returns.
+// the registrations. The server must answer until Run returns.
 func (s Server) Run(ctx context.Context) {
 	ticker := s.Clock.NewTicker(renewal)
 	defer ticker.Stop()
@@ -114,11 +114,16 @@ func (s Server) register(ctx context.Context) error {
 			return fmt.Errorf("creating the Service %s: %w", s.Service, err)
 		}
 	}
-	if err := s.ensureAPIService(ctx); err != nil {
-		return fmt.Errorf("creating the APIService %s: %w", APIService, err)
+	for _, g := range s.Groups {
+		if err := s.ensureAPIService(ctx, g); err != nil {
+			return fmt.Errorf("creating the APIService %s: %w", APIService(g), err)
+		}
 	}
 	return nil
 }
+
+// APIService returns the name of the registration of a group.
+func APIService(g schema.GroupVersion) string { return g.Version + "." + g.Group }
 
 func (s Server) lease() *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
@@ -156,14 +161,14 @@ func (s Server) ensureService(ctx context.Context) error {
 	return s.apply(ctx, service, corev1.SchemeGroupVersion.WithKind("Service"))
 }
 
-func (s Server) ensureAPIService(ctx context.Context) error {
+func (s Server) ensureAPIService(ctx context.Context, g schema.GroupVersion) error {
 	want := apiregistrationv1.APIServiceSpec{
-		Group: group, Version: version, CABundle: s.Authorities(),
+		Group: g.Group, Version: g.Version, CABundle: s.Authorities(),
 		Service: &apiregistrationv1.ServiceReference{Namespace: s.Service.Namespace, Name: s.Service.Name, Port: ptr.To(s.Port)},
 		// After the groups of custom resources, so that kubectl's short names keep their meaning.
 		GroupPriorityMinimum: 100, VersionPriority: 100,
 	}
-	registered := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: APIService}}
+	registered := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: APIService(g)}}
 	err := s.Client.Get(ctx, client.ObjectKeyFromObject(registered), registered)
 	if client.IgnoreNotFound(err) != nil {
 		return err
@@ -206,7 +211,7 @@ func (o Options) ours(r *apiregistrationv1.APIService) bool {
 	return to != nil && to.Namespace == o.Service.Namespace && to.Name == o.Service.Name
 }
 
-// withdraw removes the registration if no other server is left.
+// withdraw removes the registrations if no other server is left.
 func (s Server) withdraw(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
@@ -233,10 +238,20 @@ func (o Options) leases(ctx context.Context) ([]coordinationv1.Lease, error) {
 	return list.Items, err
 }
 
-// unregister deletes the registration as it is now. The error is a conflict if it changes meanwhile, as when kube-apiserver writes its status.
+// unregister deletes the registrations.
 func (o Options) unregister(ctx context.Context) error {
+	for _, g := range o.Groups {
+		if err := o.unregisterGroup(ctx, g); err != nil {
+			return fmt.Errorf("deleting the APIService %s: %w", APIService(g), err)
+		}
+	}
+	return nil
+}
+
+// unregisterGroup deletes a registration as it is now. The error is a conflict if it changes meanwhile, as when kube-apiserver writes its status.
+func (o Options) unregisterGroup(ctx context.Context, g schema.GroupVersion) error {
 	registered := &apiregistrationv1.APIService{}
-	if err := o.Client.Get(ctx, client.ObjectKey{Name: APIService}, registered); err != nil {
+	if err := o.Client.Get(ctx, client.ObjectKey{Name: APIService(g)}, registered); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if !o.ours(registered) {

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -18,6 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/forgeplane/forgeplane/test/controlplane"
+)
+
+var (
+	rest     = schema.GroupVersion{Group: "rest.forgeplane.dev", Version: "v4"}
+	activity = schema.GroupVersion{Group: "activity.forgeplane.dev", Version: "v1alpha1"}
 )
 
 func TestRegistration(t *testing.T) {
@@ -37,6 +43,7 @@ func TestRegistration(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	options := func(namespace string) Options {
 		return Options{
+			Groups: []schema.GroupVersion{rest, activity},
 			Client: c, Service: client.ObjectKey{Namespace: namespace, Name: "forgeplane-apiserver"}, Port: 443,
 			ExternalName: "localhost", Clock: clock, Log: logr.Discard(),
 		}
@@ -45,13 +52,16 @@ func TestRegistration(t *testing.T) {
 	server := func(name, namespace string) Server {
 		return Server{Options: options(namespace), Name: name, Authorities: func() []byte { return authorities }}
 	}
-	registered := func() (*apiregistrationv1.APIService, error) {
+	of := func(group schema.GroupVersion) (*apiregistrationv1.APIService, error) {
 		r := &apiregistrationv1.APIService{}
-		return r, c.Get(t.Context(), client.ObjectKey{Name: APIService}, r)
+		return r, c.Get(t.Context(), client.ObjectKey{Name: APIService(group)}, r)
 	}
+	registered := func() (*apiregistrationv1.APIService, error) { return of(rest) }
 	missing := func(g Gomega) {
-		_, err := registered()
-		g.Expect(err).To(Satisfy(apierrors.IsNotFound))
+		for _, group := range []schema.GroupVersion{rest, activity} {
+			_, err := of(group)
+			g.Expect(err).To(Satisfy(apierrors.IsNotFound), "%s", group)
+		}
 	}
 	one, two := server("one", "forgeplane-system"), server("two", "forgeplane-system")
 
@@ -66,6 +76,16 @@ func TestRegistration(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(again.Spec).To(Equal(first.Spec))
 		g.Expect(again.UID).To(Equal(first.UID))
+	})
+
+	t.Run("has all groups", func(t *testing.T) {
+		g := NewWithT(t)
+		for _, group := range []schema.GroupVersion{rest, activity} {
+			r, err := of(group)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(schema.GroupVersion{Group: r.Spec.Group, Version: r.Spec.Version}).To(Equal(group))
+			g.Expect(r.Spec.Service.Name).To(Equal("forgeplane-apiserver"))
+		}
 	})
 
 	t.Run("is not changed or removed by another installation", func(t *testing.T) {

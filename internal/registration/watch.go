@@ -12,7 +12,7 @@ import (
 // patrol is how often a Watch looks.
 const patrol = 5 * time.Second
 
-// Watch removes the registration when no server has renewed its lease for most of a minute, because killed servers cannot do it themselves.
+// Watch removes the registrations when no server has renewed its lease for most of a minute, because killed servers cannot do it themselves.
 // The manager starts it in the leader.
 type Watch struct {
 	Options
@@ -79,8 +79,5 @@ func (w *Watch) look(ctx context.Context) error {
 	if alive {
 		return nil
 	}
-	if err := w.unregister(ctx); err != nil {
-		return fmt.Errorf("deleting the APIService %s: %w", APIService, err)
-	}
-	return nil
+	return w.unregister(ctx)
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/declare"
-	"github.com/forgeplane/forgeplane/internal/registration"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 	"github.com/forgeplane/forgeplane/test/patience"
 )
@@ -307,7 +306,7 @@ spec: {projectRef: {name: app}, branch: main}
 	})
 
 	It("refuses a caller that kube-apiserver has not passed on to it", func() {
-		authorities, err := base64.StdEncoding.DecodeString(admin.Field(".spec.caBundle", "apiservice", registration.APIService))
+		authorities, err := base64.StdEncoding.DecodeString(admin.Field(".spec.caBundle", "apiservice", "v4.rest.forgeplane.dev"))
 		Expect(err).NotTo(HaveOccurred())
 		pool := x509.NewCertPool()
 		Expect(pool.AppendCertsFromPEM(authorities)).To(BeTrue())

@@ -15,9 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/forgeplane/forgeplane/internal/registration"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 )
+
+// apiService is the registration of the REST API.
+const apiService = "v4.rest.forgeplane.dev"
 
 // sparing is the time between two looks at what can take a minute.
 const sparing = 200 * time.Millisecond
@@ -93,7 +95,7 @@ func registered() *unstructured.Unstructured {
 	found := &unstructured.Unstructured{}
 	found.SetAPIVersion("apiregistration.k8s.io/v1")
 	found.SetKind("APIService")
-	err := api.Get(context.Background(), client.ObjectKey{Name: registration.APIService}, found)
+	err := api.Get(context.Background(), client.ObjectKey{Name: apiService}, found)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
