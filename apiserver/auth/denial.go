@@ -13,6 +13,9 @@ const signIn = "The request has no access token: send one in the header PRIVATE-
 
 // denial returns the answer to a caller who lacks the ability that the endpoint needs.
 func (s Subject) denial() *endpoint.Error {
+	if s.challenged() {
+		return endpoint.Unauthorized("").Describe(signIn)
+	}
 	if rule, _ := s.endpoint.Rule(); rule != "" {
 		return s.endpoint.Denial() // must not depend on the owner of the record
 	}

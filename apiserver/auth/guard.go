@@ -77,7 +77,10 @@ func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent)
 	if err != nil {
 		return nil, nil, err
 	}
-	s := Subject{Caller: caller, endpoint: e, id: sent.Path[e.Located()], record: sent.Path[e.Record()]}
+	s := Subject{Caller: caller, endpoint: e}
+	for _, name := range e.Located() {
+		s.named = append(s.named, sent.Path[name])
+	}
 	form, record, err := g.admit(ctx, &s)
 	if err != nil {
 		return nil, nil, err
@@ -168,7 +171,7 @@ func (g *Guard) admit(ctx context.Context, s *Subject) (f form, record any, err 
 	if !known {
 		return f, nil, g.Check(e)
 	}
-	if err := g.locate(ctx, s, f.about, s.id); err != nil {
+	if err := g.locate(ctx, s, f.about, s.Named()); err != nil {
 		return f, nil, err
 	}
 	if f.find != nil {
@@ -202,7 +205,7 @@ func (g *Guard) Again(ctx context.Context, was Project) (Project, error) {
 		return Project{}, refused(err, false)
 	}
 	// By id it is the same project even if it was renamed meanwhile.
-	s := Subject{Caller: caller, endpoint: was.endpoint, id: strconv.FormatInt(was.Scope.Project.RESTID(), 10)}
+	s := Subject{Caller: caller, endpoint: was.endpoint, named: []string{strconv.FormatInt(was.Scope.Project.RESTID(), 10)}}
 	_, _, err = g.admit(ctx, &s)
 	return Project{s}, err
 }

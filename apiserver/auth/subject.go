@@ -21,10 +21,9 @@ type Subject struct {
 	Scope  catalog.Scope
 	Access Access
 
-	// endpoint is the requested endpoint, id names the subject in the path, and record names the record within it; for a record by itself
-	// it is id again.
-	endpoint   *endpoint.Endpoint
-	id, record string
+	// endpoint is the requested endpoint, and named are the path parameters that name the subject, the outermost container first.
+	endpoint *endpoint.Endpoint
+	named    []string
 }
 
 // Instance is the form of endpoints that are about the installation as a whole.
@@ -62,7 +61,12 @@ type Form interface {
 }
 
 // Named returns the id or full path of the project or group as the client sent it in the path.
-func (s Subject) Named() string { return s.id }
+func (s Subject) Named() string {
+	if len(s.named) == 0 {
+		return ""
+	}
+	return s.named[0]
+}
 
 // Has reports whether an access includes an ability that the endpoint's table declares, by Needs or Asks. The access is the subject's own,
 // or one that Guard.Access returned for the caller. Has reports false for an ability that the table does not declare.
@@ -94,9 +98,9 @@ type form struct {
 	// finds reports whether the value that endpoint.Found set can find the record, and find finds it. Both are nil if the subject is not a
 	// record.
 	finds func(by any) bool
-	find  func(ctx context.Context, g *Guard, s Subject, id int64) (Kept, error)
-	// missing is the Missing of a Placed record; nil for others.
-	missing func() *endpoint.Error
+	find  func(ctx context.Context, q *search) (Kept, error)
+	// missing is the Missing of a Placed record, and concealed that of an innermost record which the rule Private can be about; nil for others.
+	missing, concealed func() *endpoint.Error
 }
 
 func (Project) form() form {

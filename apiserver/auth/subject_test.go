@@ -41,6 +41,7 @@ func TestGuard_checksEndpoints(t *testing.T) {
 		"a rule on no record":                  {endpoint.Put("/projects/{id}", project).Needs(AdminProject).Or(Own), "the rule own is about a record, and beside an ability"},
 		"a rule that does not exist":           {endpoint.Put("/users/{id}", user).Needs(AdminInstance).Or("friend"), `there is no rule "friend"`},
 		"a record":                             {endpoint.Put("/records/{id}", record).Found(find).Needs(AdminInstance).And(Own), ""},
+		"a private record":                     {endpoint.Put("/records/{id}", record).Found(find).Needs(AdminInstance).And(Private), "a record that is Missable"},
 		"a record that nothing finds":          {endpoint.Put("/records/{id}", record).Needs(AdminInstance), "is found by <nil>"},
 		"a record that something else finds":   {endpoint.Put("/records/{id}", record).Found(TestGuard_checksEndpoints).Needs(AdminInstance), "is found by func(*testing.T)"},
 		"a project that something finds":       {endpoint.Put("/projects/{id}", project).Found(find).Needs(AdminProject), "no auth.Project is found by"},

@@ -107,6 +107,8 @@ const (
 	// Hidden answers 404 if the public cannot see the subject, as if it did not exist. Otherwise it answers as for every caller who lacks
 	// the ability.
 	Hidden
+	// Challenged answers 404 if the public cannot see the subject, as if it did not exist, and otherwise 401.
+	Challenged
 	// Served treats anonymous callers like all others: the subject decides what the public can see.
 	Served
 )

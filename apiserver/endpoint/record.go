@@ -41,20 +41,13 @@ func (e *Endpoint) locate(named []string) []string {
 	return named
 }
 
-// Located returns the path parameter that names the subject or its container, or "" if there is none.
-func (e *Endpoint) Located() string {
-	if len(e.located) == 0 {
-		return ""
+// Located returns the path parameters that name the subject: first those of its containers, the outermost first, and last its own.
+func (e *Endpoint) Located() []string {
+	all := make([]string, len(e.located))
+	for i, p := range e.located {
+		all[i] = p.name
 	}
-	return e.located[0].name
-}
-
-// Record returns the path parameter that identifies the subject itself: the last of the parameters that name it.
-func (e *Endpoint) Record() string {
-	if len(e.located) == 0 {
-		return ""
-	}
-	return e.located[len(e.located)-1].name
+	return all
 }
 
 // locatedParameters returns the Parameter Objects of the parameters that name the subject.

@@ -24,7 +24,8 @@ func (note) Parameters() []endpoint.Parameter {
 type clerk struct{ doorman }
 
 func (*clerk) Admit(_ *http.Request, e *endpoint.Endpoint, sent endpoint.Sent) (context.Context, any, error) {
-	return context.Background(), note{sent.Path[e.Located()], sent.Path[e.Record()]}, nil
+	named := e.Located()
+	return context.Background(), note{sent.Path[named[0]], sent.Path[named[1]]}, nil
 }
 
 func noteTable() endpoint.Table {

@@ -42,9 +42,9 @@ func (f *Family) Table() endpoint.Table {
 	groups := table[auth.Group](f, "/groups/{id}/members", "a group", auth.ReadGroupMembers, auth.WriteGroupMembers)
 	// Members can leave, whatever their role is.
 	return slices.Concat(
-		projects, endpoint.Table{endpoint.Delete("/projects/{id}/members/{user_id}", f.removeFromProject).Found(f.find).
+		projects, endpoint.Table{endpoint.Delete("/projects/{id}/members/{user_id}", auth.OnRecord[auth.ProjectRecord[whom]](f.remove)).Found(f.find).
 			Needs(auth.WriteProjectMembers).Or(auth.Own).Conditional().Doc("Remove a member from a project.")},
-		groups, endpoint.Table{endpoint.Delete("/groups/{id}/members/{user_id}", f.removeFromGroup).Found(f.find).
+		groups, endpoint.Table{endpoint.Delete("/groups/{id}/members/{user_id}", auth.OnRecord[auth.GroupRecord[whom]](f.remove)).Found(f.find).
 			Needs(auth.WriteGroupMembers).Or(auth.Own).Conditional().Doc("Remove a member from a group.")},
 	)
 }

@@ -33,14 +33,6 @@ func (f *Family) find(ctx context.Context, _ auth.Subject, id int64) (whom, erro
 	return whom{u}, err
 }
 
-func (f *Family) removeFromProject(ctx context.Context, s auth.ProjectRecord[whom], r *removeRequest) (endpoint.None, error) {
-	return f.remove(ctx, s.Subject, s.Record, r)
-}
-
-func (f *Family) removeFromGroup(ctx context.Context, s auth.GroupRecord[whom], r *removeRequest) (endpoint.None, error) {
-	return f.remove(ctx, s.Subject, s.Record, r)
-}
-
 func (f *Family) remove(ctx context.Context, s auth.Subject, w whom, r *removeRequest) (endpoint.None, error) {
 	m, err := f.removable(ctx, s, w.RESTID())
 	if err != nil {
