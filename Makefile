@@ -31,7 +31,7 @@ help: ## Show the targets.
 	@awk 'BEGIN {FS = ":.*## "} \
 		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
 		/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '\nVariables of run: HTTP_PORT KUBE_PORT TLS_PORT HEALTH_PORT METRICS_PORT DEV_DIR RUN_FLAGS RUN_SPLIT. KUBEBUILDER_ASSETS: see README.md.\n'
+	@printf '\nVariables of run: HTTP_PORT KUBE_PORT TLS_PORT HEALTH_PORT METRICS_PORT DEV_DIR RUN_FLAGS RUN_SPLIT. KUBEBUILDER_ASSETS: see README.md.\nVariables of image: IMAGE PUSH OUT ARCH.\n'
 
 .PHONY: run
 run: build controlplane ## Run Forgeplane on this machine, with its own control plane and samples.
@@ -57,6 +57,13 @@ build: ## Build Forgeplane into bin.
 .PHONY: helm
 helm: ## Build Helm, which tests the chart, into bin.
 	@$(GO) build -modfile=hack/helm/go.mod -ldflags='-s -w' -o bin/ helm.sh/helm/v4/cmd/helm
+
+IMAGE ?= forgeplane
+OUT ?= bin/image
+
+.PHONY: image
+image: ## Build the image into OUT without a container engine; PUSH=1 pushes it as IMAGE. See docs/development/image.md.
+	@$(GO) run ./hack/image -image='$(IMAGE)' -output='$(OUT)' $(if $(ARCH),-architectures='$(ARCH)') $(if $(PUSH),-push)
 
 .PHONY: controlplane
 controlplane: ## Build the control plane into bin/k8s, unless it is up to date.

@@ -3,6 +3,7 @@ module github.com/forgeplane/forgeplane
 go 1.26.0
 
 require (
+	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/bmatcuk/doublestar/v4 v4.10.4
 	github.com/distribution/distribution/v3 v3.1.2
 	github.com/distribution/reference v0.6.0

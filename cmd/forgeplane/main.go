@@ -9,9 +9,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// version is set when a release is built.
-var version = "development"
-
 func main() {
 	if err := command().ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "forgeplane:", err)
@@ -25,7 +22,7 @@ func command() *cobra.Command {
 		Short: "A software forge whose settings are Kubernetes custom resources",
 		Long: `Forgeplane hosts Git repositories. Teams and administrators declare projects, members, protected
 branches and so on as custom resources, and its controllers put them into force.`,
-		Version:       version,
+		Version:       versionOf(number, commit),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

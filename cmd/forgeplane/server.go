@@ -48,7 +48,7 @@ func addServer(ctx context.Context, mgr ctrl.Manager, o *options, s shared) erro
 	}
 	server, err := apiserver.New(ctx, apiserver.Options{
 		Address: o.httpAddress, RuntimeDir: o.runtimeDir, HookBinary: o.hookBinary,
-		ExternalURL: external, Version: version, Namespace: o.namespace, Home: o.home, RESTWrites: o.restWrites, Targets: s.targets, Features: features,
+		ExternalURL: external, Version: versionOf(number, commit), Namespace: o.namespace, Home: o.home, RESTWrites: o.restWrites, Targets: s.targets, Features: features,
 		Catalog: s.catalog, Repositories: s.repositories, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), IDs: s.ids, Avatars: s.avatars, Registry: images, Clock: clock.RealClock{},
 		Activity: s.database, Subscriptions: s.subscriptions, Uses: s.uses, Moves: s.moves,
 		Log: mgr.GetLogger().WithName("server"), Administrators: administrators, RateLimits: limits, Connections: connection.Limits{PerAddress: o.rates.connections, Trusted: limits.TrustedProxies}, Quotas: o.quotas, GitSlots: o.slots.of("git"), Memory: s.requests, Disk: o.slots.onDisk(), Uploads: o.slots.uploads,

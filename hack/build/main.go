@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/forgeplane/forgeplane/hack/version"
 )
 
 func main() { os.Exit(command()) }
@@ -21,10 +23,7 @@ func command() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	targets := map[string]func(context.Context) error{
-		"forgeplane": build{
-			name: "Forgeplane", module: ".", output: "bin",
-			packages: []string{"./cmd/...", "./hack/run"}, ldflags: "-s -w",
-		}.run,
+		"forgeplane":   forgeplane,
 		"controlplane": controlPlane{module: "hack/controlplane", output: "bin/k8s"}.provide,
 	}
 	var target func(context.Context) error
@@ -40,4 +39,16 @@ func command() int {
 		return 1
 	}
 	return 0
+}
+
+// forgeplane builds the programs of this repository.
+func forgeplane(ctx context.Context) error {
+	current, err := version.Of(ctx, ".")
+	if err != nil {
+		return err
+	}
+	return build{
+		name: "Forgeplane", module: ".", output: "bin",
+		packages: []string{"./cmd/...", "./hack/run"}, ldflags: current.LinkerFlags(),
+	}.run(ctx)
 }
