@@ -62,16 +62,16 @@ func download(ctx context.Context, architecture, directory string) ([]distPackag
 	}
 	ctx, cancel := context.WithTimeout(ctx, aptTimeout)
 	defer cancel()
-	if _, err := run(ctx, "apt-get", append(settings, "update")...); err != nil {
+	if _, err := run(ctx, "apt-get", slices.Concat(settings, []string{"update"})...); err != nil {
 		return nil, err
 	}
-	install := append(append(settings, "install", "--no-install-recommends", "--yes"), wanted...)
+	install := slices.Concat(settings, []string{"install", "--no-install-recommends", "--yes"}, wanted)
 	// With an empty cache, apt names all archives. The cache can have other ones, from earlier builds.
-	listed, err := run(ctx, "apt-get", append(install, "--print-uris", "-o", "Dir::Cache::Archives="+filepath.Join(directory, "none"))...)
+	listed, err := run(ctx, "apt-get", slices.Concat(install, []string{"--print-uris", "-o", "Dir::Cache::Archives=" + filepath.Join(directory, "none")})...)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := run(ctx, "apt-get", append(install, "--download-only")...); err != nil {
+	if _, err := run(ctx, "apt-get", slices.Concat(install, []string{"--download-only"})...); err != nil {
 		return nil, err
 	}
 	var packages []distPackage

@@ -110,6 +110,11 @@ func (b *base) check() error {
 			return fmt.Errorf("the packages do not contain /%s, which the image needs", name)
 		}
 	}
+	for name, n := range b.files {
+		if _, ok := b.files.follow(name); n.link != "" && !ok {
+			return fmt.Errorf("the image would not contain the target of the link /%s, %s", name, n.link)
+		}
+	}
 	if len(b.files["etc/ssl/certs/ca-certificates.crt"].content) == 0 {
 		return fmt.Errorf("the packages do not contain %s: the image would trust no server", authorities)
 	}

@@ -82,6 +82,13 @@ func TestNewBase_saysWhatIsMissing(t *testing.T) {
 	}
 }
 
+func TestNewBase_refusesALinkToNothing(t *testing.T) {
+	packages := distribution()
+	packages[3].files["usr/bin/git-receive-pack"] = node{link: "git-shell"}
+	_, err := newBase(packages)
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("the target of the link /usr/bin/git-receive-pack, git-shell")))
+}
+
 var released = version.Version{Number: "1.2.3", Commit: "1f2e3d4c5b6a", Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 
 // built returns an image of two small programs.

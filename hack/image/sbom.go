@@ -26,7 +26,7 @@ func bill(image v1.Image, b *base, programs map[string][]byte, v version.Version
 	if err != nil {
 		return nil, err
 	}
-	components := append(packageComponents(b), modules...)
+	components := slices.Concat(packageComponents(b), modules)
 	bom := cdx.NewBOM()
 	bom.Metadata = &cdx.Metadata{Component: &cdx.Component{
 		BOMRef: digest.String(), Type: cdx.ComponentTypeContainer, Name: "forgeplane", Version: v.Number,
