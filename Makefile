@@ -14,7 +14,7 @@ endif
 
 TOOL := $(GO) tool -modfile=hack/tools/go.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
-MODULES := . hack/client hack/controlplane hack/helm hack/images hack/tools
+MODULES := . hack/client hack/controlplane hack/helm hack/images hack/node hack/tools
 
 # Programs that need no C library run everywhere, and one build cache serves all targets.
 export CGO_ENABLED = 0

@@ -3,7 +3,7 @@
 # minutes. All parts run even if one fails.
 set -eu
 
-parts="crash e2e fuzz git image moves registry replicas rest tenancy toy vulncheck"
+parts="crash e2e fuzz git image moves node registry replicas rest tenancy toy vulncheck"
 export FORGEPLANE_SOAK=1
 # The seed is printed, so that a failure can be repeated.
 export FORGEPLANE_TEST_SEED="${FORGEPLANE_TEST_SEED:-$(date +%s)}"
@@ -19,6 +19,7 @@ soak() {
 	git) tests ./internal/git/... ;;
 	image) tests ./test/image ;;
 	moves) tests ./controllers/storagemove ./internal/storagemove && tests ./test/crash -ginkgo.focus-file moves_test.go ;;
+	node) tests ./test/node ;;
 	registry) tests ./apiserver/registryhttp ./internal/registry/... ;;
 	replicas) tests ./test/replicas ;;
 	rest) tests ./apiserver ./apiserver/githttp ./apiserver/ratelimit ./apiserver/v4/... ./test/conformance ;;

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -46,9 +45,8 @@ func prepare(ctx context.Context) {
 	}
 	helm := installation.Helm(ctx)
 	checkout = installation.NewCheckout()
-	shell = checkout.Terminal()
-	shell = shell.With("GOFLAGS="+os.Getenv("GOFLAGS"), "GOPATH="+goEnv("GOPATH"), "GOCACHE="+goEnv("GOCACHE"), "GOMODCACHE="+goEnv("GOMODCACHE"),
-		"PATH="+helm+":"+shell.Getenv("PATH"), "DOCKER_CONFIG="+filepath.Join(shell.Space(), "docker"))
+	shell = checkout.Developer()
+	shell = shell.With("PATH="+helm+":"+shell.Getenv("PATH"), "DOCKER_CONFIG="+filepath.Join(shell.Space(), "docker"))
 	shell.Do("make", "image", "OUT=.dev/image")
 	image = imageIn("image")
 	root = filepath.Join(GinkgoT().TempDir(), "root")
@@ -59,13 +57,6 @@ func prepare(ctx context.Context) {
 	unpack.Stdin = files
 	output, err := unpack.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(output))
-}
-
-func goEnv(name string) string {
-	GinkgoHelper()
-	value, err := exec.CommandContext(context.Background(), "go", "env", name).Output()
-	Expect(err).NotTo(HaveOccurred())
-	return strings.TrimSpace(string(value))
 }
 
 // imageIn returns the image for this machine that make image has written into a directory in .dev.

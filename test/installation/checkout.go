@@ -35,8 +35,7 @@ func NewCheckout() *Checkout {
 	c := &Checkout{Dir: filepath.Join(space, "forgeplane"), home: filepath.Join(space, "home")}
 	Expect(os.Mkdir(c.home, 0o700)).To(Succeed())
 	source := root()
-	shell := terminal.New(source, c.home).With("GOFLAGS="+os.Getenv("GOFLAGS"), "GOPATH="+os.Getenv("GOPATH"), "HOME="+os.Getenv("HOME"),
-		"GOCACHE="+os.Getenv("GOCACHE"), "GOMODCACHE="+os.Getenv("GOMODCACHE"))
+	shell := withGo(terminal.New(source, c.home))
 	shell.Do("make", "--no-print-directory", "build")
 	for path := range strings.SplitSeq(shell.Git("ls-files", "-z", "--cached", "--others", "--exclude-standard"), "\x00") {
 		copyFile(filepath.Join(source, path), filepath.Join(c.Dir, path))
@@ -55,6 +54,22 @@ func NewCheckout() *Checkout {
 		Expect(os.Symlink(program, filepath.Join(c.Program("k8s"), filepath.Base(program)))).To(Succeed())
 	}
 	return c
+}
+
+// Developer returns a terminal in the checkout that has Go, with the caches of the tests.
+func (c *Checkout) Developer() terminal.Terminal {
+	GinkgoHelper()
+	return withGo(c.Terminal())
+}
+
+func withGo(t terminal.Terminal) terminal.Terminal {
+	GinkgoHelper()
+	for _, variable := range []string{"GOCACHE", "GOFLAGS", "GOMODCACHE", "GOPATH", "GOPROXY"} {
+		value, err := exec.CommandContext(context.Background(), "go", "env", variable).Output()
+		Expect(err).NotTo(HaveOccurred())
+		t = t.With(variable + "=" + strings.TrimSpace(string(value)))
+	}
+	return t
 }
 
 // Program returns the path of a program in bin.
