@@ -17,9 +17,9 @@ soak() {
 	e2e) tests ./test/e2e ;;
 	fuzz) sh hack/fuzz.sh 1m ;;
 	git) tests ./internal/git/... ;;
-	image) tests ./test/image ;;
+	image) tests ./test/image -v -ginkgo.v ;;
 	moves) tests ./controllers/storagemove ./internal/storagemove && tests ./test/crash -ginkgo.focus-file moves_test.go ;;
-	node) tests ./test/node ;;
+	node) tests ./test/node -v -ginkgo.v ;;
 	registry) tests ./apiserver/registryhttp ./internal/registry/... ;;
 	replicas) tests ./test/replicas ;;
 	rest) tests ./apiserver ./apiserver/githttp ./apiserver/ratelimit ./apiserver/v4/... ./test/conformance ;;

@@ -76,12 +76,17 @@ func imageIn(directory string) v1.Image {
 }
 
 // confined is a script that runs a command as the user of the image in its root directory, which is read-only except for /tmp and a directory with
-// data: $0 is the root directory, $1 the data, and then the command follows. The mounts end with the command.
+// data: $0 is the root directory, $1 the data, and then the command follows. The mounts end with the command. The directories above the data are new,
+// because the user cannot read those of the test.
 const confined = `data=$1; shift
 mount --bind "$0" "$0"
 mkdir -p "$0/dev" "$0/proc"
-mount --rbind /dev "$0/dev"
 mount --rbind /proc "$0/proc"
+mount -t tmpfs none "$0/dev"
+for device in null random urandom zero; do
+	: >"$0/dev/$device"
+	mount --bind "/dev/$device" "$0/dev/$device"
+done
 mount -t tmpfs none "$0/tmp"
 chmod 1777 "$0/tmp"
 mkdir -p "$0$data"
