@@ -19,8 +19,7 @@ const File = "cmd/forgeplane/VERSION"
 type Version struct {
 	// Number is a semantic version, such as 0.1.0.
 	Number string
-	// Commit is the abbreviated id of the commit, followed by -dirty if the checkout differs from it. It is empty outside of a checkout, and if
-	// git does not trust the checkout.
+	// Commit is the abbreviated id of the commit, followed by -dirty if the checkout differs from it. It is empty outside of a checkout.
 	Commit string
 	// Date is the time of the commit, or the start of 1970 if the commit is not known.
 	Date time.Time
@@ -35,7 +34,7 @@ func Of(ctx context.Context, directory string) (Version, error) {
 	v := Version{Number: strings.TrimSpace(string(text)), Date: time.Unix(0, 0).UTC()}
 	commit, err := git(ctx, directory, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
 	if err != nil {
-		return v, nil //nolint:nilerr // there is no git, or no commit that it would show
+		return v, nil //nolint:nilerr // there is no git, no checkout or no commit
 	}
 	date, err := git(ctx, directory, "log", "-1", "--format=%ct")
 	if err != nil {
@@ -53,7 +52,8 @@ func Of(ctx context.Context, directory string) (Version, error) {
 func (v Version) LinkerFlags() string { return "-s -w -X main.commit=" + v.Commit }
 
 func git(ctx context.Context, directory string, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, "git", args...)
+	// All builds must find the same commit, also those in a checkout of another user. They run its code anyway.
+	command := exec.CommandContext(ctx, "git", append([]string{"-c", "safe.directory=*"}, args...)...)
 	command.Dir = directory
 	command.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0")
 	output, err := command.Output()
