@@ -55,8 +55,8 @@ build: ## Build Forgeplane into bin.
 	@$(GO) run ./hack/build forgeplane
 
 .PHONY: helm
-helm: ## Build Helm, which tests the chart, into bin.
-	@$(GO) build -modfile=hack/helm/go.mod -ldflags='-s -w' -o bin/ helm.sh/helm/v4/cmd/helm
+helm: ## Build Helm and kubeconform, which test the chart, into bin.
+	@$(GO) build -modfile=hack/helm/go.mod -ldflags='-s -w' -o bin/ helm.sh/helm/v4/cmd/helm github.com/yannh/kubeconform/cmd/kubeconform
 
 IMAGE ?= forgeplane
 OUT ?= bin/image

@@ -99,7 +99,7 @@ func (o *options) single() bool {
 }
 
 func (o *options) bind(f *pflag.FlagSet, p parts) {
-	f.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig, "kubeconfig file of the cluster; by default the one in KUBECONFIG, then the service account of the pod")
+	bindKubeconfig(f, &o.kubeconfig)
 	f.StringVar(&o.namespace, "namespace", o.namespace, "namespace of the platform: Secrets of access tokens, id counters, leader election")
 	f.StringVar(&o.healthAddress, "health-address", o.healthAddress, "address that serves /healthz and /readyz; 0 for none")
 	f.StringVar(&o.metricsAddress, "metrics-address", o.metricsAddress, "address that serves /metrics; 0 for none")
@@ -123,6 +123,10 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 	if p.server {
 		o.bindServer(f)
 	}
+}
+
+func bindKubeconfig(f *pflag.FlagSet, file *string) {
+	f.StringVar(file, "kubeconfig", *file, "kubeconfig file of the cluster; by default the one in KUBECONFIG, then the service account of the pod")
 }
 
 // bindForge binds the flags of all processes but a container registry alone.

@@ -83,12 +83,12 @@ func watch(ctx context.Context, failed <-chan error, fail context.CancelCauseFun
 
 // applyConfig applies the objects that an installation needs before Forgeplane runs in it.
 func (d *development) applyConfig(ctx context.Context, administrator *rest.Config) error {
-	d.reporter.say("applying config/default")
+	d.reporter.say("applying config/base")
 	var err error
 	if d.client, err = client.New(administrator, client.Options{}); err != nil {
 		return err
 	}
-	manifests, err := d.render(ctx, "config/default")
+	manifests, err := d.render(ctx, "config/base")
 	if err != nil {
 		return err
 	}

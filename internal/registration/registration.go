@@ -238,6 +238,11 @@ func (o Options) leases(ctx context.Context) ([]coordinationv1.Lease, error) {
 	return list.Items, err
 }
 
+// Unregister removes the registrations of this installation, whose servers must have stopped.
+func (o Options) Unregister(ctx context.Context) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { return o.unregister(ctx) })
+}
+
 // unregister deletes the registrations.
 func (o Options) unregister(ctx context.Context) error {
 	for _, g := range o.Groups {

@@ -12,6 +12,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/forgeplane/forgeplane/test/controlplane"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
@@ -22,10 +23,10 @@ import (
 
 const account = "system:serviceaccount:" + namespace + ":forgeplane"
 
-// commands returns the commands in a section of docs/helm.md, block by block.
-func commands(heading string) (all []string) {
+// commands returns the commands in a section of a page in docs, block by block.
+func commands(page, heading string) (all []string) {
 	GinkgoHelper()
-	text, err := os.ReadFile(filepath.Join(checkout.Dir, "docs", "helm.md"))
+	text, err := os.ReadFile(filepath.Join(checkout.Dir, "docs", page))
 	Expect(err).NotTo(HaveOccurred())
 	_, rest, found := strings.Cut(string(text), "\n## "+heading+"\n")
 	Expect(found).To(BeTrue(), heading)
@@ -49,8 +50,14 @@ func run(script string) string {
 	return admin.Do("sh", "-euc", script)
 }
 
-var _ = Describe("An installation with the commands of docs/helm.md", Ordered, func() {
-	var cluster *controlplane.ControlPlane
+var _ = Describe("An installation with the commands of the documentation", Ordered, func() {
+	var (
+		cluster *controlplane.ControlPlane
+		node    *node
+		// notes are what Helm shows after the installation.
+		notes string
+		forge *process.Process
+	)
 
 	BeforeAll(func(ctx context.Context) {
 		var err error
@@ -60,36 +67,18 @@ var _ = Describe("An installation with the commands of docs/helm.md", Ordered, f
 		before := admin
 		DeferCleanup(func() { admin = before })
 		admin = admin.With("KUBECONFIG=" + cluster.Kubeconfig())
+		node = startNode(cluster)
 	})
 
-	It("is accepted by the cluster, and shows the next steps", func() {
-		install := commands("Install")
-		notes := run(install[0])
-		admin.Kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
-		// The commands of the notes are indented.
-		var script strings.Builder
-		for line := range strings.Lines(notes) {
-			if command, ok := strings.CutPrefix(line, "  "); ok {
-				script.WriteString(command)
-			}
-		}
-		Expect(script.String()).To(ContainSubstring("kubectl apply"))
-		run(script.String())
-		mounted := admin.Field(".spec.template.spec.containers[0].volumeMounts[*].mountPath", "deployment", "forgeplane-all", "--namespace="+namespace)
-		Expect(strings.Fields(mounted)).To(ContainElement(admin.Field(".spec.path", "repositorystorage", "default")))
-		for _, block := range install[1:] {
-			Expect(run(block)).To(ContainSubstring("default"))
+	AfterAll(func() {
+		if forge != nil {
+			Expect(forge.Kill()).To(Succeed())
 		}
 	})
 
-	It("has pods that the restricted pod security standard admits", func() {
-		admin.Kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
-		template := admin.Get("deployment", "forgeplane-all", "--namespace="+namespace).Object["spec"].(map[string]any)["template"].(map[string]any)
-		pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "try", "namespace": namespace}, "spec": template["spec"]}
-		admin.DoWith(asJSON(pod), "kubectl", "create", "--dry-run=server", "--filename=-")
-	})
-
-	It("starts with the arguments of its Deployment and the permissions of the chart", func() {
+	// start starts the process of the Deployment, and returns its log.
+	start := func() (log string) {
+		GinkgoHelper()
 		identity, err := cluster.Identity(account, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
 		Expect(err).NotTo(HaveOccurred())
 		space := admin.Space()
@@ -98,7 +87,8 @@ var _ = Describe("An installation with the commands of docs/helm.md", Ordered, f
 		Expect(admin.Field(".spec.template.spec.serviceAccountName", "deployment", "forgeplane-all", "--namespace="+namespace)).To(Equal("forgeplane"))
 		given := strings.Split(admin.Field(`range .spec.template.spec.containers[0].args[*]}{@}{"\n"}{end`, "deployment", "forgeplane-all", "--namespace="+namespace), "\n")
 		ports := installation.FreePorts()
-		// If a flag is given twice, the last one counts. The paths and addresses differ on this machine.
+		node.url = fmt.Sprintf("http://127.0.0.1:%d", ports.HTTP)
+		// If a flag is given twice, the last one counts. The paths and addresses differ on this machine, where kube-apiserver reaches no Service.
 		program := process.Program{
 			Name: "forgeplane", Path: checkout.Program("forgeplane"), Dir: space, Log: filepath.Join(space, "log"),
 			Args: append(slices.DeleteFunc(given, func(arg string) bool { return arg == "" }),
@@ -106,45 +96,135 @@ var _ = Describe("An installation with the commands of docs/helm.md", Ordered, f
 				fmt.Sprintf("--http-address=127.0.0.1:%d", ports.HTTP), fmt.Sprintf("--tls-address=127.0.0.1:%d", ports.TLS),
 				fmt.Sprintf("--health-address=127.0.0.1:%d", ports.Health)),
 		}
-		p, err := process.Start(program)
+		forge, err = process.Start(program)
 		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func() { Expect(p.Stop()).To(Succeed()) })
-		Expect(forgeplane.Options{HealthPort: ports.Health}.AwaitReady(p, patience.Wait)).To(Succeed(), func() string { return p.Tail() })
+		Expect(forgeplane.Options{HealthPort: ports.Health}.AwaitReady(forge, patience.Wait)).To(Succeed(), func() string { return forge.Tail() })
+		return program.Log
+	}
 
+	It("is accepted by the cluster, with a shard and an administrator", func() {
+		notes = run(commands("install.md", "Install")[0])
+		Expect(run("cat README.md")).To(ContainSubstring("\n" + commands("install.md", "Install")[0] + "\n"))
+		mounted := admin.Field(".spec.template.spec.containers[0].volumeMounts[*].mountPath", "deployment", "forgeplane-all", "--namespace="+namespace)
+		Expect(strings.Fields(mounted)).To(ContainElement(admin.Field(".spec.path", "repositorystorage", "default")))
+		Expect(admin.Field(".spec.admin", "user", "root")).To(Equal("true"))
+		// A cluster creates this account in each namespace.
+		admin.Kubectl("create", "serviceaccount", "default", "--namespace="+namespace)
+	})
+
+	It("has pods that the restricted pod security standard admits", func() {
+		admin.Kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+		for _, o := range render() {
+			spec, found, err := unstructured.NestedMap(o.Object, "spec", "template", "spec")
+			Expect(err).NotTo(HaveOccurred())
+			if !found {
+				continue
+			}
+			spec["serviceAccountName"] = "forgeplane"
+			pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "try", "namespace": namespace}, "spec": spec}
+			admin.DoWith(asJSON(pod), "kubectl", "create", "--dry-run=server", "--filename=-")
+		}
+	})
+
+	It("has only fields that the cluster knows, with other values as well", func() {
+		schemas := writeSchemas()
+		for _, values := range []string{image, valuesFile(everything), valuesFile(operated)} {
+			text := admin.Do("helm", template(values)...)
+			// The kinds of others are not in the cluster.
+			out := admin.DoWith(text, "kubeconform", "-strict", "-summary", "-skip=HTTPRoute,Certificate,ServiceMonitor", "-schema-location="+schemas)
+			Expect(out).To(MatchRegexp(`Valid: [1-9].*Invalid: 0, Errors: 0`))
+			admin.FailWith(strings.Replace(text, "\n  replicas:", "\n  replcias:", 1), "kubeconform", "-schema-location="+schemas, "-skip=HTTPRoute,Certificate,ServiceMonitor")
+		}
+	})
+
+	It("does not change in a second upgrade", func() {
+		before := admin.Kubectl("get", "deployments,services,configmaps,clusterroles,crds,validatingadmissionpolicies,persistentvolumeclaims,repositorystorages", "--namespace="+namespace,
+			`--output=jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.generation} {.metadata.labels}{"\n"}{end}`)
+		run(commands("upgrade.md", "Upgrade")[0])
+		manifest := admin.Do("helm", "get", "manifest", "forgeplane", "--namespace="+namespace)
+		Expect(admin.DoWith(manifest, "kubectl", "diff", "--server-side", "--force-conflicts", "--filename=-")).To(BeEmpty())
+		after := admin.Kubectl("get", "deployments,services,configmaps,clusterroles,crds,validatingadmissionpolicies,persistentvolumeclaims,repositorystorages", "--namespace="+namespace,
+			`--output=jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.generation} {.metadata.labels}{"\n"}{end}`)
+		Expect(after).To(Equal(before))
+	})
+
+	It("starts with the arguments of its Deployment and the permissions of the chart", func() {
+		log := start()
 		By("using the permissions")
 		admin.Kubectl("wait", "--for=create", "--timeout=60s", "apiservice/v4.rest.forgeplane.dev")
 		Expect(admin.Field(".spec.service.name", "apiservice", "v4.rest.forgeplane.dev")).To(Equal("forgeplane-apiserver"))
 		admin.Kubectl("wait", "--for=condition=Ready=False", "--timeout=60s", "repositorystorage/default")
 		Expect(admin.Field(".status.conditions[0].message", "repositorystorage", "default")).To(ContainSubstring("check that the volume is mounted"))
-		Expect(p.Stop()).To(Succeed())
-		log, err := os.ReadFile(program.Log)
+		text, err := os.ReadFile(log)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(string(log)).NotTo(ContainSubstring("forbidden"))
+		Expect(string(text)).NotTo(ContainSubstring("forbidden"))
+	})
+
+	It("shows the token of the administrator with the command of its notes", func() {
+		command := regexp.MustCompile(`(?m)^ {2}(kubectl .*secret/.*)$`).FindStringSubmatch(notes)
+		Expect(command).NotTo(BeNil(), notes)
+		token := run(command[1])
+		Expect(token).To(MatchRegexp(`^\S{20,}$`))
+		file := filepath.Join(admin.Space(), "token")
+		Expect(os.WriteFile(file, []byte(token), 0o600)).To(Succeed())
+		admin.Apply("{apiVersion: forgeplane.dev/v1alpha1, kind: RepositoryStorage, metadata: {name: here}, spec: {path: " + admin.Space() + "}}")
+		admin.WaitReady("repositorystorage/here")
+		Expect(admin.Do(checkout.Program("forgeplane"), "check", "--url="+node.url, "--token-file="+file)).To(ContainSubstring("accepts pushes"))
+		Expect(os.WriteFile(file, []byte(token+"x"), 0o600)).To(Succeed())
+		Expect(admin.Fail(checkout.Program("forgeplane"), "check", "--url="+node.url, "--token-file="+file)).To(ContainSubstring("401 Unauthorized"))
+	})
+	It("serves the first project", func() {
+		for _, block := range commands("install.md", "The first project") {
+			run(block)
+		}
+	})
+
+	It("passes its own test", func() {
+		Expect(run("helm test forgeplane --namespace=" + namespace)).To(ContainSubstring("Succeeded"))
 	})
 
 	It("accepts other values", func() {
-		for _, block := range commands("Values") {
+		for _, block := range commands("helm.md", "Values") {
 			run(block)
 		}
 		Expect(admin.Field(".spec.template.spec.containers[0].args", "deployment", "forgeplane-all", "--namespace="+namespace)).
 			To(ContainSubstring("--allow-private-targets=10.0.0.0/8,git.internal"))
-		for _, block := range commands("Several replicas") {
+		for _, block := range commands("install.md", "TLS") {
+			run(block)
+		}
+		Expect(admin.Field(".spec.rules[0].host", "ingress", "forgeplane", "--namespace="+namespace)).To(Equal("forge.example"))
+		for _, block := range commands("install.md", "Several replicas") {
 			run(block)
 		}
 		Expect(admin.Kubectl("get", "deployments", "--namespace="+namespace, "--output=name")).
 			To(Equal("deployment.apps/forgeplane-apiserver\ndeployment.apps/forgeplane-manager"))
 	})
 
-	It("is removed except for what holds data, and can be installed again", func() {
-		for _, block := range commands("Upgrade and removal") {
+	It("is removed except for what holds data, even if a server was killed, and can be installed again", func() {
+		Expect(forge.Kill()).To(Succeed())
+		admin.Kubectl("get", "apiservice", "v4.rest.forgeplane.dev")
+		for _, block := range commands("uninstall.md", "Remove the release") {
 			run(block)
 		}
-		Expect(admin.Kubectl("get", "deployments,services,serviceaccounts,roles", "--namespace="+namespace, "--output=name")).
+		Expect(admin.Kubectl("get", "apiservices", "--output=name")).NotTo(ContainSubstring("rest.forgeplane.dev"))
+		Expect(admin.Kubectl("get", "deployments,services,serviceaccounts,roles,jobs", "--namespace="+namespace, "--output=name")).
 			NotTo(ContainSubstring("forgeplane"))
-		Expect(admin.Kubectl("get", "persistentvolumeclaims", "--namespace="+namespace, "--output=name")).
-			To(And(ContainSubstring("forgeplane-repositories"), ContainSubstring("forgeplane-activity"), ContainSubstring("forgeplane-blobs"), ContainSubstring("forgeplane-registry")))
+		Expect(admin.Kubectl("get", "clusterroles,clusterrolebindings", "--output=name")).NotTo(ContainSubstring("forgeplane"))
+		Expect(admin.Kubectl("get", "persistentvolumeclaims", "--namespace="+namespace, "--output=name")).To(ContainSubstring("forgeplane-repositories"))
 		admin.Kubectl("get", "namespace", "forgeplane-home")
 		admin.Kubectl("get", "repositorystorage", "default")
-		run(commands("Install")[0])
+		run(commands("install.md", "Install")[0])
+	})
+
+	It("is removed with everything", func() {
+		start()
+		steps := commands("uninstall.md", "Remove everything")
+		run(steps[0])
+		Expect(forge.Kill()).To(Succeed())
+		// The control plane has no controller that releases claims.
+		admin.Kubectl("patch", "persistentvolumeclaim", "forgeplane-repositories", "--namespace="+namespace, "--type=json", `--patch=[{"op":"remove","path":"/metadata/finalizers"}]`)
+		run(steps[1])
+		Expect(admin.Kubectl("get", "crds,clusterroles", "--output=name")).NotTo(ContainSubstring("forgeplane"))
+		admin.Kubectl("wait", "--for=delete", "--timeout=60s", "namespace/forgeplane-home", "namespace/"+namespace)
 	})
 })

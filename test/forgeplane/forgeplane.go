@@ -77,7 +77,7 @@ type Options struct {
 	ServicePort int
 	// Flags are further flags of the program. They override the flags that this package sets.
 	Flags []string
-	// ControlPlane is the control plane of the cluster, to which config/default is applied.
+	// ControlPlane is the control plane of the cluster, to which config/base is applied.
 	ControlPlane *controlplane.ControlPlane
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-// Cluster is a control plane with config/default in it, in which Forgeplane does not run yet. Its administrator uses a terminal in the checkout, or
+// Cluster is a control plane with config/base in it, in which Forgeplane does not run yet. Its administrator uses a terminal in the checkout, or
 // a client if the terminal is too slow.
 type Cluster struct {
 	*controlplane.ControlPlane
@@ -46,10 +46,10 @@ func (c *Checkout) StartCluster(audited ...string) *Cluster {
 	return one
 }
 
-// install applies config/default to the cluster.
+// install applies config/base to the cluster.
 func (c *Cluster) install(_ context.Context, administrator *rest.Config) (err error) {
 	Expect(controlplane.WriteKubeconfig(c.Admin.Getenv("KUBECONFIG"), administrator)).To(Succeed())
-	c.Admin.Kubectl("apply", "--server-side", "--kustomize=config/default")
+	c.Admin.Kubectl("apply", "--server-side", "--kustomize=config/base")
 	c.Admin.Kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {

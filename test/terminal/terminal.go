@@ -78,7 +78,13 @@ func (t Terminal) Try(name string, args ...string) (screen string, err error) {
 // Fail runs a command, which must fail, and returns everything that appears on the screen.
 func (t Terminal) Fail(name string, args ...string) (screen string) {
 	GinkgoHelper()
-	screen, err := t.Try(name, args...)
+	return t.FailWith("", name, args...)
+}
+
+// FailWith is Fail with a standard input.
+func (t Terminal) FailWith(input, name string, args ...string) (screen string) {
+	GinkgoHelper()
+	_, screen, err := t.run(input, name, args)
 	var exit *exec.ExitError
 	Expect(err).To(BeAssignableToTypeOf(exit), "%s %s\n%s", name, strings.Join(args, " "), screen)
 	return screen

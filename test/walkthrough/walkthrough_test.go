@@ -24,17 +24,23 @@ func TestWalkthrough(t *testing.T) {
 
 // elsewhere are the commands that are not run at their place in the documentation, with the reason.
 var elsewhere = map[string]string{
-	"make run":                "the suite has started what it starts, in the same checkout",
-	"make test":               "this test is a part of it",
+	"make run":  "the suite has started what it starts, in the same checkout",
+	"make test": "this test is a part of it",
+	"helm install forgeplane charts/forgeplane --namespace forgeplane-system --create-namespace": "test/chart runs it, in a cluster in which Forgeplane is not yet",
 	"make bench":              "it takes an hour, and the machine for itself",
 	"make bench ROWS='^git/'": "see make bench",
 	"make bench ROWS='^(git|protections|restart)/'": "see make bench",
 	"go run ./test/bench --list":                    "it compiles Forgeplane anew, since the copy of the checkout is in another place",
 }
 
+const installs = "test/chart runs them, in a cluster in which Forgeplane is not yet"
+
 // apart are the pages whose commands are not run here, with the reason.
 var apart = map[string]string{
-	"docs/helm.md": "test/chart runs them, in a cluster in which Forgeplane is not yet",
+	"docs/helm.md":      installs,
+	"docs/install.md":   installs,
+	"docs/upgrade.md":   installs,
+	"docs/uninstall.md": installs,
 }
 
 // helm is the directory of Helm.

@@ -1,6 +1,9 @@
 {{/* The labels of every object. */}}
 {{- define "forgeplane.labels" -}}
-{{ include "forgeplane.selector" . }}
+{{- with .Values.labels }}
+{{- toYaml . }}
+{{ end }}
+{{- include "forgeplane.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
@@ -19,10 +22,27 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 {{- end }}
 
 {{- define "forgeplane.image" -}}
-{{- if regexMatch ":[^/]*$" .Values.image.repository }}
-{{- fail "image.repository must not contain a tag: set image.tag" }}
-{{- end -}}
-{{ required "image.repository is required: name an image with forgeplane, forgeplane-hook and git in its PATH, as docs/helm.md says" .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- with .Values.image }}
+{{- .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{/* Secrets with which the image is pulled. */}}
+{{- define "forgeplane.pullSecrets" -}}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* What no container may do. */}}
+{{- define "forgeplane.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
 {{- end }}
 
 {{- define "forgeplane.externalURL" -}}
@@ -32,10 +52,30 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 
 {{/* Whether the activity database is SQLite. */}}
 {{- define "forgeplane.sqlite" -}}
-{{- if and (eq .Values.mode "separate") (not .Values.activityDatabase.secret.name) }}
-{{- fail "the mode separate requires PostgreSQL: set activityDatabase.secret.name to the name of a Secret with its URL" }}
-{{- end -}}
 {{ if not .Values.activityDatabase.secret.name }}true{{ end }}
+{{- end }}
+
+{{/* The host of clients from outside and, if it is another one, that of the container registry. */}}
+{{- define "forgeplane.hosts" -}}
+{{- $urls := list .Values.externalURL (.Values.registry.enabled | ternary .Values.registry.url "") | compact }}
+{{- $hosts := list }}
+{{- range $urls }}
+{{- $hosts = append $hosts (urlParse . | dig "host" "" | splitList ":" | first) }}
+{{- end }}
+{{- uniq $hosts | toYaml }}
+{{- end }}
+
+{{/* The processes, each of which has a Deployment. */}}
+{{- define "forgeplane.parts" -}}
+{{- if eq .Values.mode "all" }}
+- all
+{{- else }}
+- manager
+- apiserver
+{{- end }}
+{{- if and .Values.registry.enabled .Values.registry.separate.enabled }}
+- registry
+{{- end }}
 {{- end }}
 
 {{/* The values of a process alone: .root is the chart's own scope, .part what the process runs. */}}
@@ -43,124 +83,12 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 {{- if eq .part "registry" }}
 {{- toYaml .root.Values.registry.separate }}
 {{- else }}
-{{- toYaml (index .root.Values .part) }}
+{{- toYaml (merge (dict) (index .root.Values .part) (dict "replicas" (eq .part "all" | ternary 1 2))) }}
 {{- end }}
 {{- end }}
 
-{{/* The arguments of a process: .root is the chart's own scope, .part what the process runs. */}}
-{{- define "forgeplane.args" -}}
-{{- $values := .root.Values -}}
-- {{ .part }}
-- --namespace={{ .root.Release.Namespace }}
-{{- if ne .part "registry" }}
-{{- with $values.egress.allowPrivateTargets }}
-- {{ printf "--allow-private-targets=%s" (join "," .) | quote }}
-{{- end }}
-{{- with $values.egress.allowTargetPorts }}
-- {{ printf "--allow-target-ports=%s" (join "," .) | quote }}
-{{- end }}
-{{- end }}
-{{- range $values.rootGroups }}
-- {{ printf "--root-groups=%s=%s" .namespace .path | quote }}
-{{- end }}
-{{- if include "forgeplane.sqlite" .root }}
-- --activity-database=/var/lib/forgeplane/activity/activity.db
-{{- end }}
-{{- if not $values.registry.enabled }}
-- --registry=off
-{{- else }}
-{{- if and $values.registry.separate.enabled (ne .part "registry") }}
-- --registry=separate
-{{- end }}
-{{- if $values.registry.storageSecret.name }}
-- --registry-storage-file=/etc/forgeplane/registry/storage.yaml
-{{- else }}
-- --registry-storage=/var/lib/forgeplane/registry
-{{- end }}
-{{- end }}
-{{- if ne .part "registry" }}
-- {{ printf "--blobs=%s" ($values.blobs.url | default "/var/lib/forgeplane/blobs") | quote }}
-{{- with $values.limits }}
-- --git-memory-limit={{ .gitMemory }}
-{{- if ne (toString .gitMemoryTotal) "" }}
-- --git-memory-total={{ .gitMemoryTotal }}
-{{- end }}
-- --git-cpu-limit={{ .gitCPU }}
-- --max-archive-size={{ .archiveSize }}
-- --max-push-size={{ .pushSize }}
-- --max-push-unpacked-size={{ .pushUnpackedSize }}
-- --max-repository-size={{ .repositorySize }}
-- --max-refs={{ int .refs }}
-- --max-import-size={{ .importSize }}
-- --max-import-unpacked-size={{ .importUnpackedSize }}
-- --import-timeout={{ .importTimeout }}
-{{- end }}
-{{- end }}
-{{- if has .part (list "all" "manager") }}
-- --mirror-concurrency={{ $values.mirrors.concurrency }}
-- --mirror-concurrency-per-host={{ $values.mirrors.concurrencyPerHost }}
-- --mirror-timeout={{ $values.mirrors.timeout }}
-- --storage-move-concurrency={{ $values.storageMoves.concurrency }}
-- --storage-move-concurrency-per-shard={{ $values.storageMoves.concurrencyPerShard }}
-- --storage-move-drain={{ $values.storageMoves.drain }}
-- --storage-move-removal={{ $values.storageMoves.removal }}
-- --registry-cleanup-concurrency={{ $values.registry.cleanupConcurrency }}
-- --quota-retained={{ int $values.quotas.retained }}
-- --quota-retained-size={{ $values.quotas.retainedSize }}
-{{- end }}
-{{- if ne .part "registry" }}
-- --home-namespace={{ $values.homeNamespace }}
-{{- end }}
-{{- if ne .part "manager" }}
-- {{ printf "--external-url=%s" (include "forgeplane.externalURL" .root) | quote }}
-{{- if $values.registry.enabled }}
-- --registry-tag-delete={{ $values.registry.tagDelete }}
-- --registry-max-size={{ $values.registry.maxSize }}
-{{- with $values.registry.url }}
-- {{ printf "--registry-url=%s" . | quote }}
-{{- end }}
-{{- end }}
-{{- range $name, $number := $values.slots.number }}
-- --slots={{ $name }}={{ int $number }}
-{{- end }}
-- --max-connections-per-address={{ int $values.limits.connectionsPerAddress }}
-- --slots-per-caller={{ int $values.slots.perCaller }}
-- --slots-reserved={{ int $values.slots.reserved }}
-{{- with $values.trustedProxies }}
-- {{ printf "--trusted-proxies=%s" (join "," .) | quote }}
-{{- end }}
-{{- end }}
-{{- if has .part (list "all" "apiserver") }}
-{{- with $values.kubernetesURL }}
-- {{ printf "--kubernetes-url=%s" . | quote }}
-{{- end }}
-{{- if $values.registry.enabled }}
-- --registry-token-lifetime={{ $values.registry.tokenLifetime }}
-{{- end }}
-- --runtime-dir=/tmp/forgeplane/run
-- --rate-limit-authenticated={{ int $values.rateLimit.authenticated }}
-- --rate-limit-unauthenticated={{ int $values.rateLimit.unauthenticated }}
-- --rate-limit-git-authenticated={{ int $values.rateLimit.gitAuthenticated }}
-- --rate-limit-git-unauthenticated={{ int $values.rateLimit.gitUnauthenticated }}
-- --rate-limit-failed-sign-ins={{ int $values.rateLimit.failedSignIns }}
-- --request-memory-total={{ $values.limits.requestMemoryTotal }}
-- --upload-disk-total={{ $values.limits.uploadDiskTotal }}
-- --quota-projects={{ int $values.quotas.projects }}
-- --quota-groups={{ int $values.quotas.groups }}
-- --quota-tokens={{ int $values.quotas.tokens }}
-- --quota-settings={{ int $values.quotas.settings }}
-- --rest-writes={{ $values.restWrites }}
-{{- range $name, $on := $values.features }}
-- --feature={{ $name }}={{ $on }}
-{{- end }}
-{{- end }}
-{{- if $values.metrics.enabled }}
-- --metrics-address=:9090
-{{- end }}
-{{- if $values.verbose }}
-- --verbose
-{{- end }}
-{{- range (include "forgeplane.own" . | fromYaml).extraArgs }}
-- {{ quote . }}
-{{- end }}
+
+{{/* The Secret with the certificate of the servers, unless Forgeplane issues it. */}}
+{{- define "forgeplane.tlsSecret" -}}
+{{ .Values.certificate.secretName | default "forgeplane-apiserver-cert" }}
 {{- end }}

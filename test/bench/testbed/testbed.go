@@ -35,7 +35,7 @@ const (
 
 	// pollInterval is the time between two checks of something that cannot be watched.
 	pollInterval = 25 * time.Millisecond
-	// prepareTimeout limits the time until config/default is in force.
+	// prepareTimeout limits the time until config/base is in force.
 	prepareTimeout = 2 * time.Minute
 )
 
@@ -105,10 +105,10 @@ func (t *Testbed) install(ctx context.Context, administrator *rest.Config) error
 	if err := controlplane.WriteKubeconfig(t.administratorKubeconfig(), administrator); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, prepareTimeout, fmt.Errorf("config/default was not applied within %s", prepareTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, prepareTimeout, fmt.Errorf("config/base was not applied within %s", prepareTimeout))
 	defer cancel()
 	for _, args := range [][]string{
-		{"apply", "--server-side", "--kustomize", filepath.Join(t.options.Checkout, "config", "default")},
+		{"apply", "--server-side", "--kustomize", filepath.Join(t.options.Checkout, "config", "base")},
 		{"wait", "--for=condition=Established", "--timeout=1m", "customresourcedefinitions", "--all"},
 	} {
 		if err := t.Kubectl(ctx, args...); err != nil {

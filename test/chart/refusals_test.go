@@ -1,0 +1,97 @@
+package chart_test
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Refusals of the chart", func() {
+	It("say in a sentence what values that do not go together need", func() {
+		const outside = "externalURL=https://forge.example"
+		const two = "mode=separate,activityDatabase.secret.name=postgres"
+		for _, row := range []struct{ values, sentence string }{
+			{"image.repository=forge.example/forgeplane:1.2", "image.repository must not contain a tag or digest: set image.tag or image.digest"},
+			{"image.repository=forge.example/forgeplane@sha256:1", "image.repository must not contain a tag or digest"},
+			{"mode=separate", "the mode separate requires PostgreSQL: set activityDatabase.secret.name"},
+			{"apiserver.replicas=2", "apiserver.replicas has no effect in the mode all, in which one process does everything: set mode=separate and activityDatabase.secret.name, because SQLite serves one process only"},
+			{"manager.replicas=2", "manager.replicas has no effect in the mode all"},
+			{two + ",repositories.accessMode=ReadWriteOncePod", "repositories.accessMode must be ReadWriteMany in the mode separate"},
+			{two + ",registry.accessMode=ReadWriteOncePod", "registry.accessMode must be ReadWriteMany in the mode separate"},
+			{two + ",shards[0].name=b,shards[0].size=1Gi,shards[0].accessMode=ReadWriteOncePod", "shards.b.accessMode must be ReadWriteMany in the mode separate"},
+			{"podDisruptionBudget.enabled=true", "podDisruptionBudget.enabled requires mode=separate"},
+			{"registry.separate.enabled=true,registry.url=https://r.example", "registry.separate.enabled requires mode=separate, and registry.url"},
+			{two + ",registry.separate.enabled=true", "registry.separate.enabled requires mode=separate, and registry.url"},
+			{"ingress.enabled=true", "ingress.enabled and httpRoute.enabled require externalURL"},
+			{"httpRoute.enabled=true,httpRoute.parentRefs[0].name=public", "ingress.enabled and httpRoute.enabled require externalURL"},
+			{outside + ",httpRoute.enabled=true", "httpRoute.enabled requires httpRoute.parentRefs: name the listener of a Gateway"},
+			{"externalURL=http://forge.example,ingress.enabled=true,ingress.tlsSecret=tls", "ingress.tlsSecret requires an externalURL that begins with https://"},
+			{"metrics.serviceMonitor.enabled=true", "metrics.serviceMonitor.enabled requires metrics.enabled=true"},
+			{"certificate.source=CertManager", "certificate.source=CertManager requires certificate.issuerRef"},
+			{"certificate.source=Secret", "certificate.source=Secret requires certificate.secretName: name a Secret with tls.crt, tls.key and ca.crt"},
+			{"shards[0].name=b", `the shard "b" must have exactly one of existingClaim, hostPath and size`},
+			{"shards[0].name=b,shards[0].size=1Gi,shards[0].hostPath=/srv/b", `the shard "b" must have exactly one of existingClaim, hostPath and size`},
+			{"shards[0].name=default,shards[0].size=1Gi", `the name "default"`},
+			{"shards[0].name=b,shards[0].size=1Gi,shards[1].name=b,shards[1].size=1Gi", `two shards with the name "b"`},
+			{"repositories.hostPath=/srv/r,repositories.existingClaim=c", "repositories must have at most one of existingClaim and hostPath"},
+			{"limits.gitMemory=64Mi", "limits.gitMemory must be 128Mi or more, or 0 for any amount"},
+			{"limits.gitMemory=65536Ki", "limits.gitMemory must be 128Mi or more"},
+		} {
+			screen := admin.Fail("helm", template("--set="+row.values)...)
+			Expect(strings.Join(strings.Fields(screen), " ")).To(ContainSubstring(row.sentence), row.values)
+		}
+		render("--set=image.repository=forge.example:5000/forgeplane,limits.gitMemory=128Mi")
+	})
+
+	It("name the value that is invalid, before anything is installed", func() {
+		for values, where := range map[string]string{
+			"egress.allowPrivateTargets={http://git.internal}":         "/egress/allowPrivateTargets/0",
+			"egress.allowPrivateTargets={10.0.0.0/8 a}":                "/egress/allowPrivateTargets/0",
+			"egress.allowPrivateTargets=10.0.0.0/8":                    "/egress/allowPrivateTargets",
+			"egress.allowTargetPorts={0}":                              "/egress/allowTargetPorts/0",
+			"egress.allowTargetPorts={65536}":                          "/egress/allowTargetPorts/0",
+			"egress.allowPrivateTarget={10.0.0.0/8}":                   "allowPrivateTarget",
+			"imaeg.repository=a":                                       "imaeg",
+			"mode=both":                                                "/mode",
+			"manager.replicas=0":                                       "/manager/replicas",
+			"externalURL=forge.example":                                "/externalURL",
+			"externalURL=https://max:secret@forge.example":             "/externalURL",
+			"rateLimit.authenticated=-1":                               "/rateLimit/authenticated",
+			"limits.pushSize=much":                                     "/limits/pushSize",
+			"limits.refs=many":                                         "/limits/refs",
+			"limits.importTimeout=soon":                                "/limits/importTimeout",
+			"mirrors.timeout=soon":                                     "/mirrors/timeout",
+			"mirrors.concurrency=0":                                    "/mirrors/concurrency",
+			"registry.cleanupConcurrency=0":                            "/registry/cleanupConcurrency",
+			"storageMoves.concurrency=0":                               "/storageMoves/concurrency",
+			"storageMoves.drain=soon":                                  "/storageMoves/drain",
+			"rootGroups={team-a}":                                      "/rootGroups/0",
+			"slots.number.tree=4":                                      "/slots/number",
+			"slots.perCaller=0":                                        "/slots/perCaller",
+			"trustedProxies={10.0.0.1}":                                "/trustedProxies/0",
+			"repositories.size=much":                                   "/repositories/size",
+			"repositories.accessMode=ReadOnlyMany":                     "/repositories/accessMode",
+			"homeNamespace=Home":                                       "/homeNamespace",
+			"restWrites=Deny":                                          "/restWrites",
+			"service.port=0":                                           "/service/port",
+			"all.extraArgs={verbose}":                                  "/all/extraArgs/0",
+			"image.repository=":                                        "/image/repository",
+			"image.digest=sha256:1":                                    "/image/digest",
+			"crds.install=true":                                        "install",
+			"all.replicas=2":                                           "replicas",
+			"certificate.source=Self":                                  "/certificate/source",
+			"shards[0].name=B,shards[0].size=1Gi":                      "/shards/0/name",
+			"shards[0].name=b,shards[0].hostPath=srv":                  "/shards/0/hostPath",
+			"shards[0].name=b,shards[0].size=1Gi,shards[0].weight=101": "/shards/0/weight",
+			"admin.email=root":                                         "/admin/email",
+			"admin.tokenSecret=":                                       "/admin/tokenSecret",
+			"trustedProxies={10.0.0.0/33}":                             "/trustedProxies/0",
+			"egress.allowPrivateTargets={10.0.0.0/99}":                 "/egress/allowPrivateTargets/0",
+			"ingress.host=forge.example":                               "host",
+			"podDisruptionBudget.maxUnavailable=0":                     "/podDisruptionBudget/maxUnavailable",
+		} {
+			Expect(admin.Fail("helm", template("--set="+values)...)).To(ContainSubstring(where), values)
+		}
+	})
+})
