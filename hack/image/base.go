@@ -74,7 +74,10 @@ func newBase(packages []distPackage) (*base, error) {
 		}
 	}
 	maps.Copy(b.files, made(certificates))
-	return b, b.check()
+	if err := b.check(); err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 func matches(name, pattern string) bool {

@@ -32,9 +32,8 @@ func Of(ctx context.Context, directory string) (Version, error) {
 		return Version{}, fmt.Errorf("reading the version: %w", err)
 	}
 	v := Version{Number: strings.TrimSpace(string(text)), Date: time.Unix(0, 0).UTC()}
-	commit, err := git(ctx, directory, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
-	if err != nil {
-		return v, nil //nolint:nilerr // there is no git, no checkout or no commit
+	if v.Commit = describe(ctx, directory); v.Commit == "" {
+		return v, nil
 	}
 	date, err := git(ctx, directory, "log", "-1", "--format=%ct")
 	if err != nil {
@@ -44,8 +43,17 @@ func Of(ctx context.Context, directory string) (Version, error) {
 	if err != nil {
 		return v, fmt.Errorf("reading the time of the commit: %w", err)
 	}
-	v.Commit, v.Date = commit, time.Unix(seconds, 0).UTC()
+	v.Date = time.Unix(seconds, 0).UTC()
 	return v, nil
+}
+
+// describe returns the Commit of a version, which is empty if there is no git, no checkout or no commit.
+func describe(ctx context.Context, directory string) string {
+	commit, err := git(ctx, directory, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+	if err != nil {
+		return ""
+	}
+	return commit
 }
 
 // LinkerFlags returns the value of -ldflags for programs without symbols and with the commit.

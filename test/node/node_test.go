@@ -180,10 +180,10 @@ func write(path, text string) {
 	Expect(os.WriteFile(path, []byte(text), 0o600)).To(Succeed())
 }
 
-func run(ctx context.Context, name string, arguments ...string) {
+func run(ctx context.Context, program string, arguments ...string) {
 	GinkgoHelper()
-	output, err := exec.CommandContext(ctx, name, arguments...).CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), "%s %s\n%s", name, strings.Join(arguments, " "), output)
+	output, err := exec.CommandContext(ctx, program, arguments...).CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "%s %s\n%s", program, strings.Join(arguments, " "), output)
 }
 
 // pod is a pod with the settings of the chart, and with the network of the machine: the node has no network of its own.
