@@ -185,6 +185,8 @@ func (c *counter) Holder(context.Context, v1alpha1.Identified, int64) (client.Ob
 	return nil, nil
 }
 
+func (c *counter) Former(context.Context, v1alpha1.Identified, int64) (string, error) { return "", nil }
+
 func (c *counter) Next(context.Context, string) (int64, error) {
 	c.last++
 	return c.last, nil

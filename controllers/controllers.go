@@ -20,6 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/controllers/badge"
 	"github.com/forgeplane/forgeplane/controllers/bottoken"
 	credentials "github.com/forgeplane/forgeplane/controllers/credential"
+	"github.com/forgeplane/forgeplane/controllers/declaredid"
 	"github.com/forgeplane/forgeplane/controllers/deploykey"
 	"github.com/forgeplane/forgeplane/controllers/group"
 	"github.com/forgeplane/forgeplane/controllers/jobtokenscope"
@@ -75,8 +76,8 @@ type Parts struct {
 	Cleanups int
 	// Retention limits what the deleted projects of a namespace may leave.
 	Retention quota.Retention
-	// CountLater is the delay from the creation or deletion of a project until the projects of its shard are counted, so that many changes
-	// are counted at once.
+	// CountLater is the delay from the creation or deletion of a project until the projects of its shard are counted, and from the declaration
+	// of an id until it is recorded, so that many changes cause one write.
 	CountLater time.Duration
 	// MeasureVolume measures the volumes of shards; nil stands for the file system's own answer.
 	MeasureVolume repositorystorage.Measure
@@ -149,6 +150,9 @@ func (p Parts) AddTo(mgr ctrl.Manager, o controller.Options) error {
 	}
 	if err := credentials.New(p.client(), p.Catalog, p.Clock, p.Namespace).SetupWithManager(mgr, o); err != nil {
 		return fmt.Errorf("setting up the controller of credentials: %w", err)
+	}
+	if err := declaredid.New(p.client(), p.IDs, p.CountLater).SetupWithManager(mgr, o); err != nil {
+		return fmt.Errorf("setting up the controller of declared ids: %w", err)
 	}
 	return nil
 }

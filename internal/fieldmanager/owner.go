@@ -39,10 +39,10 @@ func ownedByOthers(m metav1.ManagedFieldsEntry) bool {
 }
 
 // Keep replaces the managed fields of an object by what a cache needs of them. That is usually nothing. If the owner of the object is not
-// right, it is one entry that gives the same answers in this package. With changes set, the entry is also kept if the last change is later
-// than the creation.
+// right, or if somebody declares its id, it is one entry that gives the same answers in this package. With changes set, the entry is also kept
+// if the last change is later than the creation.
 func Keep(o v1alpha1.Targeted, changes bool) {
-	if LacksOwner(o) || KeepsOwner(o) || changes && Changed(o).After(o.GetCreationTimestamp().Time) {
+	if LacksOwner(o) || KeepsOwner(o) || DeclaresID(o) || changes && Changed(o).After(o.GetCreationTimestamp().Time) {
 		o.SetManagedFields([]metav1.ManagedFieldsEntry{summary(o)})
 		return
 	}
@@ -51,19 +51,28 @@ func Keep(o v1alpha1.Targeted, changes bool) {
 
 // The fields of an entry that stands for all of an object.
 var (
-	specified      = metav1.NewFieldsV1(`{` + spec + `.":{}}}`)
-	specifiedOwned = metav1.NewFieldsV1(`{"f:metadata":{` + owners + `.":{}}},` + spec + `.":{}}}`)
+	specified       = metav1.NewFieldsV1(`{` + spec + `.":{}}}`)
+	specifiedOwned  = metav1.NewFieldsV1(`{"f:metadata":{` + owners + `.":{}}},` + spec + `.":{}}}`)
+	identified      = metav1.NewFieldsV1(`{` + spec + `.":{},"f:id":{}}}`)
+	identifiedOwned = metav1.NewFieldsV1(`{"f:metadata":{` + owners + `.":{}}},` + spec + `.":{},"f:id":{}}}`)
 )
 
-func summary(o v1alpha1.Targeted) metav1.ManagedFieldsEntry {
-	m := metav1.ManagedFieldsEntry{Manager: Controllers, Time: &metav1.Time{Time: Changed(o)}, FieldsV1: specified}
+func summary(o metav1.Object) metav1.ManagedFieldsEntry {
+	m := metav1.ManagedFieldsEntry{Manager: Controllers, Time: &metav1.Time{Time: Changed(o)}}
 	if manager, declared := Declarer(o); declared {
 		m.Manager = manager
 	} else if MadeHere(o) {
 		m.Manager = REST
 	}
-	if slices.ContainsFunc(o.GetManagedFields(), ownedByOthers) {
+	switch owned, id := slices.ContainsFunc(o.GetManagedFields(), ownedByOthers), DeclaresID(o); {
+	case owned && id:
+		m.FieldsV1 = identifiedOwned
+	case owned:
 		m.FieldsV1 = specifiedOwned
+	case id:
+		m.FieldsV1 = identified
+	default:
+		m.FieldsV1 = specified
 	}
 	return m
 }

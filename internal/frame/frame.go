@@ -34,6 +34,8 @@ type Allocator interface {
 	Allocate(ctx context.Context, obj v1alpha1.Identified) (int64, error)
 	// Holder returns the object of the kind of obj that holds id in preference to obj, or nil.
 	Holder(ctx context.Context, obj v1alpha1.Identified, id int64) (client.Object, error)
+	// Former returns the name of another object that can still be created with id because it had the id before obj, or "".
+	Former(ctx context.Context, obj v1alpha1.Identified, id int64) (string, error)
 }
 
 // conflictDelay is the delay before retrying a step that changed something at the same time as another writer. Such a conflict is not

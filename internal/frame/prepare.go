@@ -108,7 +108,8 @@ func (f *Frame[T]) identify(ctx context.Context, obj T) (bool, error) {
 	return err == nil, err
 }
 
-// confirmID puts the id into force, unless another object holds it.
+// confirmID puts the id into force, unless another object holds it. An object that had it before must not get it back, so this waits until
+// nobody can create that object with it.
 func (f *Frame[T]) confirmID(ctx context.Context, obj T) error {
 	identified, ok := client.Object(obj).(v1alpha1.Identified)
 	if !ok {
@@ -123,6 +124,16 @@ func (f *Frame[T]) confirmID(ctx context.Context, obj T) error {
 		*status = 0 // an earlier version may have given it to both
 		return Stalled(v1alpha1.ReasonAlreadyExists, "id %d is held by %s; omit spec.id to get a free one",
 			*spec, name(holder))
+	}
+	if *status == *spec {
+		return nil
+	}
+	former, err := f.IDs.Former(ctx, identified, *spec)
+	if err != nil {
+		return fmt.Errorf("looking up who had id %d: %w", *spec, err)
+	}
+	if former != "" {
+		return Progressing(conflictDelay, v1alpha1.ReasonProgressing, "id %d belonged to %[2]s; waiting until nobody can declare it for %[2]s again", *spec, former)
 	}
 	*status = *spec
 	return nil

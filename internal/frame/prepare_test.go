@@ -121,6 +121,7 @@ func TestRun_ignoresDeletedObjectsWithoutFinalizer(t *testing.T) {
 type counter struct {
 	next   int64
 	holder client.Object
+	former string
 	err    error
 }
 
@@ -128,6 +129,10 @@ func (c *counter) Allocate(context.Context, v1alpha1.Identified) (int64, error) 
 
 func (c *counter) Holder(context.Context, v1alpha1.Identified, int64) (client.Object, error) {
 	return c.holder, c.err
+}
+
+func (c *counter) Former(context.Context, v1alpha1.Identified, int64) (string, error) {
+	return c.former, nil
 }
 
 func TestIDs(t *testing.T) {
@@ -139,12 +144,14 @@ func TestIDs(t *testing.T) {
 		wantSpec, wantStatus int64
 		reason, message      string
 	}{
-		"a missing one is allocated":             {0, 0, counter{next: 7}, 7, 7, "Ready", ""},
-		"a removed one is restored":              {0, 5, counter{next: 7}, 5, 5, "Ready", ""},
-		"a pinned one is used":                   {9, 0, counter{next: 7}, 9, 9, "Ready", ""},
-		"one in force stays":                     {9, 9, counter{next: 7}, 9, 9, "Ready", ""},
-		"one in use is reported":                 {9, 0, counter{holder: older}, 9, 0, "AlreadyExists", "id 9 is held by bob; omit spec.id to get a free one"},
-		"the holder is named with its namespace": {9, 0, counter{holder: inNamespace}, 9, 0, "AlreadyExists", "id 9 is held by team/acme; omit spec.id to get a free one"},
+		"a missing one is allocated":                    {0, 0, counter{next: 7}, 7, 7, "Ready", ""},
+		"a removed one is restored":                     {0, 5, counter{next: 7}, 5, 5, "Ready", ""},
+		"a pinned one is used":                          {9, 0, counter{next: 7}, 9, 9, "Ready", ""},
+		"one in force stays":                            {9, 9, counter{next: 7}, 9, 9, "Ready", ""},
+		"one in use is reported":                        {9, 0, counter{holder: older}, 9, 0, "AlreadyExists", "id 9 is held by bob; omit spec.id to get a free one"},
+		"the holder is named with its namespace":        {9, 0, counter{holder: inNamespace}, 9, 0, "AlreadyExists", "id 9 is held by team/acme; omit spec.id to get a free one"},
+		"one of a former object comes into force later": {9, 0, counter{former: "team/old"}, 9, 0, "Progressing", "id 9 belonged to team/old; waiting until nobody can declare it for team/old again"},
+		"one in force does not wait for a record":       {9, 9, counter{former: "team/old"}, 9, 9, "Ready", ""},
 		"a missing namespace is reported": {0, 0, counter{err: fmt.Errorf("creating the counters: %w",
 			apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "platform"))}, 0, 0, "Failed", `allocating an id: creating the counters: namespaces "platform" not found`},
 		"a failed allocation is reported":   {0, 0, counter{err: errors.New("all are used")}, 0, 0, "Failed", "allocating an id: all are used"},

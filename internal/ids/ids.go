@@ -99,7 +99,7 @@ func (a *Allocator) Allocate(ctx context.Context, obj v1alpha1.Identified) (int6
 		if err != nil {
 			return 0, err
 		}
-		pinned, err := a.having(ctx, obj, id)
+		pinned, err := a.Having(ctx, obj, id)
 		taken := len(pinned) > 0
 		if used := a.used[kind]; err == nil && !taken && used != nil {
 			taken, err = used(ctx, id)
@@ -132,7 +132,7 @@ func (a *Allocator) Next(ctx context.Context, kind string) (int64, error) {
 
 // Holder returns the object of the kind of obj that holds this id, if it is not obj itself.
 func (a *Allocator) Holder(ctx context.Context, obj v1alpha1.Identified, id int64) (client.Object, error) {
-	having, err := a.having(ctx, obj, id)
+	having, err := a.Having(ctx, obj, id)
 	if err != nil {
 		return nil, err
 	}
@@ -143,8 +143,8 @@ func (a *Allocator) Holder(ctx context.Context, obj v1alpha1.Identified, id int6
 	return holder, nil
 }
 
-// having returns the objects of the kind of obj that have an id.
-func (a *Allocator) having(ctx context.Context, obj client.Object, id int64) ([]v1alpha1.Identified, error) {
+// Having returns the objects of the kind of obj that have an id.
+func (a *Allocator) Having(ctx context.Context, obj client.Object, id int64) ([]v1alpha1.Identified, error) {
 	gvk, err := apiutil.GVKForObject(obj, a.writer.Scheme())
 	if err != nil {
 		return nil, fmt.Errorf("finding the kind of %T: %w", obj, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/bottoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
+	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/internal/jobtoken"
 	"github.com/forgeplane/forgeplane/internal/label"
 	"github.com/forgeplane/forgeplane/internal/protection"
@@ -31,7 +32,7 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 
 // AddForManagers registers what Add leaves out, where controllers run.
 func AddForManagers(ctx context.Context, indexer client.FieldIndexer) error {
-	return add(ctx, indexer, slices.Concat(retained.Indexes(), storagemove.Indexes()))
+	return add(ctx, indexer, slices.Concat(retained.Indexes(), storagemove.Indexes(), ids.Indexes()))
 }
 
 func add(ctx context.Context, indexer client.FieldIndexer, all []catalog.Index) error {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -44,6 +45,7 @@ type Factory struct {
 
 // CacheOptions returns the options for a manager of Forgeplane in the platform's namespace. Servers may not read the Secrets of tenants;
 // with tenants set, the cache has those that are labelled for Forgeplane. Of ConfigMaps, it has only the one with the features.
+// It has the RoleBindings of the platform only.
 func (f *Factory) CacheOptions(platform string, tenants bool) ctrlcache.Options {
 	secrets := map[string]ctrlcache.Config{platform: {}}
 	if tenants {
@@ -57,6 +59,7 @@ func (f *Factory) CacheOptions(platform string, tenants bool) ctrlcache.Options 
 			&corev1.ConfigMap{}: {
 				Namespaces: map[string]ctrlcache.Config{platform: {}}, Field: fields.OneTermEqualSelector(metav1.ObjectNameField, feature.ConfigMap),
 			},
+			&rbacv1.RoleBinding{}: {Namespaces: map[string]ctrlcache.Config{platform: {}}},
 		},
 	}
 }

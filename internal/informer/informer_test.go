@@ -190,7 +190,7 @@ func TestCache_keepsOnlyLabelledSecretsOfTenants(t *testing.T) {
 func TestCache_keepsOnlyConfigMapOfFeatures(t *testing.T) {
 	g := NewWithT(t)
 	options := new(Factory).CacheOptions("platform", true)
-	g.Expect(options.ByObject).To(HaveLen(2))
+	g.Expect(options.ByObject).To(HaveLen(3))
 	for o, by := range options.ByObject {
 		if _, is := o.(*corev1.ConfigMap); is {
 			g.Expect(by.Field.String()).To(Equal("metadata.name=forgeplane-features"))

@@ -66,14 +66,16 @@ func (s *sharing) transform(o any) (any, error) {
 	return o, nil
 }
 
-// strip drops managed fields, which nobody reads from a cache, except where a controller corrects the owner, and except for the time of the
-// last change to a trigger token, which REST shows.
+// strip drops managed fields, which nobody reads from a cache, except where a controller corrects the owner or somebody declares the id, and
+// except for the time of the last change to a trigger token, which REST shows.
 func strip(object metav1.Object) {
 	switch o := object.(type) {
 	case *v1alpha1.TriggerToken:
 		fieldmanager.Keep(o, true)
 	case v1alpha1.Targeted:
 		fieldmanager.Keep(o, false)
+	case v1alpha1.Identified:
+		fieldmanager.KeepID(o)
 	default:
 		object.SetManagedFields(nil)
 	}

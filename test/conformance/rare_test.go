@@ -13,6 +13,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +24,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 	"github.com/forgeplane/forgeplane/test/patience"
 )
@@ -173,6 +176,31 @@ spec: {projectRef: {name: app}, branch: main}
 		Expect(owners()).To(Equal("app"))
 		admin.Kubectl("patch", "membership/"+added[0].GetName(), "--namespace=yard", "--type=merge", `--patch={"spec":{"role":"Reporter"}}`)
 		Eventually(owners).WithPolling(polling).Should(BeEmpty())
+	})
+
+	It("records which objects are declared with their ids, until the namespace is gone", func() {
+		space := fresh("declared")
+		Expect(api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space}})).To(Succeed())
+		recorded := func() (names []string) {
+			var record rbacv1.RoleBinding
+			err := api.Get(ctx, client.ObjectKey{Namespace: forgeplane.Namespace, Name: ids.DeclareRole + "." + space}, &record)
+			Expect(client.IgnoreNotFound(err)).To(Succeed())
+			for _, s := range record.Subjects {
+				names = append(names, s.Name)
+			}
+			return names
+		}
+		var all []string
+		for n, name := range []string{"first", "second"} {
+			const id = 7_000_001
+			Expect(api.Create(ctx, &v1alpha1.Group{
+				ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name}, Spec: v1alpha1.GroupSpec{Path: space + "-" + name, ID: id + int64(n)},
+			})).To(Succeed())
+			all = append(all, fmt.Sprintf("group.%s.%d", name, id+n))
+			Eventually(recorded).WithPolling(polling).Should(ConsistOf(all))
+		}
+		Expect(api.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space}})).To(Succeed())
+		Eventually(recorded).WithPolling(polling).Should(BeEmpty())
 	})
 
 	It("removes what a client wants to remove only if it has not changed", func() {

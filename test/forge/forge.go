@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -156,7 +157,7 @@ func newEgress(ctx context.Context, o Options) *egress.Proxy {
 	return proxy
 }
 
-// clean deletes every object of Forgeplane, every Secret, and the counters of ids.
+// clean deletes every object of Forgeplane, every Secret, and the counters and records of ids.
 func (f *Forge) clean() {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
@@ -180,6 +181,13 @@ func (f *Forge) clean() {
 		key := keyOf(path)
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 		Expect(client.IgnoreNotFound(admin.Delete(ctx, secret))).To(Succeed())
+	}
+	var bindings rbacv1.RoleBindingList
+	Expect(f.cluster.live.List(ctx, &bindings, client.InNamespace(PlatformNamespace))).To(Succeed())
+	for i := range bindings.Items {
+		if ids.RecordedNamespace(&bindings.Items[i]) != "" {
+			Expect(client.IgnoreNotFound(admin.Delete(ctx, &bindings.Items[i]))).To(Succeed())
+		}
 	}
 	counters := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: PlatformNamespace, Name: ids.ConfigMap}}
 	Expect(client.IgnoreNotFound(f.cluster.live.Delete(ctx, counters))).To(Succeed())

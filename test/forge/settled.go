@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -59,6 +60,8 @@ func cached(obj client.Object) bool {
 		return true
 	case *corev1.Secret:
 		return o.Namespace == PlatformNamespace || o.Labels[v1alpha1.LabelSecret] != ""
+	case *rbacv1.RoleBinding:
+		return o.Namespace == PlatformNamespace
 	default:
 		return false
 	}

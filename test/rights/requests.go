@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/forgeplane/forgeplane/internal/ids"
 )
 
 // decision is the annotation with the decision of RBAC.
@@ -68,6 +70,12 @@ func (q *Requests) add(role string, e *auditv1.Event) {
 			needs.Verb = verb
 			q.seen[needs] = true
 		}
+	}
+	// RBAC has no request for bind: creating a RoleBinding requires it for the Role. Forgeplane binds one Role.
+	if r.Resource == "rolebindings" && r.Verb == "create" {
+		needs := r
+		needs.Resource, needs.Name, needs.Verb = "roles", ids.DeclareRole, "bind"
+		q.seen[needs] = true
 	}
 	// A request that applies a missing object creates it, which requires the verb create in addition to patch.
 	if e.Verb == "patch" && e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusCreated {

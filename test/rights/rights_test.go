@@ -24,6 +24,8 @@ metadata: {name: forgeplane-manager, namespace: forgeplane-system}
 rules:
 - {apiGroups: [""], resources: [secrets], verbs: [list]}
 - {apiGroups: [""], resources: [services], resourceNames: [one], verbs: [create, patch]}
+- {apiGroups: [rbac.authorization.k8s.io], resources: [rolebindings], verbs: [create]}
+- {apiGroups: [rbac.authorization.k8s.io], resources: [roles], resourceNames: [forgeplane-declared-ids], verbs: [bind]}
 `
 
 // event is a line of an audit log.
@@ -49,6 +51,8 @@ func TestUnused_returnsRightsThatNoRequestNeeded(t *testing.T) {
 		"forgeplane-manager everywhere: list secrets", "forgeplane-manager everywhere: patch projects.forgeplane.dev",
 		"forgeplane-manager everywhere: patch projects/status.forgeplane.dev", "forgeplane-manager everywhere: patch secrets",
 		"forgeplane-manager everywhere: pin projects.forgeplane.dev", "forgeplane-manager everywhere: release projects.forgeplane.dev",
+		"forgeplane-manager in forgeplane-system: bind roles.rbac.authorization.k8s.io forgeplane-declared-ids",
+		"forgeplane-manager in forgeplane-system: create rolebindings.rbac.authorization.k8s.io",
 		"forgeplane-manager in forgeplane-system: create services one", "forgeplane-manager in forgeplane-system: list secrets",
 		"forgeplane-manager in forgeplane-system: patch services one",
 	}))
@@ -57,7 +61,7 @@ func TestUnused_returnsRightsThatNoRequestNeeded(t *testing.T) {
 		line string
 		used []string
 	}{
-		"a list in one namespace needs the right in that namespace": {event("list", `"resource":"secrets","namespace":"forgeplane-system"`, allowed), all[7:8]},
+		"a list in one namespace needs the right in that namespace": {event("list", `"resource":"secrets","namespace":"forgeplane-system"`, allowed), all[9:10]},
 		"a list of all namespaces needs the right everywhere":       {event("list", `"resource":"secrets"`, allowed), all[0:1]},
 		"a subresource needs its own right":                         {event("patch", project+`,"subresource":"status"`, allowed), all[2:3]},
 		"a request that sets an id needs the verb pin": {
@@ -66,8 +70,9 @@ func TestUnused_returnsRightsThatNoRequestNeeded(t *testing.T) {
 		"a request that releases a project needs the verb release": {
 			event("patch", project, `"annotations":{"authorization.k8s.io/decision":"allow","finalizers.forgeplane.dev/released":"yes"}`), []string{all[1], all[5]},
 		},
-		"applying a missing object needs the verb create":           {event("patch", service, allowed+`,"responseStatus":{"code":201}`), []string{all[6], all[8]}},
-		"applying an existing object does not need the verb create": {event("patch", service, allowed+`,"responseStatus":{"code":200}`), all[8:]},
+		"applying a missing object needs the verb create":           {event("patch", service, allowed+`,"responseStatus":{"code":201}`), []string{all[8], all[10]}},
+		"applying an existing object does not need the verb create": {event("patch", service, allowed+`,"responseStatus":{"code":200}`), all[10:]},
+		"creating a RoleBinding needs the verb bind":                {event("create", `"resource":"rolebindings","apiGroup":"rbac.authorization.k8s.io","namespace":"forgeplane-system"`, allowed), all[6:8]},
 		"a right for one name does not cover other names":           {event("patch", strings.Replace(service, "one", "two", 1), allowed), nil},
 		"a refused request needs no right":                          {event("patch", project, `"annotations":{"authorization.k8s.io/decision":"forbid"}`), nil},
 		"requests of other accounts do not count":                   {strings.Replace(event("patch", project, allowed), "forgeplane-manager", "forgeplane-other", 1), nil},

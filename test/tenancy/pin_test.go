@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +21,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/credential"
+	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -215,6 +220,210 @@ var _ = Describe("A REST id", func() {
 		Expect(acme.Spec.ID).To(Equal(id), "put back by Forgeplane")
 	})
 
+	// record returns the record of a namespace.
+	record := func(ctx context.Context, namespace string) *rbacv1.RoleBinding {
+		GinkgoHelper()
+		var b rbacv1.RoleBinding
+		err := f.Live().Get(ctx, f.IDs.BindingKey(namespace), &b)
+		Expect(client.IgnoreNotFound(err)).To(Succeed())
+		return &b
+	}
+	// recorded waits until the ids of some objects, such as group.acme.7, and no others are recorded for their namespace.
+	recorded := func(ctx context.Context, namespace string, subjects ...string) {
+		GinkgoHelper()
+		Eventually(func() (names []string) {
+			for _, s := range record(ctx, namespace).Subjects {
+				names = append(names, s.Name)
+			}
+			return names
+		}).Should(ConsistOf(subjects))
+	}
+	// declared returns how an object with an id is recorded.
+	declared := func(obj v1alpha1.Identified, id int64) string {
+		GinkgoHelper()
+		d, err := f.IDs.DeclarerOf(obj)
+		Expect(err).NotTo(HaveOccurred())
+		return fmt.Sprintf("%s.%s.%d", d.Kind, d.Name, id)
+	}
+	// allocated waits until an object has an id, and returns it.
+	allocated := func(ctx context.Context, obj v1alpha1.Identified) (id int64) {
+		GinkgoHelper()
+		Eventually(func(g Gomega) {
+			g.Expect(f.Live().Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
+			_, status := obj.IDs()
+			id = *status
+			g.Expect(id).NotTo(BeZero())
+		}).Should(Succeed())
+		return id
+	}
+
+	for _, serverSide := range []bool{true, false} {
+		It(fmt.Sprintf("in a manifest can be applied again after the object was deleted, if it was that object's own (server-side: %t)", serverSide), func(ctx SpecContext) {
+			as := tenant(ctx, "edit")
+			f.Run()
+			declare := func(obj v1alpha1.Identified) error {
+				if serverSide {
+					return apply(ctx, as, obj)
+				}
+				return applyClientSide(ctx, as, obj)
+			}
+			var all []string
+			for _, obj := range identified() {
+				By(fmt.Sprintf("declaring a %T", obj))
+				bare := copyOf(obj)
+				Expect(declare(bare)).To(Succeed())
+				id := allocated(ctx, bare)
+				Expect(declare(pin(obj, id))).To(Succeed())
+				all = append(all, declared(obj, id))
+				recorded(ctx, space, all...)
+
+				By("deleting it, and declaring it again")
+				Expect(as.Delete(ctx, copyOf(obj))).To(Succeed())
+				f.ExpectGone(copyOf(obj))
+				Expect(declare(pin(obj, id+1))).To(pinRefused, "with another id")
+				Eventually(func() error { return declare(pin(obj, id)) }).Should(Succeed())
+				Expect(allocated(ctx, bare)).To(Equal(id))
+			}
+		})
+	}
+
+	It("is declared again for no other object and in no other namespace, whatever role a tenant has in the namespace", func(ctx SpecContext) {
+		as := tenant(ctx, "edit", "cluster-admin")
+		running := f.Run()
+		acme := forge.Group("acme").In(space).Build()
+		Expect(apply(ctx, as, acme)).To(Succeed())
+		id := allocated(ctx, acme)
+		again := func() v1alpha1.Identified { return pin(forge.Group("acme").In(space).Build(), id) }
+		Expect(apply(ctx, as, again())).To(Succeed())
+		recorded(ctx, space, declared(acme, id))
+		Expect(as.Delete(ctx, acme.DeepCopy())).To(Succeed())
+		f.ExpectGone(acme.DeepCopy())
+		Eventually(func() error { return as.Create(ctx, again(), client.DryRunAll) }).Should(Succeed())
+
+		generated := pin(forge.Group("acme").In(space).Build(), id)
+		generated.SetName("")
+		generated.SetGenerateName("acme")
+		for _, obj := range []v1alpha1.Identified{
+			generated, pin(forge.Group("acme-2").In(space).Build(), id), pin(forge.Project("acme").In(acme).Build(), id), pin(again(), id+1),
+		} {
+			Expect(as.Create(ctx, obj)).To(And(pinRefused, MatchError(ContainSubstring("only the id that an object of this name had"))), "%T %s", obj, obj.GetName())
+		}
+		plain := forge.Group("plain").In(space).Build()
+		Expect(as.Create(ctx, plain)).To(Succeed())
+		Expect(allocated(ctx, plain)).NotTo(Equal(id))
+		Expect(as.Patch(ctx, plain.DeepCopy(), patch(`{"spec":{"id":%d}}`, id))).NotTo(Succeed(), "an object that exists")
+
+		By("writing the record, or another one")
+		binding := record(ctx, space)
+		Expect(as.Patch(ctx, binding.DeepCopy(), patch(`{"subjects":[]}`))).To(Satisfy(apierrors.IsForbidden))
+		mine := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: forge.PlatformNamespace, Name: "mine"}, RoleRef: binding.RoleRef, Subjects: binding.Subjects}
+		mine.Subjects[0].Name = declared(acme, id+1)
+		Expect(as.Create(ctx, mine.DeepCopy())).To(Satisfy(apierrors.IsForbidden))
+		Expect(as.Create(ctx, &rbacv1.Role{
+			ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: mine.RoleRef.Name},
+			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}},
+		})).To(Succeed())
+		mine.Namespace = space
+		Expect(as.Create(ctx, mine)).To(Succeed())
+		Eventually(func() bool {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User:               "system:serviceaccount:" + mine.Subjects[0].Namespace + ":" + mine.Subjects[0].Name,
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Group: v1alpha1.GroupVersion.Group, Resource: "ids", Verb: "declare", Namespace: space},
+			}}
+			Expect(f.Live().Create(ctx, review)).To(Succeed())
+			return review.Status.Allowed
+		}).Should(BeTrue())
+		Expect(as.Create(ctx, pin(again(), id+1))).To(pinRefused)
+
+		By("losing the record")
+		running.ExpectIdle()
+		running.Stop()
+		Expect(f.Live().Delete(ctx, binding)).To(Succeed())
+		Eventually(func() error { return as.Create(ctx, again(), client.DryRunAll) }).Should(pinRefused)
+		Expect(as.Create(ctx, forge.Group("acme").In(space).Build())).To(Succeed(), "without an id")
+	})
+
+	It("that an administrator has given to another object does not come back to the object that had it before", func(ctx SpecContext) {
+		former := tenant(ctx, "edit")
+		running := f.Run()
+		bare := forge.Group("acme").In(space).Build()
+		Expect(apply(ctx, former, bare.DeepCopy())).To(Succeed())
+		id := allocated(ctx, bare.DeepCopy())
+		again := func() v1alpha1.Identified { return pin(bare, id) }
+		Expect(apply(ctx, former, again())).To(Succeed())
+		recorded(ctx, space, declared(bare, id))
+		Expect(former.Delete(ctx, bare.DeepCopy())).To(Succeed())
+		f.ExpectGone(bare.DeepCopy())
+		Eventually(func() error { return former.Create(ctx, again(), client.DryRunAll) }).Should(Succeed())
+
+		By("giving it to an object that has no place yet")
+		first := space
+		space = f.NewNamespace()
+		owner := tenant(ctx, "edit")
+		Expect(owner.Create(ctx, again())).NotTo(Succeed())
+		moved := forge.Group("moved").In(space).Below(forge.Group("missing").In(space).Build()).ID(id).Build()
+		f.Create(moved)
+		recorded(ctx, first)
+		Eventually(func() error { return former.Create(ctx, again(), client.DryRunAll) }).Should(pinRefused)
+		Expect(apply(ctx, owner, forge.Group("missing").In(space).Build())).To(Succeed())
+		f.ExpectReady(moved)
+		Expect(moved.Status.ID).To(Equal(id))
+		recorded(ctx, space, declared(moved, id))
+
+		By("deleting that object: only it can be declared with the id again")
+		running.ExpectIdle()
+		Expect(owner.Delete(ctx, moved.DeepCopy())).To(Succeed())
+		f.ExpectGone(moved.DeepCopy())
+		Expect(former.Create(ctx, again())).To(pinRefused)
+		back := forge.Group("moved").In(space).Below(forge.Group("missing").In(space).Build()).ID(id).Build()
+		Expect(apply(ctx, owner, back)).To(Succeed())
+		f.ExpectReady(back)
+		Expect(back.Status.ID).To(Equal(id))
+	})
+
+	It("does not come into force for another object while somebody can declare it for the former one", func(ctx SpecContext) {
+		acme, moved := forge.Group("acme").In(space).ID(7).Build(), forge.Group("moved").In(f.NewNamespace()).ID(7).Build()
+		var namespace corev1.Namespace
+		Expect(f.Live().Get(ctx, client.ObjectKey{Name: space}, &namespace)).To(Succeed())
+		d, err := f.IDs.DeclarerOf(acme)
+		Expect(err).NotTo(HaveOccurred())
+		subject, _ := ids.Subject(namespace.UID, d, 7)
+		key := f.IDs.BindingKey(space)
+		f.Create(&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Subjects: []rbacv1.Subject{subject},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: ids.DeclareRole},
+		}, moved)
+		f.ExpectWaiting(moved, v1alpha1.ReasonProgressing, "id 7 belonged to "+space+"/acme")
+		Expect(moved.Status.ID).To(BeZero())
+		f.Run()
+		f.ExpectReady(moved)
+		recorded(ctx, space)
+	})
+
+	It("is recorded together with all others of its namespace, and forgotten with the namespace", func(ctx SpecContext) {
+		const many = 200
+		var all []string
+		for i := range many {
+			l := forge.Group(fmt.Sprintf("g-%d", i)).In(space).ID(int64(i + 1)).Build()
+			f.Create(l)
+			f.ExpectReady(l)
+			all = append(all, declared(l, int64(i+1)))
+		}
+		running := f.Run()
+		recorded(ctx, space, all...)
+		running.ExpectIdle()
+		Expect(slices.DeleteFunc(running.Writes.All(), func(w string) bool { return !strings.Contains(w, "/rolebindings") })).To(HaveLen(1))
+		f.ExpectRestartWritesNothing()
+
+		By("deleting the objects and the namespace")
+		Expect(f.Live().DeleteAllOf(ctx, &v1alpha1.Group{}, client.InNamespace(space))).To(Succeed())
+		recorded(ctx, space, all...)
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space}}
+		Expect(f.Live().Delete(ctx, namespace)).To(Succeed())
+		Expect(client.IgnoreNotFound(f.Live().SubResource("finalize").Update(ctx, namespace))).To(Succeed())
+		recorded(ctx, space)
+	})
+
 	It("that an administrator has pinned without success cannot be changed by the tenant", func(ctx SpecContext) {
 		as := tenant(ctx, "edit")
 		one, another := forge.Group("one").In(space).ID(5).Build(), forge.Group("another").In(space).ID(5).Build()
@@ -340,6 +549,26 @@ var _ = Describe("A REST id", func() {
 // apply applies an object in the way of "kubectl apply --server-side".
 func apply(ctx context.Context, as client.Client, obj client.Object) error {
 	GinkgoHelper()
+	declared, text := manifest(as, obj)
+	return as.Patch(ctx, declared, client.RawPatch(types.ApplyPatchType, text), client.FieldOwner("gitops"), client.ForceOwnership)
+}
+
+// applyClientSide applies an object in the way of "kubectl apply".
+func applyClientSide(ctx context.Context, as client.Client, obj client.Object) error {
+	GinkgoHelper()
+	declared, text := manifest(as, obj)
+	declared.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: string(text)})
+	if err := as.Get(ctx, client.ObjectKeyFromObject(declared), declared.DeepCopy()); apierrors.IsNotFound(err) {
+		return as.Create(ctx, declared)
+	}
+	patch, err := declared.MarshalJSON()
+	Expect(err).NotTo(HaveOccurred())
+	return as.Patch(ctx, declared, client.RawPatch(types.MergePatchType, patch))
+}
+
+// manifest returns an object as it lies in Git.
+func manifest(as client.Client, obj client.Object) (*unstructured.Unstructured, []byte) {
+	GinkgoHelper()
 	gvk, err := as.GroupVersionKindFor(obj)
 	Expect(err).NotTo(HaveOccurred())
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
@@ -352,5 +581,5 @@ func apply(ctx context.Context, as client.Client, obj client.Object) error {
 	declared.SetAnnotations(obj.GetAnnotations())
 	text, err := json.Marshal(declared)
 	Expect(err).NotTo(HaveOccurred())
-	return as.Patch(ctx, declared, client.RawPatch(types.ApplyPatchType, text), client.FieldOwner("gitops"), client.ForceOwnership)
+	return declared, text
 }

@@ -82,6 +82,23 @@ var attacks = map[string]attack{
 			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: forge.PlatformNamespace, Name: "forgeplane-apiserver"}},
 		})
 	},
+	"give its own role to somebody": func(ctx SpecContext, c client.Client, _ string) error {
+		return c.Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: forge.PlatformNamespace, Name: "theirs"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "forgeplane-manager"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "system:authenticated"}},
+		})
+	},
+	"give it by changing who has it": func(ctx SpecContext, c client.Client, _ string) error {
+		return c.Update(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: forge.PlatformNamespace, Name: "forgeplane-manager"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "forgeplane-manager"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "system:authenticated"}},
+		})
+	},
+	"take the role of another part": func(ctx SpecContext, c client.Client, _ string) error {
+		return c.Delete(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: forge.PlatformNamespace, Name: "forgeplane-apiserver"}})
+	},
 	"change what is admitted": func(ctx SpecContext, c client.Client, _ string) error {
 		return c.Delete(ctx, object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "", "secrets.forgeplane.dev"))
 	},

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,7 +54,7 @@ func New(t testing.TB, objects ...client.Object) *World {
 		t: t, scheme: runtime.NewScheme(), informers: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{},
 		changes: map[string]int64{}, clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 	}
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme} {
 		w.must(add(w.scheme))
 	}
 	kinds, err := mapper(w.scheme)
@@ -227,7 +228,7 @@ func (still) RunWithContext(ctx context.Context) { <-ctx.Done() }
 // one.
 func mapper(scheme *runtime.Scheme) (meta.RESTMapper, error) {
 	m := meta.NewDefaultRESTMapper(nil)
-	kinds := []client.Object{&corev1.Namespace{}, &corev1.Secret{}, &corev1.ConfigMap{}}
+	kinds := []client.Object{&corev1.Namespace{}, &corev1.Secret{}, &corev1.ConfigMap{}, &rbacv1.RoleBinding{}}
 	for _, o := range v1alpha1.Kinds() {
 		kinds = append(kinds, o)
 	}
