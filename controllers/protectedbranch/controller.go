@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -79,6 +80,10 @@ func check(_ context.Context, b *v1alpha1.ProtectedBranch) error {
 
 // expire schedules a reconcile for the end of the next share: a level for the members of its group then lets nobody through.
 func (c *Controller) expire(ctx context.Context, b *v1alpha1.ProtectedBranch) error {
+	toGroup := func(l v1alpha1.AccessLevel) bool { return l.GroupRef != nil }
+	if !slices.ContainsFunc(slices.Concat(b.Spec.Push, b.Spec.Merge, b.Spec.Unprotect), toGroup) {
+		return nil
+	}
 	scope, err := c.frame.Catalog.ScopeOf(ctx, b)
 	if err != nil {
 		return nil //nolint:nilerr // the next step resolves the same reference

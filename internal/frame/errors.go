@@ -79,6 +79,14 @@ func Failed(reason, format string, args ...any) error {
 // Again does not end the steps, and is not a failure: it schedules another reconcile after d at the latest.
 func Again(d time.Duration) error { return &outcome{kind: again, after: d} }
 
+// scheduled is the error that ended steps of which an earlier one returned Again.
+type scheduled struct {
+	error
+	after time.Duration
+}
+
+func (s *scheduled) Unwrap() error { return s.error }
+
 func newOutcome(k kind, after time.Duration, reason, format string, args ...any) error {
 	err := fmt.Errorf(format, args...) //nolint:err113 // the message is the caller's, the type is outcome
 	return &outcome{kind: k, reason: reason, message: err.Error(), after: after, cause: errors.Unwrap(err)}

@@ -227,17 +227,26 @@ func (f *Frame[T]) run(ctx context.Context, obj T, steps []Step[T]) (time.Durati
 	for _, step := range steps {
 		err := step(ctx, obj)
 		var o *outcome
-		if errors.As(err, &o) && o.kind == again {
-			if after == 0 || o.after < after {
-				after = o.after
-			}
-			continue
+		var s *scheduled
+		switch {
+		case errors.As(err, &s):
+			after, err = sooner(after, s.after), s.error
+		case errors.As(err, &o) && o.kind == again:
+			after, err = sooner(after, o.after), nil
 		}
 		if err != nil {
 			return after, err
 		}
 	}
 	return after, nil
+}
+
+// sooner returns the smaller of two delays. 0 stands for no delay.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
 }
 
 func result(after time.Duration, err error) (reconcile.Result, error) {
@@ -247,10 +256,7 @@ func result(after time.Duration, err error) (reconcile.Result, error) {
 		return reconcile.Result{RequeueAfter: after}, nil
 	case errors.As(err, &o) && o.kind != failed:
 		// A delay that an earlier step requested applies whatever this step waits for.
-		if after == 0 || o.after > 0 && o.after < after {
-			after = o.after
-		}
-		return reconcile.Result{RequeueAfter: after}, nil
+		return reconcile.Result{RequeueAfter: sooner(after, o.after)}, nil
 	default:
 		return reconcile.Result{}, err
 	}

@@ -24,10 +24,14 @@ func InScope[T v1alpha1.Targeted](f *Frame[T], steps ...ScopeStep[T]) Step[T] {
 			scoped[i] = func(ctx context.Context, obj T) error { return step(ctx, obj, s) }
 		}
 		after, err := f.run(ctx, obj, scoped)
-		if err == nil && after > 0 {
+		switch {
+		case after == 0:
+			return err
+		case err == nil:
 			return Again(after)
+		default:
+			return &scheduled{err, after}
 		}
-		return err
 	}
 }
 
