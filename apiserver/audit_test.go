@@ -11,11 +11,11 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/audit"
@@ -276,11 +276,9 @@ func BenchmarkAudit(b *testing.B) {
 		b.Fatal(err)
 	}
 	declared := catalogtest.New(b, declared(v1alpha1.VisibilityPrivate)...)
-	cat, clock := declared.Catalog(), clocktesting.NewFakePassiveClock(noon)
-	w := newREST(restOptions{
-		external: external, version: "test", catalog: cat, guard: auth.NewGuard(auth.NewAuthenticator(cat, clock, nil), cat, nil),
-		log: logr.Discard(), clock: clock, home: "home", maintain: func(types.NamespacedName) bool { return true },
-	})
+	cat := declared.Catalog()
+	k := newKit(b, cat, auth.NewGuard(auth.NewAuthenticator(cat, clocktesting.NewFakePassiveClock(noon), nil), cat, nil))
+	w := newREST(k, external, endpoint.Options{Log: logr.Discard()}, families(k))
 	lines := audittest.Open(b)
 	for name, log := range map[string]*audit.Log{"without": nil, "with": lines.Log} {
 		handler := log.Handler(audit.At{Door: audit.REST, Address: func(*http.Request) string { return "203.0.113.9" }}, w)

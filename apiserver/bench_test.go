@@ -9,19 +9,16 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
 	"github.com/forgeplane/forgeplane/internal/credential"
-	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/declare"
-	"github.com/forgeplane/forgeplane/internal/subscription"
-	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
 
 // BenchmarkREST serves the requests that "make bench" measures, without a network, and reports what each allocates. In the rows that end
@@ -52,13 +49,10 @@ func BenchmarkREST(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	db := databasetest.Open(b, databasetest.SQLite(b), subscription.Migrations(), tokenuse.Migrations())
-	cat, clock, ids := w.Catalog(), clocktesting.NewFakePassiveClock(noon), &counter{last: 1 << 20}
-	handler := newREST(restOptions{
-		external: external, version: "test", catalog: cat, guard: auth.NewGuard(auth.NewAuthenticator(cat, clock, nil), cat, nil),
-		writer: store.NewBackend(declare.NewWriter(nil, nil, ids), cat, ""), ids: ids, subscriptions: subscription.New(db, clock), uses: tokenuse.New(db), log: logr.Discard(), clock: clock, home: "home", maintain: func(types.NamespacedName) bool { return true },
-		credentials: credential.NewStore(w.Reader(), familytest.Namespace),
-	})
+	cat := w.Catalog()
+	k := newKit(b, cat, auth.NewGuard(auth.NewAuthenticator(cat, clocktesting.NewFakePassiveClock(noon), nil), cat, nil))
+	k.Writer, k.Credentials = store.NewBackend(declare.NewWriter(nil, nil, &counter{last: 1 << 20}), cat, ""), credential.NewStore(w.Reader(), familytest.Namespace)
+	handler := newREST(k, external, endpoint.Options{Log: logr.Discard()}, families(k))
 	for _, path := range []string{
 		"/user", "/projects/100000", "/projects/100000/protected_branches/release%2F07%2F%2A",
 		"/projects/100000/protected_branches?per_page=20", "/projects?per_page=20", "/projects/100000/labels?per_page=20",

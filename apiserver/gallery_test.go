@@ -10,7 +10,6 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
-	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
 	"github.com/forgeplane/forgeplane/internal/registry/registrytest"
@@ -19,7 +18,7 @@ import (
 // imageTag is the tag of the image of the project.
 const imageTag = "v1.0.0"
 
-// gallery has one image of the project. It schedules no deletions.
+// gallery has one image of the project.
 type gallery struct {
 	t        *testing.T
 	registry *registry.Registry
@@ -58,9 +57,6 @@ func (g *gallery) now() record.Repository {
 	}
 	return r
 }
-
-// Add implements containers.Tasks.
-func (*gallery) Add(context.Context, job.Task) error { return nil }
 
 // writes returns the number of changes since the last reset.
 func (g *gallery) writes() int {

@@ -15,7 +15,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/registryhttp"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/fair"
-	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/registry"
 	registrytoken "github.com/forgeplane/forgeplane/internal/registry/token"
 )
@@ -44,18 +43,6 @@ func (o RegistryOptions) host() string {
 		return ""
 	}
 	return o.URL.Host
-}
-
-// deletionTasks returns the queue of the work of deleting container repositories. Without a registry nothing adds work to it, and work that is
-// left waits.
-func deletionTasks(o Options) *job.Queue {
-	run := func(context.Context, job.Attempt, func(string)) error {
-		return errors.New("the container registry is off")
-	}
-	if o.Registry.Registry != nil {
-		run = o.Registry.Registry.Delete
-	}
-	return job.NewQueue(o.Activity, job.QueueOptions{Name: registry.DeletionQueue, Log: o.Log, Run: run})
 }
 
 // images serves the clients of the registry.

@@ -5,19 +5,12 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
-
-	"github.com/forgeplane/forgeplane/apiserver/auth"
-	"github.com/forgeplane/forgeplane/apiserver/avatar"
 	"github.com/forgeplane/forgeplane/apiserver/docs"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/entity"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/landing"
-	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/apiserver/v4/accesstokens"
 	"github.com/forgeplane/forgeplane/apiserver/v4/badges"
@@ -44,18 +37,8 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/tags"
 	"github.com/forgeplane/forgeplane/apiserver/v4/triggertokens"
 	"github.com/forgeplane/forgeplane/apiserver/v4/users"
-	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/audit"
-	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/credential"
-	"github.com/forgeplane/forgeplane/internal/egress"
-	"github.com/forgeplane/forgeplane/internal/fair"
-	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/git"
-	"github.com/forgeplane/forgeplane/internal/quota"
-	"github.com/forgeplane/forgeplane/internal/registry"
-	"github.com/forgeplane/forgeplane/internal/repository"
-	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
 
 const (
@@ -70,99 +53,42 @@ func retired() *endpoint.Error {
 	return endpoint.Gone("API V3 is no longer supported. Use API V4 instead.")
 }
 
-// restOptions are what the families work with.
-type restOptions struct {
-	external *url.URL
-	version  string
-	guard    *auth.Guard
-	catalog  *catalog.Catalog
-	writer   store.Backend
-	ids      accesslevel.Allocator
-	// subscriptions, uses and moves are in the activity database.
-	subscriptions labels.Subscriptions
-	uses          tokenuse.Reader
-	moves         storagemoves.History
-	// moveTasks has the work of moving all projects of a shard.
-	moveTasks storagemoves.Tasks
-	// images has the container registry, and deletions the work of deleting its repositories.
-	images    RegistryOptions
-	deletions registry.Tasks
-	clock     clock.PassiveClock
-	repos     *repository.Repositories
-	// pushed is told of each project whose refs have changed.
-	pushed func(project types.NamespacedName)
-	// maintain schedules the maintenance of the repository of a project, and reports false if maintenance is turned off.
-	maintain func(project types.NamespacedName) bool
-	log      logr.Logger
-	observe  func(e *endpoint.Endpoint, status int, took time.Duration)
-	// quotas limit what users create.
-	quotas quota.Limits
-	// memory limits what is held for callers, and disk what they upload; nil means no limit.
-	memory, disk *fair.Memory
-	// uploads is the directory of uploaded files.
-	uploads string
-	// stopping is closed when the server begins to stop.
-	stopping <-chan struct{}
-	// outdated is endpoint.Options.Outdated.
-	outdated func(ctx context.Context) (bool, error)
-	// credentials are those that REST receives or generates for objects of tenants.
-	credentials *credential.Store
-	// namespace is the namespace of Forgeplane.
-	namespace string
-	// home is the namespace of objects that are created over REST and have no other namespace.
-	home string
-	// targets says which hosts outside users may name.
-	targets *egress.Policy
-	// avatars holds the pictures of projects, groups and users.
-	avatars *avatar.Avatars
-	// features are those that are on; nil for those that are on by default.
-	features *feature.Flags
-}
-
-// newREST returns the tree of the REST API, which both doors serve.
-func newREST(o restOptions) *endpoint.Handler { return newHandler(o, families(o)) }
-
-// newHandler returns a handler of the tables.
-func newHandler(o restOptions, tables []endpoint.Table) *endpoint.Handler {
-	return endpoint.NewHandler(endpoint.Options{
-		Guard: o.guard, Log: o.log, Observe: o.observe, Outdated: told(o.outdated), Routed: routed, Failed: failed,
-		Refused: store.AnswerLimit, Memory: o.memory, Exceeded: git.LimitReached,
-		Spool: o.uploads, Disk: o.disk, Stopping: o.stopping,
-		Info:    endpoint.Info{Title: "Forgeplane", Version: o.version, Server: "../v4", Try: "/projects?per_page=2"},
-		BaseURL: o.external.JoinPath(restPrefix), Reference: o.external.JoinPath(docs.Path).String(),
-	}, tables...)
+// newREST returns the tree of the REST API, which both doors serve. It completes the options.
+func newREST(k family.Kit, external *url.URL, o endpoint.Options, tables []endpoint.Table) *endpoint.Handler {
+	o.Guard, o.Outdated, o.Routed, o.Failed, o.Refused, o.Exceeded = k.Guard, told(o.Outdated), routed, failed, store.AnswerLimit, git.LimitReached
+	o.Info = endpoint.Info{Title: "Forgeplane", Version: k.Version, Server: "../v4", Try: "/projects?per_page=2"}
+	o.BaseURL, o.Reference = external.JoinPath(restPrefix), external.JoinPath(docs.Path).String()
+	return endpoint.NewHandler(o, tables...)
 }
 
 // families returns the tables of all families. Add new families here.
-func families(o restOptions) []endpoint.Table {
-	webURL := strings.TrimSuffix(o.external.String(), "/")
-	refs := ref.NewUpdater(o.guard, o.catalog, o.repos, o.pushed)
+func families(k family.Kit) []endpoint.Table {
 	return []endpoint.Table{
-		instance.New(o.version).Table().Named("Instance"),
-		features.New(o.features, o.writer).Table().Named("Features"),
-		settings.New(o.features, o.writer, o.quotas).Table().Named("Settings"),
-		users.New(o.catalog, o.guard, o.writer, webURL, o.home).Within(o.quotas).Defaulting(o.features).Picturing(o.avatars).Table().Named("Users"),
-		accesstokens.New(o.catalog, o.writer, o.uses, o.clock).Table().Named("Personal access tokens"),
-		groups.New(o.catalog, o.guard, o.writer, o.clock, webURL, o.home).Picturing(o.avatars).Table().Named("Groups"),
-		projects.New(o.catalog, o.guard, o.writer, refs, o.clock, webURL, o.home).Picturing(o.avatars).Counting(o.images.Registry).Table().Named("Projects"),
-		members.New(o.catalog, o.guard, o.writer, o.clock, webURL).Table().Named("Members"),
-		deploykeys.New(o.catalog, o.writer, o.guard).Table().Named("Deploy keys"),
-		protectedbranches.New(o.catalog, o.writer, o.ids, o.guard, o.clock).Table().Named("Protected branches"),
-		triggertokens.New(o.catalog, o.writer, o.credentials, o.uses, webURL).Table().Named("Pipeline triggers"),
-		bottokens.New(o.catalog, o.writer, o.uses, o.clock).Table().Named("Project and group access tokens"),
-		badges.New(o.catalog, o.guard, o.writer, o.repos).Table().Named("Badges"),
-		jobtokenscopes.New(o.catalog, o.writer, o.guard, webURL).Table().Named("Job token scope"),
-		remotemirrors.New(o.catalog, o.writer, o.credentials, o.clock, o.targets).Table().Named("Remote mirrors"),
-		labels.New(o.catalog, o.guard, o.writer, o.subscriptions, labels.Nothing{}, o.clock).Table().Named("Labels"),
-		repositories.New(o.repos, o.catalog, o.guard, refs, repositories.NoMergeRequests{}, o.features, o.clock, webURL).Table().Named("Repository"),
-		branches.New(o.repos, o.guard, refs, webURL).Table().Named("Branches"),
-		tags.New(o.repos, refs, o.clock, webURL).Table().Named("Tags"),
-		commits.New(o.repos, o.catalog, o.guard, refs, o.clock, webURL).Table().Named("Commits"),
-		files.New(o.repos, refs, o.clock).Table().Named("Files"),
-		storagemoves.New(o.catalog, o.guard, o.writer, o.moves, o.moveTasks, o.namespace).Table().Named("Repository storage moves"),
-		containers.New(o.catalog, o.writer, o.images.Registry, o.images.host(), o.deletions, o.clock).Table().Named("Container registry"),
-		housekeeping.New(o.maintain).Table().Named("Housekeeping"),
-		markdown.New(o.guard).Table().Named("Markdown"),
+		instance.New(k).Table().Named("Instance"),
+		features.New(k).Table().Named("Features"),
+		settings.New(k).Table().Named("Settings"),
+		users.New(k).Table().Named("Users"),
+		accesstokens.New(k).Table().Named("Personal access tokens"),
+		groups.New(k).Table().Named("Groups"),
+		projects.New(k).Table().Named("Projects"),
+		members.New(k).Table().Named("Members"),
+		deploykeys.New(k).Table().Named("Deploy keys"),
+		protectedbranches.New(k).Table().Named("Protected branches"),
+		triggertokens.New(k).Table().Named("Pipeline triggers"),
+		bottokens.New(k).Table().Named("Project and group access tokens"),
+		badges.New(k).Table().Named("Badges"),
+		jobtokenscopes.New(k).Table().Named("Job token scope"),
+		remotemirrors.New(k).Table().Named("Remote mirrors"),
+		labels.New(k, labels.Nothing{}).Table().Named("Labels"),
+		repositories.New(k, repositories.NoMergeRequests{}).Table().Named("Repository"),
+		branches.New(k).Table().Named("Branches"),
+		tags.New(k).Table().Named("Tags"),
+		commits.New(k).Table().Named("Commits"),
+		files.New(k).Table().Named("Files"),
+		storagemoves.New(k).Table().Named("Repository storage moves"),
+		containers.New(k).Table().Named("Container registry"),
+		housekeeping.New(k).Table().Named("Housekeeping"),
+		markdown.New(k).Table().Named("Markdown"),
 	}
 }
 

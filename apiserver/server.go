@@ -10,40 +10,32 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
-	"github.com/forgeplane/forgeplane/apiserver/avatar"
 	"github.com/forgeplane/forgeplane/apiserver/connection"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
 	"github.com/forgeplane/forgeplane/apiserver/landing"
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/store"
-	"github.com/forgeplane/forgeplane/apiserver/v4/storagemoves"
 	"github.com/forgeplane/forgeplane/internal/audit"
-	stored "github.com/forgeplane/forgeplane/internal/avatar"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
-	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/declare"
-	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/fair"
-	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/quota"
-	"github.com/forgeplane/forgeplane/internal/repository"
-	"github.com/forgeplane/forgeplane/internal/storagemove"
-	"github.com/forgeplane/forgeplane/internal/subscription"
 	"github.com/forgeplane/forgeplane/internal/tokenuse"
 	"github.com/forgeplane/forgeplane/internal/watermark"
 )
@@ -57,38 +49,20 @@ type Options struct {
 	// HookBinary is the forgeplane-hook executable.
 	HookBinary string
 
+	// Kit has the collaborators of the families, except for those that the server sets: Guard, Writer, Background, IDs, Credentials, Refs,
+	// Images, Queue and WebURL.
+	family.Kit
 	// ExternalURL is how clients reach the forge.
 	ExternalURL *url.URL
-	// Version of Forgeplane.
-	Version string
-	// Namespace is the platform's: the values of tokens are kept there.
-	Namespace string
-	// Home is the namespace of personal projects, and of objects that are created over REST without a parent group.
-	Home string
 	// RESTWrites is spec.restWrites of root groups that do not declare it; empty for Allow.
 	RESTWrites v1alpha1.RESTWrites
-	// Targets says which hosts outside users may name.
-	Targets *egress.Policy
-	// Features are those that are on.
-	Features *feature.Flags
-
-	Catalog      *catalog.Catalog
-	Repositories *repository.Repositories
 	// Client writes what REST callers declare; it reads its own writes.
 	Client client.Client
 	// Live reads past the cache.
 	Live client.Reader
 	IDs  *ids.Allocator
-	// Activity is the activity database. Subscriptions, Uses and Moves are in it.
-	Activity      *database.DB
-	Subscriptions *subscription.Store
-	Uses          *tokenuse.Store
-	Moves         *storagemove.History
-	// Avatars are in the blob store.
-	Avatars *stored.Store
 	// Registry is the container registry.
 	Registry RegistryOptions
-	Clock    clock.PassiveClock
 	Log      logr.Logger
 	// Administrators tells which Kubernetes identities administer the instance; nil where none calls.
 	Administrators auth.Administrators
@@ -105,8 +79,6 @@ type Options struct {
 	Uploads string
 	// Disk is what is in Uploads; nil for any amount.
 	Disk *fair.Memory
-	// Quotas limit the number of objects that are created over REST.
-	Quotas quota.Limits
 	// Metrics is where those of the server are registered.
 	Metrics []prometheus.Registerer
 	// Audit is told of every write; nil for nobody.
@@ -115,8 +87,6 @@ type Options struct {
 	Others *watermark.Watermark
 	// Pushed is told of each project whose refs may have changed.
 	Pushed func(project types.NamespacedName)
-	// Maintain schedules the maintenance of the repository of a project, and reports false if maintenance is turned off.
-	Maintain func(project types.NamespacedName) bool
 }
 
 // Server serves clients. The manager of the process starts it.
@@ -134,7 +104,7 @@ type Server struct {
 func New(ctx context.Context, o Options) (*Server, error) { return newServer(ctx, o, families) }
 
 // newServer is New for other families.
-func newServer(ctx context.Context, o Options, families func(restOptions) []endpoint.Table) (*Server, error) {
+func newServer(ctx context.Context, o Options, families func(family.Kit) []endpoint.Table) (*Server, error) {
 	directory, err := filepath.Abs(o.RuntimeDir)
 	if err != nil {
 		return nil, fmt.Errorf("finding the runtime directory: %w", err)
@@ -146,7 +116,7 @@ func newServer(ctx context.Context, o Options, families func(restOptions) []endp
 	if err := hook.InstallDir(hooksDir, o.HookBinary); err != nil {
 		return nil, err
 	}
-	uses := tokenuse.NewRecorder(o.Uses, o.Log)
+	uses := tokenuse.NewRecorder(o.Activity.Uses, o.Log)
 	authenticator := auth.NewAuthenticator(o.Catalog, o.Clock, o.Administrators).Noting(uses)
 	access := &gitAccess{auth: authenticator, catalog: o.Catalog, repositories: o.Repositories, pushed: o.Pushed}
 	s := &Server{listener: newListener(o), socket: filepath.Join(directory, "hook.sock"), hooks: &hook.Server{}, uses: uses}
@@ -166,23 +136,14 @@ func newServer(ctx context.Context, o Options, families func(restOptions) []endp
 		return nil, fmt.Errorf("setting up the page of the API: %w", err)
 	}
 	requests := newRequestMetrics()
-	guard := auth.NewGuard(authenticator, o.Catalog, o.Repositories).Featuring(o.Features)
-	moves, deletions := moveTasks(o, guard), deletionTasks(o)
-	s.tasks = []*job.Queue{moves, deletions}
-	if err := register(o.Metrics, requests.seconds, o.Memory, o.Disk, gitServer.Requests(), s.limiter, moves.Slots(), deletions.Slots()); err != nil {
+	k := s.kit(o, authenticator)
+	s.rest = newREST(k, o.ExternalURL, endpoint.Options{
+		Log: o.Log, Observe: requests.observe, Outdated: o.Others.Outdated, Memory: o.Memory, Spool: uploads, Disk: o.Disk, Stopping: s.stopping,
+	}, families(k))
+	if err := register(o.Metrics, append(s.slots(), requests.seconds, o.Memory, o.Disk, gitServer.Requests(), s.limiter)...); err != nil {
 		return nil, err
 	}
-	rest := restOptions{
-		observe: requests.observe, memory: o.Memory, disk: o.Disk, uploads: uploads, stopping: s.stopping,
-		external: o.ExternalURL, version: o.Version, guard: guard, features: o.Features, catalog: o.Catalog,
-		outdated: o.Others.Outdated,
-		writer:   store.NewBackend(declare.NewWriter(o.Client, o.Live, o.IDs).Tell(o.Others).Within(quota.New(o.Catalog, o.Clock, o.Quotas, o.Home)), o.Catalog, o.RESTWrites),
-		quotas:   o.Quotas, ids: o.IDs, subscriptions: o.Subscriptions, uses: o.Uses, moves: o.Moves, moveTasks: moves, images: o.Registry, deletions: deletions, log: o.Log,
-		clock: o.Clock, repos: o.Repositories, pushed: o.Pushed, maintain: o.Maintain, credentials: credential.NewStore(o.Client, o.Namespace), namespace: o.Namespace, home: o.Home, targets: o.Targets,
-		avatars: avatar.New(o.Avatars),
-	}
-	s.rest = newHandler(rest, families(rest))
-	pages := landing.New(landing.Options{Guard: rest.guard, External: o.ExternalURL, Outdated: o.Others.Outdated, Log: o.Log})
+	pages := landing.New(landing.Options{Guard: k.Guard, External: o.ExternalURL, Outdated: o.Others.Outdated, Log: o.Log})
 	address := func(r *http.Request) string { return s.limiter.Client(r).String() }
 	if s.images, err = newImages(ctx, o, authenticator, address); err != nil {
 		return nil, err
@@ -206,12 +167,33 @@ func register(registries []prometheus.Registerer, all ...prometheus.Collector) e
 	return nil
 }
 
-// moveTasks returns the queue of the work of moving all projects of a shard. No request is there to tell the audit log of it.
-func moveTasks(o Options, guard *auth.Guard) *job.Queue {
-	writer := store.NewBackend(declare.NewWriter(o.Audit.Client(o.Client), o.Live, o.IDs).Tell(o.Others), o.Catalog, o.RESTWrites)
-	return job.NewQueue(o.Activity, job.QueueOptions{
-		Name: "storage-move-requests", Log: o.Log, Run: storagemoves.New(o.Catalog, guard, writer, o.Moves, nil, o.Namespace).Process,
-	})
+// kit completes the kit of the options. The server runs the queues of the kit.
+func (s *Server) kit(o Options, a *auth.Authenticator) family.Kit {
+	k := o.Kit
+	k.Guard = auth.NewGuard(a, k.Catalog, k.Repositories).Featuring(k.Features)
+	writer := func(c client.Client) *declare.Writer { return declare.NewWriter(c, o.Live, o.IDs).Tell(o.Others) }
+	k.Writer = store.NewBackend(writer(o.Client).Within(quota.New(k.Catalog, k.Clock, k.Quotas, k.Home)), k.Catalog, o.RESTWrites)
+	// The audit log gets the writes of requests from the handlers, and those of jobs from the client.
+	k.Background = store.NewBackend(writer(o.Audit.Client(o.Client)), k.Catalog, o.RESTWrites)
+	k.IDs, k.Credentials = o.IDs, credential.NewStore(o.Client, k.Namespace)
+	k.Refs = ref.NewUpdater(k.Guard, k.Catalog, k.Repositories, o.Pushed)
+	k.Images, k.ImagesHost = o.Registry.Registry, o.Registry.host()
+	k.Queue = func(options job.QueueOptions) family.Tasks {
+		options.Log = o.Log
+		q := job.NewQueue(k.Activity.Database, options)
+		s.tasks = append(s.tasks, q)
+		return q
+	}
+	k.WebURL = strings.TrimSuffix(o.ExternalURL.String(), "/")
+	return k
+}
+
+// slots returns the metrics of the queues.
+func (s *Server) slots() (all []prometheus.Collector) {
+	for _, q := range s.tasks {
+		all = append(all, q.Slots())
+	}
+	return all
 }
 
 // REST is the tree of the REST API.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
 	"github.com/forgeplane/forgeplane/internal/fair"
@@ -46,7 +47,7 @@ func serveToys(t *testing.T, o Options, table endpoint.Table) toyServer {
 	cat := catalogtest.New(t).Catalog()
 	o.HookBinary, o.ExternalURL, o.Version, o.Log = program, external, "test", testr.New(t)
 	o.Catalog, o.Repositories, o.Clock = cat, familytest.Limited(t, cat, git.Options{}), clocktesting.NewFakePassiveClock(noon)
-	server, err := newServer(t.Context(), o, func(restOptions) []endpoint.Table { return []endpoint.Table{table} })
+	server, err := newServer(t.Context(), o, func(family.Kit) []endpoint.Table { return []endpoint.Table{table} })
 	if err != nil {
 		t.Fatal(err)
 	}

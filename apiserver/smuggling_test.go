@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 )
 
@@ -29,7 +30,7 @@ func listen(t *testing.T, w *world) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newListener(Options{Log: testr.New(t), Clock: clock.RealClock{}})
+	s := newListener(Options{Log: testr.New(t), Kit: family.Kit{Clock: clock.RealClock{}}})
 	s.handler = split(w.handler, http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler())
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

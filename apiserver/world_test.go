@@ -27,24 +27,24 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/avatar"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/activity"
 	stored "github.com/forgeplane/forgeplane/internal/avatar"
 	"github.com/forgeplane/forgeplane/internal/blob"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/database"
-	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/job"
-	"github.com/forgeplane/forgeplane/internal/registry/record"
 	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/internal/storagemove"
-	"github.com/forgeplane/forgeplane/internal/subscription"
-	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
 
 // These are the ids that requests name. The project is in the group team, and team is in the group above.
@@ -392,26 +392,38 @@ func newWorldWith(t *testing.T, v v1alpha1.Visibility, engine git.Options) *worl
 	w.repos = familytest.Limited(t, cat, engine)
 	w.repository = familytest.Push(t, w.repos, app, history(t))
 	w.refs = refFiles(t, w.repository.Dir())
-	clock := clocktesting.NewFakePassiveClock(noon)
-	ids := &counter{last: 1 << 20}
-	db := databasetest.Open(t, databasetest.SQLite(t), subscription.Migrations(), tokenuse.Migrations(), storagemove.Migrations(), job.Migrations(), record.Migrations())
-	moves := storagemove.NewHistory(db)
-	if err := moves.Record(t.Context(), storagemove.Move{ID: moveID, State: v1alpha1.StorageMoveFinished, Project: storagemove.Project{UID: app.UID, ID: projectID}}); err != nil {
+	k := newKit(t, cat, auth.NewGuard(auth.NewAuthenticator(cat, clocktesting.NewFakePassiveClock(noon), clusterAdministrators{}), cat, w.repos))
+	if err := k.Activity.Moves.Record(t.Context(), storagemove.Move{ID: moveID, State: v1alpha1.StorageMoveFinished, Project: storagemove.Project{UID: app.UID, ID: projectID}}); err != nil {
 		t.Fatal(err)
 	}
-	w.gallery = newGallery(t, cat, db, app, clock)
-	features := feature.New(w.store, familytest.Namespace, nil)
-	w.handler = newREST(restOptions{
-		memory: engine.Memory, external: external, version: "test", catalog: cat,
-		guard: auth.NewGuard(auth.NewAuthenticator(cat, clock, clusterAdministrators{}), cat, w.repos).Featuring(features), features: features,
-		writer: store.NewBackend(declare.NewWriter(w.store, w.store, ids), cat, ""), ids: ids, subscriptions: forgetful{subscription.New(db, clock), &w.subscribed}, uses: tokenuse.New(db), log: testr.New(t), clock: clock,
-		moves: moves, moveTasks: job.NewQueue(db, job.QueueOptions{Name: "moves"}), images: RegistryOptions{Registry: w.gallery.registry, URL: external}, deletions: w.gallery,
-		repos: w.repos, pushed: func(types.NamespacedName) { w.pushes.Add(1) }, home: "home", maintain: func(types.NamespacedName) bool { return true }, avatars: avatars,
-		credentials: credential.NewStore(w.store, familytest.Namespace),
-		outdated:    func(context.Context) (bool, error) { return w.outdated != nil && w.outdated(), nil },
-	})
+	k.Activity.Subscriptions = forgetful{k.Activity.Subscriptions, &w.subscribed}
+	w.gallery = newGallery(t, cat, k.Activity.Database, app, k.Clock)
+	k.Images, k.ImagesHost, k.Avatars = w.gallery.registry, external.Host, avatars
+	k.Features = feature.New(w.store, familytest.Namespace, nil)
+	k.Guard = k.Guard.Featuring(k.Features)
+	k.Writer, k.Credentials = store.NewBackend(declare.NewWriter(w.store, w.store, &counter{last: 1 << 20}), cat, ""), credential.NewStore(w.store, familytest.Namespace)
+	k.Repositories, k.Refs = w.repos, ref.NewUpdater(k.Guard, cat, w.repos, func(types.NamespacedName) { w.pushes.Add(1) })
+	w.handler = newREST(k, external, endpoint.Options{
+		Memory: engine.Memory, Log: testr.New(t), Outdated: func(context.Context) (bool, error) { return w.outdated != nil && w.outdated(), nil },
+	}, families(k))
 	return w
 }
+
+// newKit returns a kit that reads declared objects, and that schedules no work. It writes nothing until it gets a Writer.
+func newKit(t testing.TB, cat *catalog.Catalog, guard *auth.Guard) family.Kit {
+	t.Helper()
+	clock := clocktesting.NewFakePassiveClock(noon)
+	return family.Kit{
+		Catalog: cat, Guard: guard, IDs: &counter{last: 1 << 20}, Maintain: func(types.NamespacedName) bool { return true },
+		Activity: familytest.Activity(t, clock), Queue: func(job.QueueOptions) family.Tasks { return unscheduled{} },
+		Clock: clock, WebURL: familytest.WebURL, Version: "test", Home: "home",
+	}
+}
+
+// unscheduled is a queue that forgets its tasks.
+type unscheduled struct{}
+
+func (unscheduled) Add(context.Context, job.Task) error { return nil }
 
 // pictured gives an avatar to each project, group and user, before they are stored.
 func pictured(t *testing.T, objects []client.Object) *avatar.Avatars {
@@ -437,17 +449,17 @@ func pictured(t *testing.T, objects []client.Object) *avatar.Avatars {
 
 // forgetful is a store of subscriptions that reports every subscription as new, and every cancellation as successful.
 type forgetful struct {
-	*subscription.Store
+	activity.Subscriptions
 	changes *atomic.Int32
 }
 
-// Subscribe implements labels.Subscriptions.
+// Subscribe implements activity.Subscriptions.
 func (f forgetful) Subscribe(context.Context, database.User, database.Subject) (bool, error) {
 	f.changes.Add(1)
 	return true, nil
 }
 
-// Unsubscribe implements labels.Subscriptions.
+// Unsubscribe implements activity.Subscriptions.
 func (f forgetful) Unsubscribe(context.Context, database.User, database.Subject) (bool, error) {
 	f.changes.Add(1)
 	return true, nil

@@ -28,7 +28,7 @@ func TestRateLimit_countsUsersAndAddresses(t *testing.T) {
 	f := familytest.New(t, familytest.User("mary", 2), familytest.User("otto", 3), familytest.User("bob", 4, familytest.Blocked))
 	tree := endpoint.NewHandler(
 		endpoint.Options{Guard: f.Guard, Log: logr.Discard(), BaseURL: &url.URL{}},
-		users.New(f.Catalog, f.Guard, f.Writer, familytest.WebURL, "home").Table(),
+		users.New(f.Kit).Table(),
 	)
 	h := ratelimit.New(ratelimit.Options{Authenticated: 2, Unauthenticated: 3, Clock: f.Clock}).Handler(tree)
 	for i, tt := range []struct {

@@ -24,7 +24,7 @@ func TestSudo_isReadFromTheQuery(t *testing.T) {
 			},
 			Status: v1alpha1.AccessTokenStatus{ID: 9, Digest: credential.Digest(value)},
 		})
-	f.Serve(users.New(f.Catalog, f.Guard, f.Writer, familytest.WebURL, "home").Table())
+	f.Serve(users.New(f.Kit).Table())
 	for query, username := range map[string]string{
 		"": "root", "?sudo=": "root", "?sudo=otto": "otto", "?sudo=2": "mary", "?%73udo=otto": "otto", "?sudo=mary&sudo=otto": "otto",
 	} {
@@ -46,7 +46,7 @@ func TestSudo_isReadFromTheQuery(t *testing.T) {
 
 func TestToken_isReadFromTheBody(t *testing.T) {
 	f := familytest.New(t, familytest.User("root", 1, familytest.Admin), familytest.User("mary", 2), familytest.User("otto", 3))
-	f.Serve(users.New(f.Catalog, f.Guard, f.Writer, familytest.WebURL, "home").Table())
+	f.Serve(users.New(f.Kit).Table())
 	of := func(parameter, username string) string {
 		return `{"` + parameter + `":"` + familytest.Value(username) + `"}`
 	}

@@ -41,11 +41,8 @@ func newForgeAt(t *testing.T, place string) (*familytest.Forge, *blob.Store) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = blobs.Close() })
-	avatars := avatar.New(stored.NewStore(blobs))
-	f.Serve(
-		groups.New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, familytest.Namespace).Picturing(avatars).Table(),
-		users.New(f.Catalog, f.Guard, f.Writer, familytest.WebURL, familytest.Namespace).Picturing(avatars).Table(),
-	)
+	f.Avatars, f.Home = avatar.New(stored.NewStore(blobs)), familytest.Namespace
+	f.Serve(groups.New(f.Kit).Table(), users.New(f.Kit).Table())
 	return f, blobs
 }
 

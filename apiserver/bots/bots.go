@@ -12,6 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/entity"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
@@ -27,11 +28,11 @@ type Tokens struct {
 }
 
 // New returns the store.
-func New(cat *catalog.Catalog, w store.Backend, uses tokenuse.Reader, clk clock.PassiveClock) *Tokens {
+func New(k family.Kit) *Tokens {
 	own := func(ctx context.Context, c *catalog.Catalog, in catalog.Scope) ([]*v1alpha1.BotToken, error) {
 		return catalog.In[*v1alpha1.BotToken](ctx, c, in)
 	}
-	return &Tokens{Identified: store.ByID(w, cat, own), uses: uses, clock: clk}
+	return &Tokens{Identified: store.ByID(k.Writer, k.Catalog, own), uses: k.Activity.Uses, clock: k.Clock}
 }
 
 // Uses has when tokens were last used, by their UIDs.

@@ -23,10 +23,11 @@ import (
 func newForge(t *testing.T) *Forge {
 	t.Helper()
 	f := New(t, User("root", 1, Admin), User("bob", 2), User("max", 3))
+	f.Keep(Repositories(t, f.Catalog))
 	return f.Serve(
-		groups.New(f.Catalog, f.Guard, f.Writer, f.Clock, WebURL, "home").Table(),
-		projects.New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, WebURL, "home").Table(),
-		users.New(f.Catalog, f.Guard, f.Writer, WebURL, "home").Table(),
+		groups.New(f.Kit).Table(),
+		projects.New(f.Kit).Table(),
+		users.New(f.Kit).Table(),
 	)
 }
 
@@ -221,7 +222,8 @@ func TestReservedNames_areRefused(t *testing.T) {
 func TestPersonalProject_isRefusedForReservedUsername(t *testing.T) {
 	g := NewWithT(t)
 	f := New(t, User("api", 2))
-	f.Serve(projects.New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, WebURL, "home").Table())
+	f.Keep(Repositories(t, f.Catalog))
+	f.Serve(projects.New(f.Kit).Table())
 	g.Expect(f.As("api", "POST /projects", `{"name":"v4"}`).String()).To(
 		Equal(`400 {"message":{"namespace":["is not available: the username is a reserved name"]}}`))
 }

@@ -29,7 +29,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/remotemirrors"
 	"github.com/forgeplane/forgeplane/apiserver/v4/triggertokens"
 	"github.com/forgeplane/forgeplane/apiserver/v4/users"
-	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/quota"
@@ -45,16 +44,18 @@ func newBounded(t *testing.T, l quota.Limits) *Forge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := store.NewBackend(declare.NewWriter(f.Client, f.Client, f.IDs).Within(quota.New(f.Catalog, f.Clock, l, "home")), f.Catalog, "")
+	f.Targets, f.Quotas = anywhere, l
+	f.Writer = store.NewBackend(declare.NewWriter(f.Client, f.Client, f.IDs).Within(quota.New(f.Catalog, f.Clock, l, "home")), f.Catalog, "")
+	f.Keep(Repositories(t, f.Catalog))
 	return f.Serve(
-		groups.New(f.Catalog, f.Guard, w, f.Clock, WebURL, "home").Table(),
-		projects.New(f.Catalog, f.Guard, w, f.RefUpdater(), f.Clock, WebURL, "home").Table(),
-		users.New(f.Catalog, f.Guard, w, WebURL, "home").Within(l).Table(),
-		accesstokens.New(f.Catalog, w, f.Uses, f.Clock).Table(),
-		members.New(f.Catalog, f.Guard, w, f.Clock, WebURL).Table(),
-		triggertokens.New(f.Catalog, w, credential.NewStore(f.Client, Namespace), f.Uses, WebURL).Table(),
-		remotemirrors.New(f.Catalog, w, credential.NewStore(f.Client, Namespace), f.Clock, anywhere).Table(),
-		protectedbranches.New(f.Catalog, w, f.IDs, f.Guard, f.Clock).Table(),
+		groups.New(f.Kit).Table(),
+		projects.New(f.Kit).Table(),
+		users.New(f.Kit).Table(),
+		accesstokens.New(f.Kit).Table(),
+		members.New(f.Kit).Table(),
+		triggertokens.New(f.Kit).Table(),
+		remotemirrors.New(f.Kit).Table(),
+		protectedbranches.New(f.Kit).Table(),
 	)
 }
 

@@ -39,14 +39,15 @@ func newForge(t *testing.T) *familytest.Forge {
 			Spec:       v1alpha1.DeployKeySpec{ID: 40, ProjectRef: ref, Title: "key", PublicKey: publicKey},
 		},
 	)
+	f.Keep(familytest.Repositories(t, f.Catalog))
 	return f.Serve(
-		users.New(f.Catalog, f.Guard, f.Writer, familytest.WebURL, "home").Table(),
-		accesstokens.New(f.Catalog, f.Writer, f.Uses, f.Clock).Table(),
-		groups.New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table(),
-		projects.New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, familytest.WebURL, "home").Table(),
-		members.New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL).Table(),
-		deploykeys.New(f.Catalog, f.Writer, f.Guard).Table(),
-		protectedbranches.New(f.Catalog, f.Writer, f.IDs, f.Guard, f.Clock).Table(),
+		users.New(f.Kit).Table(),
+		accesstokens.New(f.Kit).Table(),
+		groups.New(f.Kit).Table(),
+		projects.New(f.Kit).Table(),
+		members.New(f.Kit).Table(),
+		deploykeys.New(f.Kit).Table(),
+		protectedbranches.New(f.Kit).Table(),
 	)
 }
 

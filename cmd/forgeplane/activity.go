@@ -10,23 +10,12 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
-	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/database"
-	"github.com/forgeplane/forgeplane/internal/job"
-	"github.com/forgeplane/forgeplane/internal/registry"
-	"github.com/forgeplane/forgeplane/internal/registry/record"
-	"github.com/forgeplane/forgeplane/internal/retained"
-	"github.com/forgeplane/forgeplane/internal/storagemove"
-	"github.com/forgeplane/forgeplane/internal/subscription"
-	"github.com/forgeplane/forgeplane/internal/sweep"
-	"github.com/forgeplane/forgeplane/internal/tokenuse"
-	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
 // activityEnv is the environment variable with the URL of the activity database.
@@ -81,83 +70,22 @@ func (o *options) activityName() (string, error) {
 	return o.activityDatabase.name(o.development || o.single() && !o.leaderElect)
 }
 
-// activity is the record of what happens in the forge: a database, and its aggregates.
-type activity struct {
-	database      *database.DB
-	subscriptions *subscription.Store
-	uses          *tokenuse.Store
-	written       *watermark.Written
-	moves         *storagemove.History
-	containers    *record.Store
-}
-
-// openActivity opens the activity database of a process.
-func (o *options) openActivity(ctx context.Context) (activity, error) {
+// openActivity opens the activity database of a process. The caller closes it.
+func (o *options) openActivity(ctx context.Context) (activity.Stores, error) {
 	name, err := o.activityName()
 	if err != nil {
-		return activity{}, err
+		return activity.Stores{}, err
 	}
-	return openActivity(ctx, name, clock.RealClock{})
-}
-
-// openActivity opens the activity database with a name. The caller closes it. New aggregates are added here.
-func openActivity(ctx context.Context, name string, c clock.PassiveClock) (a activity, err error) {
-	a.database, err = database.Open(ctx, name, subscription.Migrations(), tokenuse.Migrations(), watermark.Migrations(), job.Migrations(),
-		storagemove.Migrations(), record.Migrations())
-	if err != nil {
-		return a, err
-	}
-	a.subscriptions, a.uses, a.written = subscription.New(a.database, c), tokenuse.New(a.database), watermark.NewWritten(a.database, c)
-	a.moves, a.containers = storagemove.NewHistory(a.database), record.New(a.database, c)
-	return a, nil
+	return activity.Open(ctx, name, clock.RealClock{})
 }
 
 // addSweeper adds to mgr the sweeper that removes the activity of objects that are gone.
 func addSweeper(mgr ctrl.Manager, s shared) error {
-	swept := []sweep.Objects{
-		{Kind: subscription.KindLabel, Having: known[*v1alpha1.Label](s.catalog), Rows: s.subscriptions.Subjects()},
-		{Kind: tokenuse.KindAccessToken, Having: known[*v1alpha1.AccessToken](s.catalog), Rows: s.uses.Subjects()},
-		{Kind: tokenuse.KindBotToken, Having: known[*v1alpha1.BotToken](s.catalog), Rows: s.uses.Subjects()},
-		{Kind: tokenuse.KindTriggerToken, Having: known[*v1alpha1.TriggerToken](s.catalog), Rows: s.uses.Subjects()},
-	}
-	if s.registry != nil {
-		tasks := job.NewQueue(s.database, job.QueueOptions{Name: registry.DeletionQueue})
-		swept = append(swept, sweep.Objects{Kind: record.KindProject, Having: knownOrRetained(s.catalog), Rows: registry.Leftovers(s.containers, tasks)})
-	}
-	sweeper := sweep.New(swept, s.written.Forget, clock.RealClock{}, mgr.GetLogger().WithName("activity"))
+	sweeper := s.Sweeper(s.catalog, s.registry != nil, clock.RealClock{}, mgr.GetLogger().WithName("activity"))
 	if err := mgr.Add(sweeper); err != nil {
 		return fmt.Errorf("adding the sweeper of the activity database: %w", err)
 	}
 	return nil
-}
-
-// known looks up for the sweeper which objects of a kind declare an id.
-func known[T v1alpha1.Identified](c *catalog.Catalog) sweep.Having {
-	return func(ctx context.Context, id int64) ([]types.UID, error) {
-		found, err := catalog.AllWithID[T](ctx, c, id)
-		all := make([]types.UID, len(found))
-		for i, o := range found {
-			all[i] = o.GetUID()
-		}
-		return all, err
-	}
-}
-
-// knownOrRetained looks up for the sweeper which projects declare an id, and which deleted ones have left a repository. Their images stay for as
-// long as a project can adopt them.
-func knownOrRetained(c *catalog.Catalog) sweep.Having {
-	projects := known[*v1alpha1.Project](c)
-	return func(ctx context.Context, id int64) ([]types.UID, error) {
-		all, err := projects(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		left, err := retained.WithID(ctx, c, id)
-		for _, r := range left {
-			all = append(all, types.UID(r.Spec.Project.UID))
-		}
-		return all, err
-	}
 }
 
 // activityReachable checks whether the database answers. It logs the reason of a failure, because the answer does not contain the reason.

@@ -107,7 +107,7 @@ func addDoor(mgr ctrl.Manager, o *options, s shared, server *apiserver.Server) e
 		Certificates: o.certificates(mgr, s.direct),
 		Registration: registration.Server{Options: o.registration(mgr, s.direct), Name: host},
 		// The checks of the process log the reason of a failure, so these do not.
-		Ready: all(cacheComplete(mgr), server.Ready, activityReachable(s.database, logr.Discard())),
+		Ready: all(cacheComplete(mgr), server.Ready, activityReachable(s.Database, logr.Discard())),
 		Log:   mgr.GetLogger().WithName("aggregated"),
 	}))
 }

@@ -133,7 +133,7 @@ func (o *options) registry(ctx context.Context, s shared) (*registry.Registry, e
 	if err != nil {
 		return nil, err
 	}
-	r, err := registry.New(ctx, storage, s.containers, registry.NewNames(s.catalog), clock.RealClock{})
+	r, err := registry.New(ctx, storage, s.Containers, registry.NewNames(s.catalog), clock.RealClock{})
 	if err == nil {
 		r.MaxSize = o.images.maxSize.Value()
 	}

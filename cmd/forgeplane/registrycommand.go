@@ -14,6 +14,8 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver"
 	"github.com/forgeplane/forgeplane/apiserver/connection"
+	"github.com/forgeplane/forgeplane/apiserver/family"
+	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/index"
 	"github.com/forgeplane/forgeplane/internal/informer"
 	"github.com/forgeplane/forgeplane/internal/registry"
@@ -79,10 +81,10 @@ func runRegistry(ctx context.Context, o *options) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.activity, err = o.openActivity(ctx); err != nil {
+	if s.Stores, err = o.openActivity(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.database.Close()) }()
+	defer func() { err = errors.Join(err, s.Database.Close()) }()
 	if s.registry, err = o.registry(ctx, s); err != nil {
 		return err
 	}
@@ -110,9 +112,9 @@ func addRegistryServer(ctx context.Context, mgr ctrl.Manager, o *options, s shar
 		return err
 	}
 	server, err := apiserver.NewRegistryServer(ctx, apiserver.Options{
-		Address: o.httpAddress, ExternalURL: external, Catalog: s.catalog, Registry: images, Clock: clock.RealClock{},
+		Kit: family.Kit{Catalog: s.catalog, Clock: clock.RealClock{}}, Address: o.httpAddress, ExternalURL: external, Registry: images,
 		RateLimits: limits, Connections: connection.Limits{PerAddress: o.rates.connections, Trusted: limits.TrustedProxies},
-		Others: watermark.New(s.written, s.informers, mgr.GetLogger().WithName("watermark")), Audit: s.audit,
+		Others: watermark.New(s.Written, s.informers, mgr.GetLogger().WithName("watermark")), Audit: s.audit,
 		Metrics: []prometheus.Registerer{metrics.Registry}, Log: mgr.GetLogger().WithName("server"),
 	})
 	if err != nil {
@@ -160,16 +162,16 @@ func collect(cmd *cobra.Command, o *options) (err error) {
 	if err != nil {
 		return err
 	}
-	a, err := openActivity(ctx, name, clock.RealClock{})
+	a, err := activity.Open(ctx, name, clock.RealClock{})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, a.database.Close()) }()
+	defer func() { err = errors.Join(err, a.Database.Close()) }()
 	storage, err := o.images.open(ctx)
 	if err != nil {
 		return err
 	}
-	images, err := registry.New(ctx, storage, a.containers, nil, clock.RealClock{})
+	images, err := registry.New(ctx, storage, a.Containers, nil, clock.RealClock{})
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/avatar"
 	"github.com/forgeplane/forgeplane/internal/blob"
@@ -47,7 +48,7 @@ type shared struct {
 	informers *informer.Factory
 	// direct is a client without the cache, for kinds that no informer watches. Watching them would need more rights.
 	direct client.Client
-	activity
+	activity.Stores
 	// registry has the images of projects; nil if it is off.
 	registry *registry.Registry
 	// audit records every write.
@@ -98,12 +99,12 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 		return err
 	}
 	s.requests = requests
-	if s.activity, err = o.openActivity(ctx); err != nil {
+	if s.Stores, err = o.openActivity(ctx); err != nil {
 		return err
 	}
 	// All users of the database have stopped when the manager has stopped.
-	defer func() { err = errors.Join(err, s.database.Close()) }()
-	s.ids.Spare("StorageMove", s.moves.Has)
+	defer func() { err = errors.Join(err, s.Database.Close()) }()
+	s.ids.Spare("StorageMove", s.Moves.Has)
 	if s.blobs, err = blob.Open(ctx, o.blobs); err != nil {
 		return fmt.Errorf("--blobs: %w", err)
 	}
@@ -268,7 +269,7 @@ func addChecks(mgr ctrl.Manager, s shared) error {
 	if err := mgr.AddReadyzCheck("cache", cacheComplete(mgr)); err != nil {
 		return fmt.Errorf("adding a readiness check: %w", err)
 	}
-	if err := mgr.AddReadyzCheck("activity-database", activityReachable(s.database, mgr.GetLogger())); err != nil {
+	if err := mgr.AddReadyzCheck("activity-database", activityReachable(s.Database, mgr.GetLogger())); err != nil {
 		return fmt.Errorf("adding a readiness check: %w", err)
 	}
 	return nil

@@ -14,7 +14,9 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver"
 	"github.com/forgeplane/forgeplane/apiserver/aggregated"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/avatar"
 	"github.com/forgeplane/forgeplane/apiserver/connection"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/internal/watermark"
 )
@@ -44,14 +46,17 @@ func addServer(ctx context.Context, mgr ctrl.Manager, o *options, s shared) erro
 	}
 	var others *watermark.Watermark
 	if !o.single() {
-		others = watermark.New(s.written, s.informers, mgr.GetLogger().WithName("watermark"))
+		others = watermark.New(s.Written, s.informers, mgr.GetLogger().WithName("watermark"))
 	}
 	server, err := apiserver.New(ctx, apiserver.Options{
-		Address: o.httpAddress, RuntimeDir: o.runtimeDir, HookBinary: o.hookBinary,
-		ExternalURL: external, Version: versionOf(number, commit), Namespace: o.namespace, Home: o.home, RESTWrites: o.restWrites, Targets: s.targets, Features: features,
-		Catalog: s.catalog, Repositories: s.repositories, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), IDs: s.ids, Avatars: s.avatars, Registry: images, Clock: clock.RealClock{},
-		Activity: s.database, Subscriptions: s.subscriptions, Uses: s.uses, Moves: s.moves,
-		Log: mgr.GetLogger().WithName("server"), Administrators: administrators, RateLimits: limits, Connections: connection.Limits{PerAddress: o.rates.connections, Trusted: limits.TrustedProxies}, Quotas: o.quotas, GitSlots: o.slots.of("git"), Memory: s.requests, Disk: o.slots.onDisk(), Uploads: o.slots.uploads,
+		Kit: family.Kit{
+			Catalog: s.catalog, Avatars: avatar.New(s.avatars), Repositories: s.repositories, Maintain: keeper.Ask, Activity: s.Stores, Features: features,
+			Quotas: o.quotas, Targets: s.targets, Clock: clock.RealClock{}, Version: versionOf(number, commit), Namespace: o.namespace, Home: o.home,
+		},
+		Address: o.httpAddress, RuntimeDir: o.runtimeDir, HookBinary: o.hookBinary, ExternalURL: external, RESTWrites: o.restWrites,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), IDs: s.ids, Registry: images, Log: mgr.GetLogger().WithName("server"),
+		Administrators: administrators, RateLimits: limits, GitSlots: o.slots.of("git"), Memory: s.requests, Disk: o.slots.onDisk(), Uploads: o.slots.uploads,
+		Connections: connection.Limits{PerAddress: o.rates.connections, Trusted: limits.TrustedProxies},
 		// The door through kube-apiserver serves the metrics of the generic API server.
 		Metrics: []prometheus.Registerer{metrics.Registry, legacyregistry.Registerer()},
 		Others:  others, Audit: s.audit,
@@ -59,7 +64,6 @@ func addServer(ctx context.Context, mgr ctrl.Manager, o *options, s shared) erro
 			observer.Pushed(project)
 			keeper.Pushed(project)
 		},
-		Maintain: keeper.Ask,
 	})
 	if err != nil {
 		return err

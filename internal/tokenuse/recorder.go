@@ -20,9 +20,14 @@ const (
 	maxWaiting = 1024
 )
 
+// Writer records that tokens were used. A Store implements it.
+type Writer interface {
+	Use(ctx context.Context, token database.Subject, at time.Time) error
+}
+
 // Recorder writes uses of tokens in the background, so that requests do not wait for the database. It is for use by several goroutines.
 type Recorder struct {
-	store   *Store
+	store   Writer
 	log     logr.Logger
 	waiting chan noted
 
@@ -38,7 +43,7 @@ type noted struct {
 }
 
 // NewRecorder returns a recorder that writes to a store while it runs. Without a store, it records nothing.
-func NewRecorder(s *Store, log logr.Logger) *Recorder {
+func NewRecorder(s Writer, log logr.Logger) *Recorder {
 	return &Recorder{store: s, log: log, waiting: make(chan noted, maxWaiting), mu: &sync.Mutex{}, marks: lru.New(maxMarks)}
 }
 

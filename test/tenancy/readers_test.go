@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
@@ -18,10 +17,10 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver"
-	"github.com/forgeplane/forgeplane/internal/database/databasetest"
+	"github.com/forgeplane/forgeplane/apiserver/family"
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/frame"
-	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/test/controlplane"
 	"github.com/forgeplane/forgeplane/test/forge"
 	"github.com/forgeplane/forgeplane/test/rest"
@@ -56,11 +55,12 @@ func newReaders(ctx context.Context, f *forge.Forge) readers {
 	program, err := os.Executable() // there are no pushes, so no hook is called
 	Expect(err).NotTo(HaveOccurred())
 	server, err := apiserver.New(ctx, apiserver.Options{
-		Address: host, RuntimeDir: GinkgoT().TempDir(), HookBinary: program, ExternalURL: external, Version: "test",
-		Namespace: forge.PlatformNamespace, Home: forge.PlatformNamespace, Targets: targets, Catalog: f.Catalog,
-		Repositories: f.Repositories, Client: f.Live(), Live: f.Live(), IDs: f.IDs, Clock: f.Clock, Log: logr.Discard(),
-		Pushed:   func(types.NamespacedName) {},
-		Activity: databasetest.Open(GinkgoTB(), filepath.Join(GinkgoT().TempDir(), "activity.db"), job.Migrations()),
+		Kit: family.Kit{
+			Catalog: f.Catalog, Repositories: f.Repositories, Activity: familytest.Activity(GinkgoTB(), f.Clock), Targets: targets, Clock: f.Clock,
+			Version: "test", Namespace: forge.PlatformNamespace, Home: forge.PlatformNamespace,
+		},
+		Address: host, RuntimeDir: GinkgoT().TempDir(), HookBinary: program, ExternalURL: external,
+		Client: f.Live(), Live: f.Live(), IDs: f.IDs, Log: logr.Discard(), Pushed: func(types.NamespacedName) {},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	serving, stop := context.WithCancel(context.Background())

@@ -42,7 +42,7 @@ var family = addition{"family", []line{
 		"apiserver/rest.go", "\t\"github.com/forgeplane/forgeplane/apiserver/v4/tags\"",
 		"\t\"github.com/forgeplane/forgeplane/apiserver/v4/toys\"\n",
 	},
-	{"apiserver/rest.go", "\t\tbadges.New(", "\t\ttoys.New(o.catalog, o.writer).Table().Named(\"Toys\"),\n"},
+	{"apiserver/rest.go", "\t\tbadges.New(", "\t\ttoys.New(k).Table().Named(\"Toys\"),\n"},
 	{
 		"apiserver/auth/abilities.go", "\tWriteBadges ",
 		"\tReadToys endpoint.Ability = \"read_toys\"\n\tWriteToys endpoint.Ability = \"write_toys\"\n",

@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/bots"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/entity"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/tokenuse"
@@ -32,8 +33,8 @@ type Family struct {
 }
 
 // New returns the family.
-func New(cat *catalog.Catalog, w store.Backend, uses tokenuse.Reader, clk clock.PassiveClock) *Family {
-	return &Family{catalog: cat, tokens: store.New(w, changed), bots: bots.New(cat, w, uses, clk), uses: uses, clock: clk}
+func New(k family.Kit) *Family {
+	return &Family{catalog: k.Catalog, tokens: store.New(k.Writer, changed), bots: bots.New(k), uses: k.Activity.Uses, clock: k.Clock}
 }
 
 // Table lists the endpoints.

@@ -57,7 +57,7 @@ func newForge(t *testing.T, more ...client.Object) *Forge {
 		token(10, "ann", "Deploy", until(time.July, 1)), token(11, "ann", "old", until(time.June, 15)),
 		token(12, "ann", "build", revoked), token(13, "ann", "backup"), token(14, "nobody", "lost"),
 	}, more...)...)
-	return f.Serve(accesstokens.New(f.Catalog, f.Writer, f.Uses, f.Clock).Table())
+	return f.Serve(accesstokens.New(f.Kit).Table())
 }
 
 func TestReadUserToken_onlyReadsAndRevokesItself(t *testing.T) {

@@ -54,7 +54,8 @@ func TestEndedTokens_areLimitedPerUser(t *testing.T) {
 		}
 		return string(declare.FieldOwner)
 	})
-	f.Serve(accesstokens.New(f.Catalog, f.WriterReading(live), f.Uses, f.Clock).Table())
+	f.Writer = f.WriterReading(live)
+	f.Serve(accesstokens.New(f.Kit).Table())
 	ended := func() (ids []int64) {
 		g.THelper()
 		tokens, err := catalog.All[*v1alpha1.AccessToken](t.Context(), f.Catalog)

@@ -11,6 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/badge"
 	"github.com/forgeplane/forgeplane/internal/catalog"
@@ -28,8 +29,8 @@ type Family struct {
 }
 
 // New returns the family.
-func New(cat *catalog.Catalog, g *auth.Guard, w store.Backend, r *repository.Repositories) *Family {
-	return &Family{catalog: cat, guard: g, badges: store.ByID(w, cat, badge.Own), repositories: r}
+func New(k family.Kit) *Family {
+	return &Family{catalog: k.Catalog, guard: k.Guard, badges: store.ByID(k.Writer, k.Catalog, badge.Own), repositories: k.Repositories}
 }
 
 // Table lists the endpoints. Reading does not require signing in (API behaviour, section 2.7).

@@ -50,7 +50,8 @@ func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 		declared(33, "Own", "web", ""), declared(32, "Build", "", "acme"), declared(31, "Build", "web", ""), declared(30, "build", "", "sub"),
 		declared(40, "Own", "secret", ""),
 	}, more...)...)
-	return f.Serve(New(f.Catalog, f.Guard, f.Writer, familytest.Repositories(t, f.Catalog)).Table())
+	f.Repositories = familytest.Repositories(t, f.Catalog)
+	return f.Serve(New(f.Kit).Table())
 }
 
 func TestListBadges_keepsTheOrderOfCreation(t *testing.T) {
@@ -229,7 +230,8 @@ func TestBadge_showsTheNewestCommitDespiteStaleStatus(t *testing.T) {
 	f := familytest.New(t, familytest.User("root", 1, familytest.Admin), web, shard, declared(30, "Build", "web", ""),
 		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic))
 	repos := familytest.Repositories(t, f.Catalog)
-	f.Serve(New(f.Catalog, f.Guard, f.Writer, repos).Table())
+	f.Repositories = repos
+	f.Serve(New(f.Kit).Table())
 	c := gittest.New(t, "sha1")
 	for range 2 {
 		newest := c.Commit(t, "README.md", rand.Text())

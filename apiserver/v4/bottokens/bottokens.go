@@ -13,10 +13,9 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/bots"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/bottoken"
-	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=bottokens,verbs=get;create;patch,roleName=forgeplane-apiserver
@@ -28,8 +27,8 @@ type Family struct {
 }
 
 // New returns the family.
-func New(cat *catalog.Catalog, w store.Backend, uses tokenuse.Reader, clk clock.PassiveClock) *Family {
-	return &Family{tokens: bots.New(cat, w, uses, clk), clock: clk}
+func New(k family.Kit) *Family {
+	return &Family{tokens: bots.New(k), clock: k.Clock}
 }
 
 // Table lists the endpoints.

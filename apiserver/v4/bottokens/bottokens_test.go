@@ -48,7 +48,7 @@ func newForge(t *testing.T, more ...client.Object) *Forge {
 		Project("acme", "app", 21, "acme", v1alpha1.VisibilityPrivate),
 		InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer), InGroup("acme", "acme", "olga", v1alpha1.RoleOwner),
 	}, more...)...)
-	return f.Serve(bottokens.New(f.Catalog, f.Writer, f.Uses, f.Clock).Table(), users.New(f.Catalog, f.Guard, f.Writer, WebURL, "home").Table())
+	return f.Serve(bottokens.New(f.Kit).Table(), users.New(f.Kit).Table())
 }
 
 // row has the fields of an answer that the tests check.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/object"
@@ -26,9 +27,9 @@ type Family struct {
 	webURL       string
 }
 
-// New returns the family; webURL is the address of the installation, without a slash at its end.
-func New(r *repository.Repositories, guard *auth.Guard, w *ref.Updater, webURL string) *Family {
-	return &Family{repositories: r, guard: guard, writer: w, webURL: webURL}
+// New returns the family.
+func New(k family.Kit) *Family {
+	return &Family{repositories: k.Repositories, guard: k.Guard, writer: k.Refs, webURL: k.WebURL}
 }
 
 // Table lists the endpoints. None requires signing in first: callers who may not see a project receive 404, even if they want to change

@@ -55,7 +55,8 @@ func newShopWith(t *testing.T, c *gittest.Client, o git.Options) *shop {
 	repos := familytest.Limited(t, f.Catalog, o)
 	s := &shop{Forge: f, client: c, git: familytest.Push(t, repos, web, c)}
 	pushed := func(p types.NamespacedName) { s.pushed = append(s.pushed, p) }
-	f.Serve(New(repos, f.Guard, ref.NewUpdater(f.Guard, f.Catalog, repos, pushed), familytest.WebURL).Table())
+	f.Repositories, f.Refs = repos, ref.NewUpdater(f.Guard, f.Catalog, repos, pushed)
+	f.Serve(New(f.Kit).Table())
 	for _, p := range []*v1alpha1.Project{archived, readOnly} {
 		familytest.Push(t, repos, p, c)
 	}

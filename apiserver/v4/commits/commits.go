@@ -12,6 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/diff"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -34,9 +35,9 @@ type Family struct {
 	webURL       string
 }
 
-// New returns the family; webURL is the address of the installation, without a slash at its end.
-func New(r *repository.Repositories, cat *catalog.Catalog, g *auth.Guard, w *ref.Updater, c clock.PassiveClock, webURL string) *Family {
-	return &Family{repositories: r, catalog: cat, guard: g, writer: w, clock: c, webURL: webURL}
+// New returns the family.
+func New(k family.Kit) *Family {
+	return &Family{repositories: k.Repositories, catalog: k.Catalog, guard: k.Guard, writer: k.Refs, clock: k.Clock, webURL: k.WebURL}
 }
 
 // Table lists the endpoints.

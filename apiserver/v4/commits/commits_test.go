@@ -24,7 +24,7 @@ type shop struct {
 func newShop(t *testing.T, c *gittest.Client) *shop {
 	t.Helper()
 	s := &shop{Shop: familytest.NewShop(t, c), client: c}
-	s.Serve(New(s.Repositories, s.Catalog, s.Guard, s.Refs(), s.Clock, familytest.WebURL).Table())
+	s.Serve(New(s.Kit).Table())
 	return s
 }
 

@@ -66,7 +66,8 @@ func newLimitedDesk(t *testing.T, c *gittest.Client, l git.Limits) *desk {
 	}
 	d.empty = &gittest.Client{Dir: nothing.Dir()}
 	w := ref.NewUpdater(f.Guard, f.Catalog, repos, func(types.NamespacedName) { d.pushed++ })
-	f.Serve(New(repos, f.Catalog, f.Guard, w, f.Clock, familytest.WebURL).Table())
+	f.Repositories, f.Refs = repos, w
+	f.Serve(New(f.Kit).Table())
 	return d
 }
 

@@ -42,8 +42,8 @@ func TestRemoveTags_declaresCleanup(t *testing.T) {
 	g.Expect(m.Spec).To(Equal(v1alpha1.RegistryCleanupSpec{
 		Repository: "web", NameRegexDelete: "v.+", NameRegexKeep: `v1\.0`, KeepN: 5, OlderThan: "2 weeks 3 days",
 	}))
-	g.Expect(w.registry.Records.Get(t.Context(), 2)).To(HaveField("Cleanup", w.Clock.Now().UTC()))
-	g.Expect(w.registry.Records.Cleanups(t.Context(), cleanup.RunID(m.UID, 1))).To(HaveKey(int64(2)))
+	g.Expect(w.Images.Records.Get(t.Context(), 2)).To(HaveField("Cleanup", w.Clock.Now().UTC()))
+	g.Expect(w.Images.Records.Cleanups(t.Context(), cleanup.RunID(m.UID, 1))).To(HaveKey(int64(2)))
 	g.Expect(w.As("mary", "GET /registry/repositories/2", "").Body).To(ContainSubstring(`"cleanup_policy_started_at":"2026-06-15T12:00:00.000Z"`))
 }
 
@@ -88,7 +88,7 @@ func TestRemoveTags_isAcceptedOnceOfManyAtOnce(t *testing.T) {
 
 func TestRemoveTags_respectsCleanupsThatAreDeclared(t *testing.T) {
 	g, w := NewWithT(t), newWorld(t)
-	_, began, err := w.registry.Records.BeginCleanup(t.Context(), 2, "a declared one", w.Clock.Now(), cleanup.Interval)
+	_, began, err := w.Images.Records.BeginCleanup(t.Context(), 2, "a declared one", w.Clock.Now(), cleanup.Interval)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(began).To(BeTrue())
 	g.Expect(w.As("mary", tagsOfWeb+"?name_regex_delete=.*", "").String()).To(Equal(again))
@@ -100,7 +100,7 @@ func TestRemoveTags_deletesNothingIfItIsRefused(t *testing.T) {
 		if verb == "delete" {
 			return errors.New("the API server does not answer")
 		}
-		_, began, err := w.registry.Records.BeginCleanup(t.Context(), 2, "a faster one", w.Clock.Now(), cleanup.Interval)
+		_, began, err := w.Images.Records.BeginCleanup(t.Context(), 2, "a faster one", w.Clock.Now(), cleanup.Interval)
 		g.Expect(began).To(BeTrue())
 		return err
 	}
@@ -127,8 +127,9 @@ func TestRemoveTags_refusesMalformedParameters(t *testing.T) {
 	} {
 		g.Expect(w.As("mary", tagsOfWeb+query, "").String()).To(Equal(want), query)
 	}
-	g.Expect(w.registry.Records.Removing(t.Context(), 1, record.DeleteScheduled)).To(Succeed())
+	g.Expect(w.Images.Records.Removing(t.Context(), 1, record.DeleteScheduled)).To(Succeed())
 	g.Expect(w.As("mary", "DELETE /projects/20/registry/repositories/1/tags?name_regex_delete=.*", "").Code).To(Equal(http.StatusBadRequest))
-	w.Serve(containers.New(w.Catalog, w.Writer, nil, "", w, w.Clock).Table())
+	w.Images = nil
+	w.Serve(containers.New(w.Kit).Table())
 	g.Expect(w.As("mary", tagsOfWeb+"?name_regex_delete=.*", "").String()).To(Equal(`404 {"message":"404 Not found"}`))
 }

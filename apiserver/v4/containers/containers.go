@@ -13,8 +13,10 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
 )
@@ -26,18 +28,31 @@ type Family struct {
 	registry *registry.Registry
 	// host is how clients reach the registry, as host:port.
 	host  string
-	tasks registry.Tasks
+	tasks family.Tasks
 	clock clock.PassiveClock
 	// cleanups are the bulk deletions of tags.
 	cleanups *store.Store[store.Only, *v1alpha1.RegistryCleanup]
 }
 
-// New returns the family. r is nil if the container registry is off. It adds its tasks to the queue registry.DeletionQueue.
-func New(cat *catalog.Catalog, w store.Backend, r *registry.Registry, host string, tasks registry.Tasks, c clock.PassiveClock) *Family {
+// New returns the family.
+func New(k family.Kit) *Family {
 	none := func(context.Context, auth.Subject, store.Only) (*v1alpha1.RegistryCleanup, error) {
 		return nil, catalog.ErrNotFound
 	}
-	return &Family{catalog: cat, registry: r, host: host, tasks: tasks, clock: c, cleanups: store.New(w, none)}
+	return &Family{
+		catalog: k.Catalog, registry: k.Images, host: k.ImagesHost, clock: k.Clock, cleanups: store.New(k.Writer, none),
+		tasks: k.Queue(job.QueueOptions{Name: registry.DeletionQueue, Run: deletion(k.Images)}),
+	}
+}
+
+// deletion returns the work of deleting container repositories. Without a registry nothing adds work, and work that is left waits.
+func deletion(r *registry.Registry) func(context.Context, job.Attempt, func(string)) error {
+	if r != nil {
+		return r.Delete
+	}
+	return func(context.Context, job.Attempt, func(string)) error {
+		return errors.New("the container registry is off")
+	}
 }
 
 const (

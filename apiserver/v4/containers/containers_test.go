@@ -1,7 +1,6 @@
 package containers_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -16,7 +15,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/job"
-	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
 	"github.com/forgeplane/forgeplane/internal/registry/registrytest"
 )
@@ -25,14 +23,6 @@ import (
 // registry is off.
 type world struct {
 	*familytest.Forge
-	registry *registry.Registry
-	tasks    []job.Task
-}
-
-// Add implements registry.Tasks.
-func (w *world) Add(_ context.Context, t job.Task) error {
-	w.tasks = append(w.tasks, t)
-	return nil
 }
 
 func newWorld(t *testing.T) *world {
@@ -49,21 +39,22 @@ func newWorld(t *testing.T) *world {
 		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer), familytest.InGroup("acme", "acme", "dan", v1alpha1.RoleDeveloper),
 		familytest.InGroup("acme", "acme", "gus", v1alpha1.RoleGuest),
 	)}
-	w.registry = registrytest.New(t, w.Catalog, databasetest.Open(t, databasetest.SQLite(t), record.Migrations()), w.Clock)
+	w.Images = registrytest.New(t, w.Catalog, databasetest.Open(t, databasetest.SQLite(t), record.Migrations()), w.Clock)
 	var p v1alpha1.Project
 	for _, image := range []struct{ project, name string }{{"app", ""}, {"app", "web"}, {"off", ""}} {
 		g.Expect(w.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: image.project}, &p)).To(Succeed())
-		_, err := w.registry.Records.Ensure(t.Context(), p.RESTID(), p.UID, image.name)
+		_, err := w.Images.Records.Ensure(t.Context(), p.RESTID(), p.UID, image.name)
 		g.Expect(err).NotTo(HaveOccurred())
 	}
-	w.Serve(containers.New(w.Catalog, w.Writer, w.registry, "registry.example:5000", w, w.Clock).Table())
+	w.ImagesHost = "registry.example:5000"
+	w.Serve(containers.New(w.Kit).Table())
 	return w
 }
 
 // push pushes an image with a tag to acme/app/web.
 func (w *world) push(t *testing.T, tag, config string) digest.Digest {
 	t.Helper()
-	return registrytest.Push(t, w.registry, "acme/app/web", tag, config)
+	return registrytest.Push(t, w.Images, "acme/app/web", tag, config)
 }
 
 func TestList_showsRepositoriesOfProjectAndGroup(t *testing.T) {
@@ -149,13 +140,13 @@ func TestRemove_deletesRepositoryInBackground(t *testing.T) {
 		g.Expect(w.As("mary", "GET /registry/repositories/2", "").Body).To(ContainSubstring(`"status":"delete_scheduled"`))
 	}
 	g.Expect(w.As("dan", "DELETE /projects/20/registry/repositories/2/tags/1.0", "").Code).To(Equal(http.StatusBadRequest))
-	g.Expect(w.tasks).To(HaveLen(2))
-	g.Expect(w.tasks[0]).To(Equal(w.tasks[1]))
+	g.Expect(w.Tasks).To(HaveLen(2))
+	g.Expect(w.Tasks[0]).To(Equal(w.Tasks[1]))
 	for range 2 { // a task may run again
-		g.Expect(w.registry.Delete(t.Context(), job.Attempt{Task: w.tasks[0]}, nil)).To(Succeed())
+		g.Expect(w.Images.Delete(t.Context(), job.Attempt{Task: w.Tasks[0]}, nil)).To(Succeed())
 	}
 	g.Expect(w.As("mary", "GET /registry/repositories/2", "").String()).To(Equal(`404 {"message":"404 Not found"}`))
-	left, err := w.registry.Storage().List(t.Context(), "/docker/registry/v2/repositories/repositories")
+	left, err := w.Images.Storage().List(t.Context(), "/docker/registry/v2/repositories/repositories")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(left).To(BeEmpty())
 }
@@ -190,7 +181,8 @@ func TestFamily_hidesImagesOfFormerProject(t *testing.T) {
 
 func TestFamily_listsNothingWithoutRegistry(t *testing.T) {
 	g, w := NewWithT(t), newWorld(t)
-	w.Serve(containers.New(w.Catalog, w.Writer, nil, "", w, w.Clock).Table())
+	w.Images = nil
+	w.Serve(containers.New(w.Kit).Table())
 	g.Expect(w.As("mary", "GET /projects/20/registry/repositories?tags=true", "").String()).To(Equal("200 []"))
 	g.Expect(w.As("mary", "GET /groups/10/registry/repositories", "").String()).To(Equal("200 []"))
 	g.Expect(w.As("mary", "GET /registry/repositories/1", "").Code).To(Equal(http.StatusNotFound))

@@ -12,6 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/sshkey"
@@ -27,9 +28,9 @@ type Family struct {
 }
 
 // New returns the family.
-func New(cat *catalog.Catalog, w store.Backend, g *auth.Guard) *Family {
-	keys := store.ByID(w, cat, store.OfProject(catalog.Of[*v1alpha1.DeployKey])).Named("", "Deploy Key")
-	return &Family{catalog: cat, keys: keys, guard: g}
+func New(k family.Kit) *Family {
+	keys := store.ByID(k.Writer, k.Catalog, store.OfProject(catalog.Of[*v1alpha1.DeployKey])).Named("", "Deploy Key")
+	return &Family{catalog: k.Catalog, keys: keys, guard: k.Guard}
 }
 
 // Table lists the endpoints.

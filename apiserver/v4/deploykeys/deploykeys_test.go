@@ -63,7 +63,7 @@ func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 		familytest.Project("other", "tool", 23, "other", v1alpha1.VisibilityPublic),
 		foreign(),
 	}, more...)...)
-	return f.Serve(New(f.Catalog, f.Writer, f.Guard).Table())
+	return f.Serve(New(f.Kit).Table())
 }
 
 func TestListDeployKeys_coversProjectAndInstance(t *testing.T) {

@@ -31,7 +31,9 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/endpointtest"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
+	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
 	"github.com/forgeplane/forgeplane/internal/credential"
@@ -41,6 +43,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/internal/index"
+	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/internal/quota"
 )
 
 const (
@@ -55,17 +59,17 @@ type Forge struct {
 	t       testing.TB
 	handler http.Handler
 
-	Client  client.Client
-	Catalog *catalog.Catalog
-	Writer  store.Backend
-	IDs     *ids.Allocator
-	Guard   *auth.Guard
-	// Features are the features that Feature turns on and off.
-	Features *feature.Flags
+	// Kit is what the families take. A test can change it before it calls New of a family.
+	family.Kit
+	Client client.Client
+	IDs    *ids.Allocator
 	// Clock stands still at noon of 15 June 2026 until a test sets it.
 	Clock *clocktesting.FakePassiveClock
 	// Uses records when tokens are used in requests.
 	Uses *Uses
+	// Work are the options of the queues of the families by their names, and Tasks the tasks that were added to them.
+	Work  map[string]job.QueueOptions
+	Tasks []job.Task
 	// Before, unless nil, is called before each write with its verb, such as "create", "patch", "patch status" or "delete". Its error is
 	// the result of the write.
 	Before func(verb string, o client.Object) error
@@ -81,6 +85,7 @@ func New(t testing.TB, objects ...client.Object) *Forge {
 	f := &Forge{
 		t: t, Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)),
 		created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Uses: &Uses{last: map[database.Subject]time.Time{}},
+		Work: map[string]job.QueueOptions{},
 	}
 	for _, o := range objects {
 		f.stamp(o)
@@ -91,12 +96,31 @@ func New(t testing.TB, objects ...client.Object) *Forge {
 		}
 	}
 	f.Client = f.fake(t, objects)
-	f.Catalog = catalog.New(f.Client)
 	f.IDs = ids.New(f.Client, f.Client, f.Client, Namespace, ids.Range{First: 100})
+	f.Kit = family.Kit{
+		Catalog: catalog.New(f.Client), IDs: f.IDs, Credentials: credential.NewStore(f.Client, Namespace),
+		Maintain: func(types.NamespacedName) bool { return true }, Activity: activity.Stores{Uses: f.Uses}, Queue: f.queue,
+		Features: feature.New(f.Client, Namespace, nil), Quotas: quota.DefaultLimits(), Clock: f.Clock,
+		WebURL: WebURL, Version: "test", Namespace: Namespace, Home: "home",
+	}
 	f.Writer = f.WriterReading(f.Client)
-	f.Features = feature.New(f.Client, Namespace, nil)
+	f.Background = f.Writer
 	f.Guard = auth.NewGuard(auth.NewAuthenticator(f.Catalog, f.Clock, nil).Noting(f.Uses), f.Catalog, nil).Featuring(f.Features)
 	return f
+}
+
+// queue is for family.Kit.
+func (f *Forge) queue(o job.QueueOptions) family.Tasks {
+	f.Work[o.Name] = o
+	return tasks{f}
+}
+
+// tasks adds tasks to a forge.
+type tasks struct{ *Forge }
+
+func (q tasks) Add(_ context.Context, t job.Task) error {
+	q.Tasks = append(q.Tasks, t)
+	return nil
 }
 
 // WriterReading returns a writer that reads from live what the cache does not keep.

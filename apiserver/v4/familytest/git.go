@@ -64,8 +64,8 @@ func Push(t testing.TB, repos *repository.Repositories, p *v1alpha1.Project, c *
 	return r
 }
 
-// RefUpdater returns a writer of refs that notifies nobody. It can be used until the test ends.
-func (f *Forge) RefUpdater() *ref.Updater {
-	f.t.Helper()
-	return ref.NewUpdater(f.Guard, f.Catalog, Repositories(f.t, f.Catalog), func(types.NamespacedName) {})
+// Keep makes the families of the forge use repositories.
+func (f *Forge) Keep(repos *repository.Repositories) {
+	f.Repositories = repos
+	f.Refs = ref.NewUpdater(f.Guard, f.Catalog, repos, func(types.NamespacedName) {})
 }

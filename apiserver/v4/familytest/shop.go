@@ -6,14 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
-	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/test/soak"
 )
 
@@ -22,7 +19,6 @@ import (
 type Shop struct {
 	*Forge
 
-	Repositories *repository.Repositories
 	// Git is the repository of web.
 	Git *git.Repository
 }
@@ -39,12 +35,8 @@ func NewShop(t testing.TB, c *gittest.Client, more ...client.Object) *Shop {
 	}, more...)...)
 	repos := Repositories(t, f.Catalog)
 	Init(t, repos, empty, "sha1")
-	return &Shop{Forge: f, Repositories: repos, Git: Push(t, repos, web, c)}
-}
-
-// Refs returns a writer of branches and tags.
-func (s *Shop) Refs() *ref.Updater {
-	return ref.NewUpdater(s.Guard, s.Catalog, s.Repositories, func(types.NamespacedName) {})
+	f.Keep(repos)
+	return &Shop{Forge: f, Git: Push(t, repos, web, c)}
 }
 
 // Asks is an anonymous request and its expected answer, code and body.

@@ -3,12 +3,31 @@ package familytest
 import (
 	"context"
 	"sync"
+	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
+	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 )
+
+// Activity opens an activity database for the time of a test.
+func Activity(t testing.TB, c clock.PassiveClock) activity.Stores {
+	t.Helper()
+	s, err := activity.Open(t.Context(), databasetest.SQLite(t), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Database.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
 
 // Uses keeps when tokens were last used in memory, as a tokenuse.Recorder and a tokenuse.Store do in the activity database.
 type Uses struct {
@@ -27,6 +46,12 @@ func (u *Uses) Note(token database.Subject, at time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.last[token] = at
+}
+
+// Use implements tokenuse.Writer.
+func (u *Uses) Use(_ context.Context, token database.Subject, at time.Time) error {
+	u.Note(token, at)
+	return nil
 }
 
 // LastUsed implements tokenuse.Reader.

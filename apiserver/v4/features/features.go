@@ -8,6 +8,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/feature"
 )
@@ -19,8 +20,8 @@ type Family struct {
 }
 
 // New returns the family.
-func New(flags *feature.Flags, w store.Backend) *Family {
-	return &Family{flags: flags, values: store.Features(w, flags)}
+func New(k family.Kit) *Family {
+	return &Family{flags: k.Features, values: store.Features(k.Writer, k.Features)}
 }
 
 // Table lists the endpoints. The interface documents have the features and not these, which are those that clients call.

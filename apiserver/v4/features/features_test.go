@@ -15,7 +15,7 @@ import (
 func serve(t *testing.T) *Forge {
 	t.Helper()
 	f := New(t, User("root", 1, Admin), User("ann", 2))
-	return f.Serve(features.New(f.Features, f.Writer).Table())
+	return f.Serve(features.New(f.Kit).Table())
 }
 
 // states returns the state of each feature, on or off, as GET /features shows it.

@@ -15,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/blob"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/history"
@@ -31,8 +32,8 @@ type Family struct {
 }
 
 // New returns the family.
-func New(r *repository.Repositories, w *ref.Updater, c clock.PassiveClock) *Family {
-	return &Family{repositories: r, writer: w, clock: c}
+func New(k family.Kit) *Family {
+	return &Family{repositories: k.Repositories, writer: k.Refs, clock: k.Clock}
 }
 
 // readers are the scopes that read files: what is cloned with a token is shown with it (API behaviour, section 1.2).

@@ -34,7 +34,7 @@ type shop struct {
 func newShop(t *testing.T, c *gittest.Client) *shop {
 	t.Helper()
 	s := &shop{Shop: familytest.NewShop(t, c), client: c}
-	s.Serve(New(s.Repositories, s.Refs(), s.Clock).Table())
+	s.Serve(New(s.Kit).Table())
 	return s
 }
 
@@ -220,7 +220,8 @@ func TestLargeFile_answersBusyWhileAnotherIsSent(t *testing.T) {
 		}
 		return b.Write(ctx, w)
 	})
-	s.Serve(New(repos, s.Refs(), s.Clock).Table())
+	s.Repositories = repos
+	s.Serve(New(s.Kit).Table())
 	s.ExpectBusy(t, "GET "+at+"largest?ref=main", "GET "+at+"largest/raw")
 	if head := s.As("", "HEAD "+at+"largest?ref=main", ""); head.Code != 200 {
 		t.Errorf("HEAD is answered %s", head)

@@ -50,7 +50,8 @@ func newDesk(t *testing.T, c *gittest.Client) *desk {
 		t.Fatal(err)
 	}
 	w := ref.NewUpdater(f.Guard, f.Catalog, repos, func(types.NamespacedName) { d.pushed++ })
-	f.Serve(New(repos, w, f.Clock).Table())
+	f.Repositories, f.Refs = repos, w
+	f.Serve(New(f.Kit).Table())
 	return d
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/avatar"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/entity"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	"github.com/forgeplane/forgeplane/apiserver/sharing"
 	"github.com/forgeplane/forgeplane/apiserver/store"
@@ -42,19 +43,12 @@ type Family struct {
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=groups,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=groups/status,verbs=patch,roleName=forgeplane-apiserver
 
-// New returns the family. webURL is the address of the installation; home is the Kubernetes namespace of the groups that REST
-// callers make without a parent.
-func New(cat *catalog.Catalog, g *auth.Guard, w store.Backend, clk clock.PassiveClock, webURL, home string) *Family {
+// New returns the family.
+func New(k family.Kit) *Family {
 	return &Family{
-		catalog: cat, guard: g, groups: store.Groups(w), sharing: sharing.New(cat, g, clk), tree: store.NewRemover(w), clock: clk,
-		webURL: webURL, home: home,
+		catalog: k.Catalog, guard: k.Guard, groups: store.Groups(k.Writer), sharing: sharing.New(k.Catalog, k.Guard, k.Clock), tree: store.NewRemover(k.Writer),
+		avatars: k.Avatars, clock: k.Clock, webURL: k.WebURL, home: k.Home,
 	}
-}
-
-// Picturing sets the avatars. Without it, the endpoints of avatars cannot be called.
-func (f *Family) Picturing(a *avatar.Avatars) *Family {
-	f.avatars = a
-	return f
 }
 
 // Table lists the endpoints.

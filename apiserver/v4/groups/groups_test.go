@@ -31,7 +31,7 @@ func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleOwner),
 		familytest.InGroup("acme", "acme", "dora", v1alpha1.RoleMaintainer),
 	}, more...)...)
-	return f.Serve(New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table())
+	return f.Serve(New(f.Kit).Table())
 }
 
 func TestListGroups_filtersSortsAndPages(t *testing.T) {
@@ -390,7 +390,8 @@ func TestDeleteGroup_respectsRESTWritesOfProjects(t *testing.T) {
 			kept := familytest.Project("acme", "kept", 21, "web", v1alpha1.VisibilityPrivate)
 			kept.Spec.RESTWrites = policy
 			f := newForge(t, kept)
-			f.Serve(New(f.Catalog, f.Guard, f.WriterReading(applied{f.Client}), f.Clock, familytest.WebURL, "home").Table())
+			f.Writer = f.WriterReading(applied{f.Client})
+			f.Serve(New(f.Kit).Table())
 			removed := 0
 			f.Before = func(string, client.Object) error {
 				removed++
@@ -446,7 +447,7 @@ func TestCreateGroup_leavesNoGroupWithoutOwner(t *testing.T) {
 
 func TestGroupWithoutID_isNotShown(t *testing.T) {
 	f := familytest.New(t, familytest.User("root", 1, familytest.Admin), familytest.Group("acme", "fresh", 0, "", v1alpha1.VisibilityPublic))
-	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table())
+	f.Serve(New(f.Kit).Table())
 	for _, path := range []string{"/groups", "/namespaces"} {
 		if got := f.As("root", "GET "+path, ""); got.String() != "200 []" {
 			t.Errorf("got %s", got)

@@ -26,7 +26,7 @@ func newTransfers(t *testing.T) *familytest.Forge {
 		familytest.InGroup("acme", "aa", "mary", v1alpha1.RoleOwner), familytest.InGroup("acme", "dd", "mary", v1alpha1.RoleOwner),
 		familytest.InGroup("far", "far", "mary", v1alpha1.RoleOwner), familytest.InGroup("acme", "aa", "dora", v1alpha1.RoleMaintainer),
 	)
-	return f.Serve(groups.New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table())
+	return f.Serve(groups.New(f.Kit).Table())
 }
 
 func TestTransfer_movesGroupWithEverythingBelow(t *testing.T) {
@@ -117,7 +117,7 @@ func TestTransfer_showsGroupToNoMorePeople(t *testing.T) {
 		familytest.Group("acme", "open", 12, "", v1alpha1.VisibilityPublic),
 		familytest.InGroup("acme", "closed", "mary", v1alpha1.RoleOwner), familytest.InGroup("acme", "open", "mary", v1alpha1.RoleOwner),
 	)
-	f.Serve(groups.New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table())
+	f.Serve(groups.New(f.Kit).Table())
 	a := f.As("mary", "POST /groups/11/transfer", `{"group_id":12}`)
 	got := familytest.Decode[struct {
 		Visibility string `json:"visibility"`
@@ -142,7 +142,7 @@ func TestTransfer_isRefusedByNewPlace(t *testing.T) {
 		objects = append(objects, familytest.Group("acme", fmt.Sprint("level", n), int64(100+n), fmt.Sprint("level", n-1), v1alpha1.VisibilityPublic))
 	}
 	f := familytest.New(t, objects...)
-	f.Serve(groups.New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table())
+	f.Serve(groups.New(f.Kit).Table())
 	for _, c := range [][4]string{
 		{"mary", "11", `{"group_id":12}`, `403 {"message":"403 Forbidden - the group strict does not accept changes over REST: they are declared elsewhere"}`},
 		{"mary", "13", `{}`, `400 {"message":{"path":["is a reserved name"]}}`},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 )
 
 // perMinute is how often one caller can ask for the maintenance of one repository.
@@ -19,10 +20,8 @@ type Family struct {
 	maintain func(project types.NamespacedName) bool
 }
 
-// New returns the family. maintain schedules the maintenance of the repository of a project, and reports false if it is turned off.
-func New(maintain func(project types.NamespacedName) bool) *Family {
-	return &Family{maintain: maintain}
-}
+// New returns the family.
+func New(k family.Kit) *Family { return &Family{maintain: k.Maintain} }
 
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {

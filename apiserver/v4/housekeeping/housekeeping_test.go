@@ -15,10 +15,11 @@ func TestHousekeeping_schedulesMaintenance(t *testing.T) {
 	on := true
 	f := familytest.New(t, familytest.User("mary", 2), familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic),
 		familytest.Project("acme", "web", 20, "acme", v1alpha1.VisibilityPublic), familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer))
-	f.Serve(housekeeping.New(func(project types.NamespacedName) bool {
+	f.Maintain = func(project types.NamespacedName) bool {
 		asked = append(asked, project)
 		return on
-	}).Table())
+	}
+	f.Serve(housekeeping.New(f.Kit).Table())
 	for body, want := range map[string]string{
 		``: "201", `{"task":"prune"}`: "201", `{"task":"other"}`: `400 {"error":"task does not have a valid value"}`,
 	} {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 )
 
 // apiVersion is the version of the API that is served, in the form that clients compare (API behaviour, section 1.4).
@@ -16,8 +17,8 @@ type Family struct {
 	revision string
 }
 
-// New returns the family; revision is the version of Forgeplane.
-func New(revision string) *Family { return &Family{revision: revision} }
+// New returns the family.
+func New(k family.Kit) *Family { return &Family{revision: k.Version} }
 
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {

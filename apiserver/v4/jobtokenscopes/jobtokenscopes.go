@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/entity"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/jobtoken"
@@ -29,12 +30,12 @@ type Family struct {
 	webURL  string
 }
 
-// New returns the family. webURL is the address of the installation.
-func New(cat *catalog.Catalog, w store.Backend, g *auth.Guard, webURL string) *Family {
+// New returns the family.
+func New(k family.Kit) *Family {
 	own := func(ctx context.Context, of auth.Subject, _ store.Only) (*v1alpha1.JobTokenScope, error) {
-		return jobtoken.ScopeOf(ctx, cat, of.Scope)
+		return jobtoken.ScopeOf(ctx, k.Catalog, of.Scope)
 	}
-	return &Family{catalog: cat, scopes: store.New(w, own), guard: g, webURL: webURL}
+	return &Family{catalog: k.Catalog, scopes: store.New(k.Writer, own), guard: k.Guard, webURL: k.WebURL}
 }
 
 // Table lists the endpoints.

@@ -47,7 +47,7 @@ func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer), familytest.InGroup("acme", "acme", "dora", v1alpha1.RoleDeveloper),
 		declared("web", byName("secret"), byPath("bolt/tool"), byID(31), byID(99), byPath("no/where"), byName("web"), byID(30)),
 	}, more...)...)
-	return f.Serve(New(f.Catalog, f.Writer, f.Guard, familytest.WebURL).Table())
+	return f.Serve(New(f.Kit).Table())
 }
 
 // listed returns the ids in the allowlist of a project.

@@ -7,31 +7,20 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
+	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/subscription"
 )
-
-// Subscriptions has the users who are notified about a label. subscription.Store implements it.
-type Subscriptions interface {
-	// Subscribe and Unsubscribe report whether they changed anything.
-	Subscribe(ctx context.Context, u database.User, s database.Subject) (changed bool, err error)
-	Unsubscribe(ctx context.Context, u database.User, s database.Subject) (changed bool, err error)
-	// Subscribed returns the ids of the subjects of a kind that a user is subscribed to.
-	Subscribed(ctx context.Context, u database.User, kind string) (sets.Set[types.UID], error)
-	Move(ctx context.Context, from, to database.Subject) error
-	Remove(ctx context.Context, s database.Subject) error
-}
 
 // Family serves the labels of projects and groups.
 type Family struct {
@@ -40,7 +29,7 @@ type Family struct {
 	// labels are those that the caller may change, as they are seen from a project or group.
 	labels        *store.Store[entry, *v1alpha1.Label]
 	projects      *store.Store[store.Only, *v1alpha1.Project]
-	subscriptions Subscriptions
+	subscriptions activity.Subscriptions
 	counter       Counter
 	clock         clock.PassiveClock
 	// rendered has the HTML of descriptions.
@@ -62,15 +51,15 @@ const maxRendered = 1024
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=labels,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
-// New returns the family.
-func New(cat *catalog.Catalog, g *auth.Guard, w store.Backend, s Subscriptions, c Counter, clk clock.PassiveClock) *Family {
+// New returns the family. c counts what has a label.
+func New(k family.Kit, c Counter) *Family {
 	f := &Family{
-		catalog: cat, guard: g, projects: store.Projects(w), subscriptions: s, counter: c, clock: clk, rendered: lru.New(maxRendered),
-		views: catalog.NewMemory[string, []entry](cat, maxViews, &v1alpha1.Label{}, &v1alpha1.Group{}, &v1alpha1.Project{}),
-		insides: catalog.NewMemory[inside, []entry](cat, maxInsides,
+		catalog: k.Catalog, guard: k.Guard, projects: store.Projects(k.Writer), subscriptions: k.Activity.Subscriptions, counter: c, clock: k.Clock, rendered: lru.New(maxRendered),
+		views: catalog.NewMemory[string, []entry](k.Catalog, maxViews, &v1alpha1.Label{}, &v1alpha1.Group{}, &v1alpha1.Project{}),
+		insides: catalog.NewMemory[inside, []entry](k.Catalog, maxInsides,
 			&v1alpha1.Label{}, &v1alpha1.Group{}, &v1alpha1.Project{}, &v1alpha1.Membership{}, &v1alpha1.User{}, &corev1.Namespace{}),
 	}
-	f.labels = store.New(w, f.changeable).Named("Label", "Label")
+	f.labels = store.New(k.Writer, f.changeable).Named("Label", "Label")
 	return f
 }
 

@@ -150,7 +150,9 @@ func newForge(t *testing.T, more ...client.Object) forge {
 		declared("urgent", "urgent", 32, urgent), declared("legal", "legal", 33, ofGroup("acme")),
 	}, more...)...)
 	all := forge{Forge: f, subscribers: subscribers{}, counts: &counts{}}
-	f.Serve(New(f.Catalog, f.Guard, f.WriterReading(applied{f.Client}), all.subscribers, all.counts, f.Clock).Table())
+	f.Writer = f.WriterReading(applied{f.Client})
+	f.Activity.Subscriptions = all.subscribers
+	f.Serve(New(f.Kit, all.counts).Table())
 	return all
 }
 

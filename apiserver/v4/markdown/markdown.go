@@ -7,6 +7,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/markdown"
 )
@@ -18,7 +19,7 @@ const maxBody = 512 << 10
 type Family struct{ guard *auth.Guard }
 
 // New returns the family.
-func New(g *auth.Guard) *Family { return &Family{guard: g} }
+func New(k family.Kit) *Family { return &Family{guard: k.Guard} }
 
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {

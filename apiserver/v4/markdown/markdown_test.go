@@ -14,7 +14,7 @@ func TestMarkdown_isRenderedSafely(t *testing.T) {
 		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic),
 		familytest.Project("acme", "web", 20, "acme", v1alpha1.VisibilityPublic),
 		familytest.Project("acme", "secret", 21, "acme", v1alpha1.VisibilityPrivate))
-	f.Serve(markdown.New(f.Guard).Table())
+	f.Serve(markdown.New(f.Kit).Table())
 	const missing = `404 {"message":"404 Project Not Found"}`
 	wide := strings.Repeat("a|", 300) + `\n` + strings.Repeat("-|", 300) + `\n` + strings.Repeat(`x\n`, 300)
 	for body, want := range map[string]string{

@@ -12,6 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/bottoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
@@ -29,10 +30,10 @@ type Family struct {
 	webURL      string
 }
 
-// New returns the family; webURL is the address of the installation, without a slash at its end.
-func New(cat *catalog.Catalog, g *auth.Guard, w store.Backend, clk clock.PassiveClock, webURL string) *Family {
-	f := &Family{catalog: cat, guard: g, clock: clk, webURL: webURL}
-	f.memberships = store.New(w, f.changeable)
+// New returns the family.
+func New(k family.Kit) *Family {
+	f := &Family{catalog: k.Catalog, guard: k.Guard, clock: k.Clock, webURL: k.WebURL}
+	f.memberships = store.New(k.Writer, f.changeable)
 	return f
 }
 

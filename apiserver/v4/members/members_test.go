@@ -34,7 +34,7 @@ func newForge(t *testing.T, more ...client.Object) *Forge {
 		InGroup("acme", "acme", "olga", v1alpha1.RoleOwner), InGroup("acme", "acme", "gus", v1alpha1.RoleGuest),
 		InGroup("acme", "core", "mary", v1alpha1.RoleMaintainer), InProject("acme", "web", "dora", v1alpha1.RoleDeveloper),
 	}, more...)...)
-	return f.Serve(members.New(f.Catalog, f.Guard, f.Writer, f.Clock, WebURL).Table())
+	return f.Serve(members.New(f.Kit).Table())
 }
 
 func TestAddMembers_addsSeveralAtOnce(t *testing.T) {

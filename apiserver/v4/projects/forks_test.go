@@ -144,7 +144,8 @@ func TestPersonalProjects_areNotCreatedByUsersWhoHaveBecomeExternal(t *testing.T
 		familytest.Group("home", "acme", 10, "", v1alpha1.VisibilityPublic), familytest.InGroup("home", "acme", "dora", v1alpha1.RoleOwner),
 		withRepository(familytest.Project("home", "site", 20, "acme", v1alpha1.VisibilityPublic)),
 	)
-	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, familytest.WebURL, "home").Table())
+	f.Keep(familytest.Repositories(t, f.Catalog))
+	f.Serve(New(f.Kit).Table())
 	own := familytest.Decode[Project](t, f.As("dora", "POST /projects", `{"path":"before"}`)).Namespace.ID
 	makeExternal(t, f, "dora")
 	const forbidden, unpermitted = `403 {"message":"403 Forbidden"}`,

@@ -18,6 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/avatar"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/entity"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/sharing"
@@ -52,26 +53,14 @@ const maxLists = 64
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=projects,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=projects/status,verbs=patch,roleName=forgeplane-apiserver
 
-// New returns the family. webURL is the address of the installation; home is the Kubernetes namespace of the personal projects
-// of all users.
-func New(cat *catalog.Catalog, g *auth.Guard, w store.Backend, refs *ref.Updater, clk clock.PassiveClock, webURL, home string) *Family {
+// New returns the family.
+func New(k family.Kit) *Family {
 	return &Family{
-		catalog: cat, guard: g, projects: store.Projects(w), groups: store.Groups(w), sharing: sharing.New(cat, g, clk), refs: refs, clock: clk, webURL: webURL, home: home,
+		catalog: k.Catalog, guard: k.Guard, projects: store.Projects(k.Writer), groups: store.Groups(k.Writer), sharing: sharing.New(k.Catalog, k.Guard, k.Clock),
+		refs: k.Refs, avatars: k.Avatars, images: k.Images, clock: k.Clock, webURL: k.WebURL, home: k.Home,
 		lists: catalog.NewMemory[question, []catalog.Seen](
-			cat, maxLists, &v1alpha1.Project{}, &v1alpha1.Group{}, &v1alpha1.Membership{}, &v1alpha1.User{}, &corev1.Namespace{}),
+			k.Catalog, maxLists, &v1alpha1.Project{}, &v1alpha1.Group{}, &v1alpha1.Membership{}, &v1alpha1.User{}, &corev1.Namespace{}),
 	}
-}
-
-// Picturing sets the avatars. Without it, the endpoints of avatars cannot be called.
-func (f *Family) Picturing(a *avatar.Avatars) *Family {
-	f.avatars = a
-	return f
-}
-
-// Counting sets the images of projects, whose sizes statistics have.
-func (f *Family) Counting(images *registry.Registry) *Family {
-	f.images = images
-	return f
 }
 
 // Table lists the endpoints.

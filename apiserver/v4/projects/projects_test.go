@@ -43,7 +43,8 @@ func newForge(t *testing.T) *familytest.Forge {
 		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleOwner),
 		familytest.InProject("acme", "site", "dora", v1alpha1.RoleDeveloper),
 	)
-	return f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, familytest.WebURL, "home").Table())
+	f.Keep(familytest.Repositories(t, f.Catalog))
+	return f.Serve(New(f.Kit).Table())
 }
 
 // withRepository returns a project as it is after its repository was created.
@@ -159,7 +160,8 @@ func TestImportURL_isShownToMaintainersOnly(t *testing.T) {
 		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic), imported,
 		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer), familytest.InProject("acme", "site", "dora", v1alpha1.RoleDeveloper),
 	)
-	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, familytest.WebURL, "home").Table())
+	f.Keep(familytest.Repositories(t, f.Catalog))
+	f.Serve(New(f.Kit).Table())
 	const shown = `"import_url":"https://inner.example/site.git","import_status":"failed","import_error":"no route to inner.example"`
 	const hidden = `"import_url":null,"import_status":"failed","import_error":null`
 	for who, want := range map[string]string{"": hidden, "otto": hidden, "dora": hidden, "mary": shown, "root": shown} {
@@ -192,7 +194,8 @@ func TestImportStatus_followsCondition(t *testing.T) {
 		world = append(world, p)
 	}
 	f := familytest.New(t, world...)
-	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, familytest.WebURL, "home").Table())
+	f.Keep(familytest.Repositories(t, f.Catalog))
+	f.Serve(New(f.Kit).Table())
 	for i, tt := range tests {
 		if got := f.As("root", "GET /projects/"+strconv.Itoa(20+i), ""); !strings.Contains(got.Body, `"import_status":"`+tt.want+`"`) {
 			t.Errorf("%s: got %s, want %s", tt.reason, got, tt.want)
@@ -343,7 +346,8 @@ func TestUpdateProject_changesAndShowsSettings(t *testing.T) {
 func TestProjectWithoutID_isNotShown(t *testing.T) {
 	f := familytest.New(t, familytest.User("root", 1, familytest.Admin), familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic),
 		familytest.Project("acme", "fresh", 0, "acme", v1alpha1.VisibilityPublic))
-	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, familytest.WebURL, "home").Table())
+	f.Keep(familytest.Repositories(t, f.Catalog))
+	f.Serve(New(f.Kit).Table())
 	for path, want := range map[string]string{
 		"/projects": "200 []", "/groups/acme/projects": "200 []", "/projects/acme%2Ffresh": `404 {"message":"404 Project Not Found"}`,
 	} {
@@ -363,7 +367,8 @@ func TestProjectWithoutPlace_isNotFound(t *testing.T) {
 		familytest.Project("other", "refused", 41, "foreign", v1alpha1.VisibilityPublic),
 		familytest.Project("other", "lost", 42, "nowhere", v1alpha1.VisibilityPublic),
 	)
-	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, familytest.WebURL, "home").Table())
+	f.Keep(familytest.Repositories(t, f.Catalog))
+	f.Serve(New(f.Kit).Table())
 	for _, id := range []string{"40", "41", "42", "loop%2Fturning", "acme%2Fforeign%2Frefused"} {
 		for _, request := range []string{"GET /projects/" + id, "PUT /projects/" + id, "DELETE /projects/" + id} {
 			if got := f.As("root", request, `{"description":"x"}`).String(); got != `404 {"message":"404 Project Not Found"}` {
@@ -393,7 +398,8 @@ func TestProject_isFoundWhateverItsPlaceDependsOn(t *testing.T) {
 		familytest.User("ada", 1), familytest.Group("people", "bob", 12, "", v1alpha1.VisibilityPublic),
 		familytest.Project("people", "site", 21, "bob", v1alpha1.VisibilityPublic),
 	)
-	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, familytest.WebURL, "home").Table())
+	f.Keep(familytest.Repositories(t, f.Catalog))
+	f.Serve(New(f.Kit).Table())
 	for _, request := range []string{
 		"GET /projects/20", "GET /projects/acme%2Fguests%2Fweb", "GET /projects/21", "GET /projects/bob%2Fsite", "GET /projects",
 	} {
@@ -420,7 +426,8 @@ func TestProject_showsItsRepositoryDespiteStaleStatus(t *testing.T) {
 		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic))
 	repos, pushed := familytest.Repositories(t, f.Catalog), 0
 	updater := ref.NewUpdater(f.Guard, f.Catalog, repos, func(types.NamespacedName) { pushed++ })
-	f.Serve(New(f.Catalog, f.Guard, f.Writer, updater, f.Clock, familytest.WebURL, "home").Table())
+	f.Refs = updater
+	f.Serve(New(f.Kit).Table())
 	shown := func(text string) {
 		t.Helper()
 		for _, request := range []string{"GET /projects/20", "GET /projects", "GET /projects?pagination=keyset&order_by=id", "GET /groups/10/projects"} {

@@ -32,7 +32,8 @@ func newSharingForge(t *testing.T, v v1alpha1.Visibility, shares ...v1alpha1.Sha
 		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer),
 		familytest.InGroup("bolt", "bolt", "otto", v1alpha1.RoleDeveloper),
 		familytest.InGroup("bolt", "dark", "dina", v1alpha1.RoleOwner))
-	return f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, familytest.WebURL, "home").Table())
+	f.Keep(familytest.Repositories(t, f.Catalog))
+	return f.Serve(New(f.Kit).Table())
 }
 
 // ids returns the ids of the listed projects.

@@ -35,7 +35,7 @@ func TestStatistics_areShownToReporters(t *testing.T) {
 		familytest.User("rita", 2), familytest.User("gus", 3),
 		familytest.InProject("acme", "web", "rita", v1alpha1.RoleReporter), familytest.InProject("acme", "web", "gus", v1alpha1.RoleGuest),
 	)
-	s.Serve(projects.New(s.Catalog, s.Guard, s.Writer, s.Refs(), s.Clock, familytest.WebURL, "home").Table())
+	s.Serve(projects.New(s.Kit).Table())
 	var web v1alpha1.Project
 	s.Named(&web, "acme/web")
 	web.Status.HeadCommit, web.Status.SizeBytes = c.Git(t, "rev-parse", "HEAD"), 4096
@@ -58,7 +58,8 @@ func TestStatistics_areShownToReporters(t *testing.T) {
 		t.Fatal(err)
 	}
 	registrytest.Push(t, images, "acme/web", "1.0", "{}")
-	s.Serve(projects.New(s.Catalog, s.Guard, s.Writer, s.Refs(), s.Clock, familytest.WebURL, "home").Counting(images).Table())
+	s.Images = images
+	s.Serve(projects.New(s.Kit).Table())
 	got := familytest.Decode[counted](t, s.As("rita", "GET /projects/20?statistics=true", "")).Statistics
 	if got.ContainerRegistrySize < 100 || got.StorageSize != 4096+got.ContainerRegistrySize {
 		t.Errorf("with an image: got %+v", got)
@@ -77,7 +78,7 @@ func TestStatistics_doNotCountCommitsOfLostRepository(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "README.md", "hello\n")
 	s := familytest.NewShop(t, c, familytest.User("rita", 2), familytest.InProject("acme", "web", "rita", v1alpha1.RoleReporter))
-	s.Serve(projects.New(s.Catalog, s.Guard, s.Writer, s.Refs(), s.Clock, familytest.WebURL, "home").Table())
+	s.Serve(projects.New(s.Kit).Table())
 	var web v1alpha1.Project
 	s.Named(&web, "acme/web")
 	if err := s.Repositories.Observe(t.Context(), &web); err != nil {

@@ -44,7 +44,8 @@ func TestTransfer_isRefusedWithAReason(t *testing.T) {
 		familytest.InGroup("acme", "open", "mary", v1alpha1.RoleDeveloper), familytest.InGroup("far", "far", "mary", v1alpha1.RoleOwner),
 		familytest.InGroup("acme", "acme", "dora", v1alpha1.RoleMaintainer),
 	)
-	f.Serve(projects.New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, familytest.WebURL, "home").Table())
+	f.Keep(familytest.Repositories(t, f.Catalog))
+	f.Serve(projects.New(f.Kit).Table())
 	for _, c := range [][3]string{
 		{"mary", `{}`, `400 {"error":"namespace is missing"}`},
 		{"mary", `{"namespace":""}`, `400 {"error":"namespace is empty"}`},
@@ -79,7 +80,9 @@ func TestTransfer_keepsRulesOfBothPlaces(t *testing.T) {
 		familytest.InGroup("acme", "closed", "mary", v1alpha1.RoleOwner), familytest.InGroup("acme", "open", "mary", v1alpha1.RoleOwner),
 		familytest.InGroup("acme", "strict", "mary", v1alpha1.RoleOwner), familytest.InGroup("acme", "mary", "mary", v1alpha1.RoleOwner),
 	)
-	f.Serve(projects.New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, familytest.WebURL, "acme").Table())
+	f.Home = "acme"
+	f.Keep(familytest.Repositories(t, f.Catalog))
+	f.Serve(projects.New(f.Kit).Table())
 	const refused = `403 {"message":"403 Forbidden - the group strict does not accept changes over REST: they are declared elsewhere"}`
 	if got := f.As("mary", "PUT /projects/20/transfer", `{"namespace":"strict"}`).String(); got != refused {
 		t.Errorf("got %s", got)
@@ -113,7 +116,9 @@ func TestPersonalGroup_isNotCreatedByARefusedRequest(t *testing.T) {
 		acme.Spec.RESTWrites = v1alpha1.RESTWritesAllow
 		f := familytest.New(t, familytest.User("mary", 2), acme, site, familytest.InGroup("home", "acme", "mary", v1alpha1.RoleOwner))
 		backend := store.NewBackend(declare.NewWriter(f.Client, f.Client, f.IDs), f.Catalog, c.installation)
-		f.Serve(projects.New(f.Catalog, f.Guard, backend, f.RefUpdater(), f.Clock, familytest.WebURL, "home").Table())
+		f.Writer = backend
+		f.Keep(familytest.Repositories(t, f.Catalog))
+		f.Serve(projects.New(f.Kit).Table())
 		if got := f.As("mary", c.request, c.body); got.Code != http.StatusForbidden || !strings.HasSuffix(got.Body, c.want) {
 			t.Errorf("%s: got %s", c.request, got)
 		}
@@ -169,7 +174,8 @@ func TestTransfer_isTakenBackWhenPlaceIsLost(t *testing.T) {
 				familytest.Project("acme", "site", 20, "acme", v1alpha1.VisibilityPublic), twin,
 				familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleOwner), familytest.InGroup("acme", "other", "mary", v1alpha1.RoleOwner),
 			)
-			f.Serve(projects.New(f.Catalog, f.Guard, f.Writer, f.RefUpdater(), f.Clock, familytest.WebURL, "home").Table())
+			f.Keep(familytest.Repositories(t, f.Catalog))
+			f.Serve(projects.New(f.Kit).Table())
 			f.BeforePatch("site", func() { c.meanwhile(t, f) })
 			if got := f.As("mary", c.request, c.body).String(); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)

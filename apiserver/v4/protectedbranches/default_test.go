@@ -127,7 +127,8 @@ func TestDefaultProtection_isKeptWhenManagedElsewhere(t *testing.T) {
 		t.Run(string(policy), func(t *testing.T) {
 			f := newForge(t, byProject())
 			setRESTWrites(t, f, policy)
-			f.Serve(New(f.Catalog, f.WriterReading(applied{f.Client}), f.IDs, f.Guard, f.Clock).Table())
+			f.Writer = f.WriterReading(applied{f.Client})
+			f.Serve(New(f.Kit).Table())
 			got := f.As("mary", protectTrunk, trunk)
 			if got.Code != want || want == http.StatusForbidden && !strings.Contains(got.Body, "managed by gitops") {
 				t.Errorf("got %s, want %d", got, want)

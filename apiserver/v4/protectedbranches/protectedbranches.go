@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/catalog"
@@ -41,14 +42,14 @@ const maxViews = 4096
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=protectedbranches,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
 // New returns the family.
-func New(cat *catalog.Catalog, w store.Backend, ids accesslevel.Allocator, guard *auth.Guard, clk clock.PassiveClock) *Family {
+func New(k family.Kit) *Family {
 	own := func(ctx context.Context, of auth.Subject, name string) (*v1alpha1.ProtectedBranch, error) {
-		return protection.Holder(ctx, cat, of.Scope, name)
+		return protection.Holder(ctx, k.Catalog, of.Scope, name)
 	}
 	views := catalog.NewMemory[string, view](
-		cat, maxViews, &v1alpha1.ProtectedBranch{}, &v1alpha1.Group{}, &v1alpha1.Project{}, &v1alpha1.User{}, &v1alpha1.DeployKey{},
+		k.Catalog, maxViews, &v1alpha1.ProtectedBranch{}, &v1alpha1.Group{}, &v1alpha1.Project{}, &v1alpha1.User{}, &v1alpha1.DeployKey{},
 		&corev1.Namespace{})
-	return &Family{catalog: cat, protections: store.New(w, own), ids: ids, guard: guard, clock: clk, views: views}
+	return &Family{catalog: k.Catalog, protections: store.New(k.Writer, own), ids: k.IDs, guard: k.Guard, clock: k.Clock, views: views}
 }
 
 // Table lists the endpoints. None requires signing in first: callers who may not see a project receive 404, even if they want to change

@@ -39,7 +39,7 @@ func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 		declared("main", "main", 30, v1alpha1.ProtectedBranchSpec{ProjectRef: &v1alpha1.Reference{Name: "web"}}),
 		declared("releases", "release/*", 31, v1alpha1.ProtectedBranchSpec{GroupRef: &v1alpha1.Reference{Name: "acme"}}),
 	}, more...)...)
-	return f.Serve(New(f.Catalog, f.Writer, f.IDs, f.Guard, f.Clock).Table())
+	return f.Serve(New(f.Kit).Table())
 }
 
 func TestListProtectedBranches_includesInheritedProtections(t *testing.T) {

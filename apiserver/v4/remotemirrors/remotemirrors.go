@@ -15,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
@@ -34,9 +35,10 @@ type Family struct {
 	targets     *egress.Policy
 }
 
-// New returns the family; s is where credentials are kept, and targets says which hosts may be pushed to.
-func New(cat *catalog.Catalog, w store.Backend, s *credential.Store, clk clock.PassiveClock, targets *egress.Policy) *Family {
-	return &Family{mirrors: store.ByID(w, cat, store.OfProject(remotemirror.Of)), credentials: s, clock: clk, targets: targets}
+// New returns the family.
+func New(k family.Kit) *Family {
+	mirrors := store.ByID(k.Writer, k.Catalog, store.OfProject(remotemirror.Of))
+	return &Family{mirrors: mirrors, credentials: k.Credentials, clock: k.Clock, targets: k.Targets}
 }
 
 // Table lists the endpoints. Callers who see the project and lack the ability receive 401, whether or not they have signed in (API

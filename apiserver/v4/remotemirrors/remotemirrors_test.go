@@ -41,7 +41,7 @@ func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 		familytest.InGroup("acme", "acme", "dora", v1alpha1.RoleDeveloper),
 		declared("web", 30), declared("web", 31), declared("secret", 32),
 	}, more...)...)
-	return f.Serve(New(f.Catalog, f.Writer, credential.NewStore(f.Client, familytest.Namespace), f.Clock, nil).Table())
+	return f.Serve(New(f.Kit).Table())
 }
 
 const base = "/projects/20/remote_mirrors"

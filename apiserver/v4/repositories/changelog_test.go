@@ -99,7 +99,8 @@ func newPress(t *testing.T, c *gittest.Client) *press {
 		t.Fatal(err)
 	}
 	w := ref.NewUpdater(f.Guard, f.Catalog, repos, func(types.NamespacedName) { p.pushed++ })
-	f.Serve(New(repos, f.Catalog, f.Guard, w, &p.brought, f.Features, f.Clock, familytest.WebURL).Table())
+	f.Repositories, f.Refs = repos, w
+	f.Serve(New(f.Kit, &p.brought).Table())
 	return p
 }
 

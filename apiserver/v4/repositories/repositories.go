@@ -10,6 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/feature"
@@ -30,12 +31,11 @@ type Family struct {
 	webURL        string
 }
 
-// New returns the family; webURL is the address of the installation, without a slash at its end.
-func New(
-	r *repository.Repositories, cat *catalog.Catalog, guard *auth.Guard, w *ref.Updater, m MergeRequests, flags *feature.Flags, clk clock.PassiveClock,
-	webURL string,
-) *Family {
-	return &Family{repositories: r, catalog: cat, guard: guard, writer: w, mergeRequests: m, features: flags, clock: clk, webURL: webURL}
+// New returns the family. m are the merge requests of projects.
+func New(k family.Kit, m MergeRequests) *Family {
+	return &Family{
+		repositories: k.Repositories, catalog: k.Catalog, guard: k.Guard, writer: k.Refs, mergeRequests: m, features: k.Features, clock: k.Clock, webURL: k.WebURL,
+	}
 }
 
 // Table lists the endpoints.

@@ -24,7 +24,8 @@ func newShop(t *testing.T, c *gittest.Client) *shop {
 }
 
 func (s *shop) serve(r *repository.Repositories) {
-	s.Serve(New(r, s.Catalog, s.Guard, nil, NoMergeRequests{}, s.Features, s.Clock, familytest.WebURL).Table())
+	s.Repositories = r
+	s.Serve(New(s.Kit, NoMergeRequests{}).Table())
 }
 
 type asks = familytest.Asks

@@ -10,6 +10,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/quota"
@@ -22,9 +23,9 @@ type Family struct {
 	limits quota.Limits
 }
 
-// New returns the family. limits are the quotas of the command line.
-func New(flags *feature.Flags, w store.Backend, limits quota.Limits) *Family {
-	return &Family{flags: flags, values: store.Features(w, flags), limits: limits}
+// New returns the family.
+func New(k family.Kit) *Family {
+	return &Family{flags: k.Features, values: store.Features(k.Writer, k.Features), limits: k.Quotas}
 }
 
 // Table lists the endpoints.

@@ -12,7 +12,8 @@ import (
 func newForge(t *testing.T, limits quota.Limits) *familytest.Forge {
 	t.Helper()
 	f := familytest.New(t, familytest.User("root", 1, familytest.Admin))
-	return f.Serve(settings.New(f.Features, f.Writer, limits).Table())
+	f.Quotas = limits
+	return f.Serve(settings.New(f.Kit).Table())
 }
 
 func TestProjectsLimit_isKept(t *testing.T) {

@@ -60,8 +60,8 @@ func (f *Family) createAll(ctx context.Context, _ auth.Instance, r *createAllReq
 	return Accepted{"202 Accepted"}, f.tasks.Add(ctx, job.Task{Key: v1alpha1.NaturalName(r.Source, destination), Payload: payload})
 }
 
-// Process creates the moves of a task that the family has added. It is the Run of the queue.
-func (f *Family) Process(ctx context.Context, a job.Attempt, progress func(string)) error {
+// process creates the moves of a task.
+func (f *Family) process(ctx context.Context, a job.Attempt, progress func(string)) error {
 	var work off
 	if err := json.Unmarshal(a.Payload, &work); err != nil {
 		return fmt.Errorf("reading the task: %w", err)
@@ -105,7 +105,7 @@ func (f *Family) moveOff(ctx context.Context, p *v1alpha1.Project, work off) (mo
 		}
 	}
 	m.Spec.Destination = work.Destination
-	return "", f.moves.EnsureUnasked(audit.For(ctx, p), m)
+	return "", f.background.EnsureUnasked(audit.For(ctx, p), m)
 }
 
 // shard returns the shard with a name, or nil if none is declared.

@@ -11,6 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/job"
@@ -20,35 +21,29 @@ import (
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=storagemoves,verbs=get;create;delete,roleName=forgeplane-apiserver
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=storagemoves/status,verbs=patch,roleName=forgeplane-apiserver
 
-// History is the moves that were ever made; a storagemove.History.
-type History interface {
-	Begin(ctx context.Context, m storagemove.Move) error
-	Get(ctx context.Context, id int64) (storagemove.Move, error)
-	List(ctx context.Context, project types.UID, skip, limit int) (moves []storagemove.Move, total int, err error)
-}
-
-// Tasks keeps the work of moving all projects of a shard; a job.Queue.
-type Tasks interface {
-	Add(ctx context.Context, t job.Task) error
-}
-
 // Family serves moves.
 type Family struct {
 	catalog *catalog.Catalog
 	guard   *auth.Guard
-	history History
-	tasks   Tasks
-	moves   *store.Store[store.Only, *v1alpha1.StorageMove]
+	history *storagemove.History
+	tasks   family.Tasks
+	// moves writes for requests, and background for tasks.
+	moves, background *store.Store[store.Only, *v1alpha1.StorageMove]
 	// namespace is the namespace of Forgeplane.
 	namespace string
 }
 
-// New returns the family. Process does the work that it adds to tasks. namespace is the namespace of Forgeplane.
-func New(cat *catalog.Catalog, g *auth.Guard, w store.Backend, h History, tasks Tasks, namespace string) *Family {
+// New returns the family.
+func New(k family.Kit) *Family {
 	none := func(context.Context, auth.Subject, store.Only) (*v1alpha1.StorageMove, error) {
 		return nil, catalog.ErrNotFound
 	}
-	return &Family{catalog: cat, guard: g, history: h, tasks: tasks, moves: store.New(w, none), namespace: namespace}
+	f := &Family{
+		catalog: k.Catalog, guard: k.Guard, history: k.Activity.Moves, namespace: k.Namespace,
+		moves: store.New(k.Writer, none), background: store.New(k.Background, none),
+	}
+	f.tasks = k.Queue(job.QueueOptions{Name: "storage-move-requests", Run: f.process})
+	return f
 }
 
 // Table lists the endpoints. Whether a project exists is not for others to know, so

@@ -1,7 +1,6 @@
 package storagemoves_test
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"testing"
@@ -23,15 +22,12 @@ import (
 // world is a forge with two shards, "full" with the projects app (20) and site (21), and "void" without projects.
 type world struct {
 	*familytest.Forge
-	history *storagemove.History
-	family  *storagemoves.Family
-	tasks   []job.Task
 }
 
-// Add implements storagemoves.Tasks.
-func (w *world) Add(_ context.Context, t job.Task) error {
-	w.tasks = append(w.tasks, t)
-	return nil
+// run runs a task that was added.
+func (w *world) run(t *testing.T, added int, progress func(string)) error {
+	t.Helper()
+	return w.Work["storage-move-requests"].Run(t.Context(), job.Attempt{Task: w.Tasks[added]}, progress)
 }
 
 func newWorld(t *testing.T, more ...client.Object) *world {
@@ -53,9 +49,8 @@ func newWorld(t *testing.T, more ...client.Object) *world {
 		familytest.User("root", 1, familytest.Admin), familytest.User("mary", 2), familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPrivate),
 		project("app", 20), project("site", 21), shard("full"), shard("void"),
 	}, more...)...)}
-	w.history = storagemove.NewHistory(databasetest.Open(t, databasetest.SQLite(t), storagemove.Migrations()))
-	w.family = storagemoves.New(w.Catalog, w.Guard, w.Writer, w.history, w, "forgeplane-system")
-	w.Serve(w.family.Table())
+	w.Activity.Moves = storagemove.NewHistory(databasetest.Open(t, databasetest.SQLite(t), storagemove.Migrations()))
+	w.Serve(storagemoves.New(w.Kit).Table())
 	return w
 }
 
@@ -142,12 +137,12 @@ func TestList_showsNewestFirst(t *testing.T) {
 	g.Expect(w.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: "app"}, &app)).To(Succeed())
 	g.Expect(w.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: "site"}, &site)).To(Succeed())
 	for i, p := range []*v1alpha1.Project{&app, &site, &app} {
-		g.Expect(w.history.Record(t.Context(), storagemove.Move{
+		g.Expect(w.Activity.Moves.Record(t.Context(), storagemove.Move{
 			ID: int64(30 - i), UID: "m", Created: noon.Add(time.Duration(i) * time.Hour), State: v1alpha1.StorageMoveCleanupFailed, Source: "full", Destination: "void",
 			Project: storagemove.Project{UID: p.UID, ID: p.Spec.ID, Name: "as it was"},
 		})).To(Succeed())
 	}
-	g.Expect(w.history.Record(t.Context(), storagemove.Move{
+	g.Expect(w.Activity.Moves.Record(t.Context(), storagemove.Move{
 		ID: 40, UID: "m", Created: noon.Add(-time.Hour), State: v1alpha1.StorageMoveFinished, Project: storagemove.Project{UID: "gone", ID: 99, Name: "Gone", Created: noon},
 	})).To(Succeed())
 	ids := func(path string) (ids []any) {
@@ -179,11 +174,11 @@ func TestCreateAll_movesEveryProjectOnce(t *testing.T) {
 	answer := w.As("root", "POST "+"/project_repository_storage_moves", `{"source_storage_name":"full","destination_storage_name":"void"}`)
 	g.Expect(answer.Code).To(Equal(http.StatusAccepted))
 	g.Expect(answer.Body).To(MatchJSON(`{"message":"202 Accepted"}`))
-	g.Expect(w.tasks).To(HaveLen(1))
+	g.Expect(w.Tasks).To(HaveLen(1))
 
 	var progress string
 	for range 2 { // a task can run again
-		g.Expect(w.family.Process(t.Context(), job.Attempt{Task: w.tasks[0]}, func(text string) { progress = text })).To(Succeed())
+		g.Expect(w.run(t, 0, func(text string) { progress = text })).To(Succeed())
 	}
 	g.Expect(progress).To(Equal("2 of 2 moves created"))
 	var all v1alpha1.StorageMoveList
@@ -207,7 +202,7 @@ func TestCreateAll_leavesOutProjectsThatMove(t *testing.T) {
 	g.Expect(w.Client.Status().Update(t.Context(), &app)).To(Succeed())
 	w.As("root", "POST "+"/project_repository_storage_moves", `{"source_storage_name":"full"}`)
 	var progress string
-	g.Expect(w.family.Process(t.Context(), job.Attempt{Task: w.tasks[0]}, func(text string) { progress = text })).To(Succeed())
+	g.Expect(w.run(t, 0, func(text string) { progress = text })).To(Succeed())
 	g.Expect(progress).To(Equal("1 of 2 moves created"))
 	var all v1alpha1.StorageMoveList
 	g.Expect(w.Client.List(t.Context(), &all)).To(Succeed())
@@ -217,6 +212,6 @@ func TestCreateAll_leavesOutProjectsThatMove(t *testing.T) {
 	}
 
 	w.As("root", "POST "+"/project_repository_storage_moves", `{"source_storage_name":"full"}`)
-	g.Expect(w.family.Process(t.Context(), job.Attempt{Task: w.tasks[1]}, func(text string) { progress = text })).To(Succeed())
+	g.Expect(w.run(t, 1, func(text string) { progress = text })).To(Succeed())
 	g.Expect(progress).To(Equal("0 of 2 moves created"), "a second move would bring it back")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -28,9 +29,9 @@ type Family struct {
 	webURL       string
 }
 
-// New returns the family; webURL is the address of the installation, without a slash at its end.
-func New(r *repository.Repositories, w *ref.Updater, c clock.PassiveClock, webURL string) *Family {
-	return &Family{repositories: r, writer: w, clock: c, webURL: webURL}
+// New returns the family.
+func New(k family.Kit) *Family {
+	return &Family{repositories: k.Repositories, writer: k.Refs, clock: k.Clock, webURL: k.WebURL}
 }
 
 // Table lists the endpoints. None requires signing in first: callers who may not see a project receive 404, even if they want to change

@@ -48,7 +48,8 @@ func newShopWith(t *testing.T, c *gittest.Client, o git.Options) *shop {
 	repos := familytest.Limited(t, f.Catalog, o)
 	s := &shop{Forge: f, client: c, git: familytest.Push(t, repos, web, c)}
 	w := ref.NewUpdater(f.Guard, f.Catalog, repos, func(p types.NamespacedName) { s.pushed = append(s.pushed, p) })
-	f.Serve(New(repos, w, f.Clock, familytest.WebURL).Table())
+	f.Repositories, f.Refs = repos, w
+	f.Serve(New(f.Kit).Table())
 	familytest.Push(t, repos, archived, c)
 	familytest.Init(t, repos, empty, "sha1")
 	return s

@@ -12,6 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
@@ -35,11 +36,10 @@ type Family struct {
 	webURL  string
 }
 
-// New returns the family; values is where those of the tokens are, and webURL the address of the installation, without a slash at its
-// end.
-func New(cat *catalog.Catalog, w store.Backend, values *credential.Store, uses tokenuse.Reader, webURL string) *Family {
-	tokens := store.ByID(w, cat, store.OfProject(catalog.Of[*v1alpha1.TriggerToken]))
-	return &Family{catalog: cat, tokens: tokens, values: values, uses: uses, webURL: webURL}
+// New returns the family.
+func New(k family.Kit) *Family {
+	tokens := store.ByID(k.Writer, k.Catalog, store.OfProject(catalog.Of[*v1alpha1.TriggerToken]))
+	return &Family{catalog: k.Catalog, tokens: tokens, values: k.Credentials, uses: k.Activity.Uses, webURL: k.WebURL}
 }
 
 // Table lists the endpoints, without the one that triggers a pipeline.

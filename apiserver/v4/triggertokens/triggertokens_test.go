@@ -68,7 +68,7 @@ func newForge(t *testing.T, more ...client.Object) *Forge {
 	objects = append(objects, declared("acme", "secret", 33, "mary")...)
 	f := New(t, append(objects, more...)...)
 	f.Uses.Note(database.Subject{Kind: tokenuse.KindTriggerToken, UID: "t-30"}, time.Date(2026, 6, 15, 11, 0, 0, 0, time.UTC))
-	return f.Serve(triggertokens.New(f.Catalog, f.Writer, credential.NewStore(f.Client, Namespace), f.Uses, WebURL).Table())
+	return f.Serve(triggertokens.New(f.Kit).Table())
 }
 
 // row has the fields of an answer that the tests check.

@@ -8,6 +8,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/avatar"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/feature"
@@ -30,38 +31,19 @@ type Family struct {
 	home string
 	// limits are the limits of users who have none of their own.
 	limits quota.Limits
-	// defaults has the limit of projects of new users; nil for that of all users.
+	// defaults has the limit of projects of new users.
 	defaults *feature.Flags
 }
 
-// New returns the family; webURL is the address of the installation, without a slash at its end, and home the Kubernetes namespace of
-// the personal projects of all users.
-func New(cat *catalog.Catalog, g *auth.Guard, w store.Backend, webURL, home string) *Family {
+// New returns the family.
+func New(k family.Kit) *Family {
 	byID := func(ctx context.Context, _ auth.Subject, id int64) (*v1alpha1.User, error) {
-		return cat.User(ctx, v1alpha1.Reference{ID: id})
+		return k.Catalog.User(ctx, v1alpha1.Reference{ID: id})
 	}
 	return &Family{
-		catalog: cat, guard: g, users: store.New(w, byID).Named("User", "User"), groups: store.Groups(w), tree: store.NewRemover(w),
-		webURL: webURL, home: home, limits: quota.DefaultLimits(),
+		catalog: k.Catalog, guard: k.Guard, users: store.New(k.Writer, byID).Named("User", "User"), groups: store.Groups(k.Writer), tree: store.NewRemover(k.Writer),
+		avatars: k.Avatars, webURL: k.WebURL, home: k.Home, limits: k.Quotas, defaults: k.Features,
 	}
-}
-
-// Within returns the family for other limits of users than the usual ones.
-func (f *Family) Within(l quota.Limits) *Family {
-	f.limits = l
-	return f
-}
-
-// Defaulting returns the family with the limit of projects that new users get.
-func (f *Family) Defaulting(defaults *feature.Flags) *Family {
-	f.defaults = defaults
-	return f
-}
-
-// Picturing sets the avatars. Without it, the endpoints of avatars cannot be called.
-func (f *Family) Picturing(a *avatar.Avatars) *Family {
-	f.avatars = a
-	return f
 }
 
 // Table lists the endpoints.

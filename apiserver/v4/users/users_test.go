@@ -31,7 +31,7 @@ func newForge(t *testing.T) *Forge {
 		User("root", 1, Admin), User("ann", 2, named("Zoe Miller")), User("Bob", 3), User("cid", 4, Blocked),
 		User("dev-bot", 5, func(s *v1alpha1.UserSpec) { s.Type = v1alpha1.UserBot }),
 	)
-	return f.Serve(users.New(f.Catalog, f.Guard, f.Writer, WebURL, "home").Table())
+	return f.Serve(users.New(f.Kit).Table())
 }
 
 func TestGetUser_showsMoreToAdministrators(t *testing.T) {
@@ -61,7 +61,7 @@ func (cluster) Include(context.Context) (bool, error) { return true, nil }
 func TestCurrentUser_isAdminForClusterAdministrators(t *testing.T) {
 	f := New(t, User("ann", 2, func(s *v1alpha1.UserSpec) { s.Kubernetes = &v1alpha1.KubernetesIdentity{Username: "ann@cluster"} }))
 	f.Guard = auth.NewGuard(auth.NewAuthenticator(f.Catalog, f.Clock, cluster{}), f.Catalog, nil)
-	f.Serve(users.New(f.Catalog, f.Guard, f.Writer, WebURL, "home").Table())
+	f.Serve(users.New(f.Kit).Table())
 	w := httptest.NewRecorder()
 	f.ServeHTTP(w, httptest.NewRequestWithContext(auth.WithIdentity(t.Context(), "ann@cluster"), http.MethodGet, "/user", http.NoBody))
 	g := NewWithT(t)
@@ -196,7 +196,7 @@ func TestUserState_changesAsClientsExpect(t *testing.T) {
 		for action, want := range answers {
 			t.Run(string(from)+" "+action, func(t *testing.T) {
 				f := New(t, User("root", 1, Admin), User("eve", 6, func(s *v1alpha1.UserSpec) { s.State = from }))
-				f.Serve(users.New(f.Catalog, f.Guard, f.Writer, WebURL, "home").Table())
+				f.Serve(users.New(f.Kit).Table())
 				if got := f.As("root", "POST /users/6/"+action, "").String(); got != want {
 					t.Errorf("got %s, want %s", got, want)
 				}
@@ -249,12 +249,12 @@ func withProject(t *testing.T, writes v1alpha1.RESTWrites) *Forge {
 	notes := Project("home", "notes", 20, own.Name, v1alpha1.VisibilityPrivate)
 	notes.Spec.RESTWrites = writes
 	f := New(t, User("root", 1, Admin), ann, own, notes, InGroup("home", own.Name, "ann", v1alpha1.RoleOwner))
-	return f.Serve(users.New(f.Catalog, f.Guard, f.Writer, WebURL, "home").Table())
+	return f.Serve(users.New(f.Kit).Table())
 }
 
 func TestCreateUser_setsTheLimitOfNewUsers(t *testing.T) {
 	f := New(t, User("root", 1, Admin))
-	f.Serve(users.New(f.Catalog, f.Guard, f.Writer, WebURL, "home").Defaulting(f.Features).Table())
+	f.Serve(users.New(f.Kit).Table())
 	values := f.Features.Values()
 	values.Data = map[string]string{feature.DefaultProjectsLimit: "7"}
 	if err := f.Client.Create(t.Context(), values); err != nil {

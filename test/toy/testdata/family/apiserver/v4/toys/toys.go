@@ -7,6 +7,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
@@ -19,8 +20,8 @@ type Family struct {
 }
 
 // New returns the family.
-func New(cat *catalog.Catalog, w store.Backend) *Family {
-	return &Family{store.ByID(w, cat, catalog.In[*v1alpha1.Toy])}
+func New(k family.Kit) *Family {
+	return &Family{store.ByID(k.Writer, k.Catalog, catalog.In[*v1alpha1.Toy])}
 }
 
 // Table lists the endpoints.

@@ -19,7 +19,7 @@ func TestToys_areListedAndRemoved(t *testing.T) {
 			Spec:       v1alpha1.ToySpec{ID: 30, ProjectRef: &v1alpha1.Reference{Name: "web"}},
 		},
 	)
-	f.Serve(toys.New(f.Catalog, f.Writer).Table())
+	f.Serve(toys.New(f.Kit).Table())
 	for _, step := range []struct{ request, want string }{
 		{"GET /projects/20/toys", `200 [{"id":30}]`},
 		{"DELETE /projects/20/toys/31", `404 {"message":"404 Not found"}`},

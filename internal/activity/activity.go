@@ -1,0 +1,102 @@
+// Package activity opens the activity database, with the stores of all its aggregates.
+package activity
+
+import (
+	"context"
+	"io/fs"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/clock"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/internal/registry"
+	"github.com/forgeplane/forgeplane/internal/registry/record"
+	"github.com/forgeplane/forgeplane/internal/storagemove"
+	"github.com/forgeplane/forgeplane/internal/subscription"
+	"github.com/forgeplane/forgeplane/internal/tokenuse"
+	"github.com/forgeplane/forgeplane/internal/watermark"
+)
+
+// Stores are the activity database, and the stores of its aggregates. Add new aggregates here, and to the table of aggregates.
+type Stores struct {
+	Database      *database.DB
+	Subscriptions Subscriptions
+	Uses          Uses
+	Written       *watermark.Written
+	Moves         *storagemove.History
+	Containers    *record.Store
+
+	swept []swept
+}
+
+// Subscriptions are the users who are notified about a subject, such as a label. A subscription.Store implements it.
+type Subscriptions interface {
+	// Subscribe and Unsubscribe report whether they changed anything.
+	Subscribe(ctx context.Context, u database.User, s database.Subject) (changed bool, err error)
+	Unsubscribe(ctx context.Context, u database.User, s database.Subject) (changed bool, err error)
+	// Subscribed returns the UIDs of the subjects of a kind that a user is subscribed to.
+	Subscribed(ctx context.Context, u database.User, kind string) (sets.Set[types.UID], error)
+	Move(ctx context.Context, from, to database.Subject) error
+	Remove(ctx context.Context, s database.Subject) error
+}
+
+// Uses are the times at which tokens were last used. A tokenuse.Store implements it.
+type Uses interface {
+	tokenuse.Reader
+	tokenuse.Writer
+}
+
+// aggregate is a part of the activity database. Its open sets the store of the aggregate, and returns the rows that belong to declared objects.
+type aggregate struct {
+	migrations func() fs.FS
+	open       func(s *Stores, c clock.PassiveClock) []swept
+}
+
+var aggregates = []aggregate{
+	{subscription.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
+		a := subscription.New(s.Database, c)
+		s.Subscriptions = a
+		return []swept{rows[*v1alpha1.Label](subscription.KindLabel, a.Subjects())}
+	}},
+	{tokenuse.Migrations, func(s *Stores, _ clock.PassiveClock) []swept {
+		a := tokenuse.New(s.Database)
+		s.Uses = a
+		return []swept{
+			rows[*v1alpha1.AccessToken](tokenuse.KindAccessToken, a.Subjects()),
+			rows[*v1alpha1.BotToken](tokenuse.KindBotToken, a.Subjects()),
+			rows[*v1alpha1.TriggerToken](tokenuse.KindTriggerToken, a.Subjects()),
+		}
+	}},
+	{watermark.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
+		s.Written = watermark.NewWritten(s.Database, c)
+		return nil
+	}},
+	{job.Migrations, func(*Stores, clock.PassiveClock) []swept { return nil }},
+	{storagemove.Migrations, func(s *Stores, _ clock.PassiveClock) []swept {
+		s.Moves = storagemove.NewHistory(s.Database)
+		return nil
+	}},
+	{record.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
+		s.Containers = record.New(s.Database, c)
+		tasks := job.NewQueue(s.Database, job.QueueOptions{Name: registry.DeletionQueue})
+		return []swept{{record.KindProject, knownOrRetained, registry.Leftovers(s.Containers, tasks)}}
+	}},
+}
+
+// Open opens the activity database with a name, as database.Open does. The caller closes it.
+func Open(ctx context.Context, name string, c clock.PassiveClock) (s Stores, err error) {
+	migrations := make([]fs.FS, len(aggregates))
+	for i, a := range aggregates {
+		migrations[i] = a.migrations()
+	}
+	if s.Database, err = database.Open(ctx, name, migrations...); err != nil {
+		return s, err
+	}
+	for _, a := range aggregates {
+		s.swept = append(s.swept, a.open(&s, c)...)
+	}
+	return s, nil
+}

@@ -1,0 +1,67 @@
+package activity
+
+import (
+	"context"
+	"slices"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/registry/record"
+	"github.com/forgeplane/forgeplane/internal/retained"
+	"github.com/forgeplane/forgeplane/internal/sweep"
+)
+
+// swept is sweep.Objects for any catalog.
+type swept struct {
+	kind   string
+	having func(*catalog.Catalog) sweep.Having
+	rows   sweep.Rows
+}
+
+// rows are rows that belong to the objects of a kind.
+func rows[T v1alpha1.Identified](kind string, r sweep.Rows) swept { return swept{kind, known[T], r} }
+
+// Sweeper returns the sweeper that removes the activity of objects that are gone. Without images, it leaves the container repositories alone.
+func (s Stores) Sweeper(cat *catalog.Catalog, images bool, c clock.WithTicker, log logr.Logger) *sweep.Sweeper {
+	var objects []sweep.Objects
+	for _, o := range s.swept {
+		objects = append(objects, sweep.Objects{Kind: o.kind, Having: o.having(cat), Rows: o.rows})
+	}
+	if !images {
+		objects = slices.DeleteFunc(objects, func(o sweep.Objects) bool { return o.Kind == record.KindProject })
+	}
+	return sweep.New(objects, s.Written.Forget, c, log)
+}
+
+// known looks up which objects of a kind declare an id.
+func known[T v1alpha1.Identified](c *catalog.Catalog) sweep.Having {
+	return func(ctx context.Context, id int64) ([]types.UID, error) {
+		found, err := catalog.AllWithID[T](ctx, c, id)
+		all := make([]types.UID, len(found))
+		for i, o := range found {
+			all[i] = o.GetUID()
+		}
+		return all, err
+	}
+}
+
+// knownOrRetained looks up which projects declare an id, and which deleted ones have left a repository. Their images stay for as long as a
+// project can adopt them.
+func knownOrRetained(c *catalog.Catalog) sweep.Having {
+	projects := known[*v1alpha1.Project](c)
+	return func(ctx context.Context, id int64) ([]types.UID, error) {
+		all, err := projects(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		left, err := retained.WithID(ctx, c, id)
+		for _, r := range left {
+			all = append(all, types.UID(r.Spec.Project.UID))
+		}
+		return all, err
+	}
+}
