@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/store"
+	"github.com/forgeplane/forgeplane/apiserver/visible"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git/object"
 )
@@ -36,7 +37,7 @@ func (f *Family) forkTable() endpoint.Table {
 }
 
 func (f *Family) forks(ctx context.Context, s auth.Project, r *listRequest) (endpoint.List[Project], error) {
-	return f.listed(ctx, s.Subject, r, question{origin: s.Scope.Project.UID}, nil)
+	return f.listed(ctx, s.Subject, r, visible.In{ForkOf: s.Scope.Project})
 }
 
 type forkRequest struct {

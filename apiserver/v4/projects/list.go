@@ -8,16 +8,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
-	"github.com/forgeplane/forgeplane/apiserver/store"
+	"github.com/forgeplane/forgeplane/apiserver/visible"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
@@ -44,7 +41,7 @@ type listRequest struct {
 }
 
 func (f *Family) list(ctx context.Context, s auth.Instance, r *listRequest) (endpoint.List[Project], error) {
-	return f.listed(ctx, s.Subject, r, question{}, nil)
+	return f.listed(ctx, s.Subject, r, visible.In{})
 }
 
 type inGroupRequest struct {
@@ -54,8 +51,8 @@ type inGroupRequest struct {
 }
 
 func (f *Family) inGroup(ctx context.Context, s auth.Group, r *inGroupRequest) (endpoint.List[Project], error) {
-	g := s.Scope.Groups[0]
-	return f.listed(ctx, s.Subject, &r.listRequest, question{group: g.UID, below: r.IncludeSubgroups, shared: r.WithShared}, g)
+	in := visible.In{Group: s.Scope.Groups[0], Below: r.IncludeSubgroups, Shared: r.WithShared}
+	return f.listed(ctx, s.Subject, &r.listRequest, in)
 }
 
 type ofUserRequest struct {
@@ -76,7 +73,7 @@ func (f *Family) ofUser(ctx context.Context, s auth.Instance, r *ofUserRequest) 
 	var all []catalog.Seen
 	g, err := namespace.FindPersonal(ctx, f.catalog, u, f.home)
 	if err == nil {
-		all, err = f.search(ctx, s.Caller, &r.listRequest, question{group: g.UID}, g)
+		all, err = f.search(ctx, s.Caller, &r.listRequest, visible.In{Group: g})
 	}
 	if catalog.IgnoreNotFound(err) != nil {
 		return endpoint.List[Project]{}, err
@@ -84,7 +81,7 @@ func (f *Family) ofUser(ctx context.Context, s auth.Instance, r *ofUserRequest) 
 	if len(all) == 0 && s.Caller.Anonymous() {
 		var public []catalog.Seen
 		if err == nil { // the filters do not decide who exists
-			public, err = f.search(ctx, s.Caller, &listRequest{OrderBy: "id"}, question{group: g.UID}, g)
+			public, err = f.search(ctx, s.Caller, &listRequest{OrderBy: "id"}, visible.In{Group: g})
 		}
 		if catalog.IgnoreNotFound(err) != nil {
 			return endpoint.List[Project]{}, err
@@ -96,37 +93,9 @@ func (f *Family) ofUser(ctx context.Context, s auth.Instance, r *ofUserRequest) 
 	return f.page(ctx, s.Subject, &r.listRequest, all)
 }
 
-// question is one for a list: who asks for which projects, in which order.
-type question struct {
-	viewer auth.Viewer
-	// group is the one that the projects are in, or below; any when it is empty.
-	group types.UID
-	below bool
-	// shared says that projects that are shared with the group count, too.
-	shared bool
-	// origin is the project that the projects are forks of; any when it is empty.
-	origin types.UID
-	// request is the request without the parameters that select the page.
-	request listRequest
-}
-
-// in reports whether a project is in the group, or one of those that are shared with it, and a fork of the origin.
-func (q question) in(s catalog.Seen, shared []types.UID) bool {
-	if q.origin != "" {
-		if origin, _ := s.Project.Origin(); origin.UID != string(q.origin) {
-			return false
-		}
-	}
-	if q.group == "" || slices.Contains(shared, s.Project.UID) {
-		return true
-	}
-	at := slices.IndexFunc(s.Groups, func(g *v1alpha1.Group) bool { return g.UID == q.group })
-	return at == 0 || at > 0 && q.below
-}
-
-// listed answers a question about a group, or about all projects if group is nil.
-func (f *Family) listed(ctx context.Context, subject auth.Subject, r *listRequest, q question, group *v1alpha1.Group) (endpoint.List[Project], error) {
-	all, err := f.search(ctx, subject.Caller, r, q, group)
+// listed lists the projects in a place.
+func (f *Family) listed(ctx context.Context, subject auth.Subject, r *listRequest, in visible.In) (endpoint.List[Project], error) {
+	all, err := f.search(ctx, subject.Caller, r, in)
 	if err != nil {
 		return endpoint.List[Project]{}, err
 	}
@@ -134,20 +103,16 @@ func (f *Family) listed(ctx context.Context, subject auth.Subject, r *listReques
 }
 
 // search returns the projects of all pages. They do not follow pushes.
-func (f *Family) search(
-	ctx context.Context, caller auth.Caller, r *listRequest, q question, group *v1alpha1.Group,
-) ([]catalog.Seen, error) {
+func (f *Family) search(ctx context.Context, caller auth.Caller, r *listRequest, in visible.In) ([]catalog.Seen, error) {
 	if r.Pagination == "keyset" && r.OrderBy != "id" {
 		refused := endpoint.Parameters("Keyset pagination is not yet available for this type of request")
 		refused.Status = http.StatusMethodNotAllowed
 		return nil, refused
 	}
-	q.viewer, q.request = caller.Viewer(), *r
-	q.request.Paging, q.request.Cursor, q.request.Statistics = endpoint.Paging{}, endpoint.Optional[int64]{}, false
-	now := f.clock.Now()
-	return f.lists.Recall(q, now, func(c *catalog.Catalog) ([]catalog.Seen, time.Time, error) {
-		return find(ctx, c, caller, q, group, now)
-	})
+	// One answer serves all pages.
+	filter := *r
+	filter.Paging, filter.Cursor, filter.Statistics = endpoint.Paging{}, endpoint.Optional[int64]{}, false
+	return f.visible.Find(ctx, caller, in, filter)
 }
 
 // page shows the projects of the requested page.
@@ -204,35 +169,19 @@ func (f *Family) byActivity(ctx context.Context, all []catalog.Seen, down bool) 
 	return all, nil
 }
 
-// find returns the answer to a question, and until when it is true.
-func find(
-	ctx context.Context, c *catalog.Catalog, caller auth.Caller, q question, group *v1alpha1.Group, now time.Time,
-) (all []catalog.Seen, until time.Time, err error) {
-	var shared []types.UID
-	if q.shared {
-		if shared, until, err = c.ProjectsSharedWith(ctx, group, now); err != nil {
-			return nil, until, err
-		}
+// Wants implements visible.Filter.
+func (r listRequest) Wants() func(catalog.Seen) bool {
+	topics := split(r.Topic)
+	return func(s catalog.Seen) bool { return r.wants(s) && tagged(s.Project.Spec.Topics, topics) }
+}
+
+// Compare implements visible.Filter.
+func (r listRequest) Compare(a, b catalog.Seen) int {
+	order := compare(r.OrderBy, a.Project, b.Project)
+	if r.Sort == "desc" {
+		return -order
 	}
-	tree := caller.View(c, now)
-	if all, err = tree.Projects(ctx); err != nil {
-		return nil, until, err
-	}
-	wanted := split(q.request.Topic)
-	all = store.Known(all, func(s catalog.Seen) bool {
-		return q.in(s, shared) && auth.AccessOf(caller, s).Sees() && q.request.wants(s) && tagged(s.Project.Spec.Topics, wanted)
-	})
-	slices.SortFunc(all, func(a, b catalog.Seen) int {
-		order := compare(q.request.OrderBy, a.Project, b.Project)
-		if q.request.Sort == "desc" {
-			return -order
-		}
-		return order
-	})
-	if ends := tree.Until(); until.IsZero() || !ends.IsZero() && ends.Before(until) {
-		until = ends
-	}
-	return all, until, nil
+	return order
 }
 
 // past tells which projects come after the cursor, in the order of ids; nil without one.

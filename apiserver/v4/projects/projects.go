@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
@@ -23,6 +22,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/sharing"
 	"github.com/forgeplane/forgeplane/apiserver/store"
+	"github.com/forgeplane/forgeplane/apiserver/visible"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/owner"
 	"github.com/forgeplane/forgeplane/internal/registry"
@@ -43,12 +43,9 @@ type Family struct {
 	webURL string
 	// home is the Kubernetes namespace of personal projects.
 	home string
-	// lists are what was found for lists.
-	lists *catalog.Memory[question, []catalog.Seen]
+	// visible has the projects that callers see.
+	visible *visible.Projects
 }
-
-// maxLists is how many lists are remembered, each of which may have all projects.
-const maxLists = 64
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=projects,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=projects/status,verbs=patch,roleName=forgeplane-apiserver
@@ -58,8 +55,7 @@ func New(k family.Kit) *Family {
 	return &Family{
 		catalog: k.Catalog, guard: k.Guard, projects: store.Projects(k.Writer), groups: store.Groups(k.Writer), sharing: sharing.New(k.Catalog, k.Guard, k.Clock),
 		refs: k.Refs, avatars: k.Avatars, images: k.Images, clock: k.Clock, webURL: k.WebURL, home: k.Home,
-		lists: catalog.NewMemory[question, []catalog.Seen](
-			k.Catalog, maxLists, &v1alpha1.Project{}, &v1alpha1.Group{}, &v1alpha1.Membership{}, &v1alpha1.User{}, &corev1.Namespace{}),
+		visible: visible.NewProjects(k.Catalog, k.Clock),
 	}
 }
 
