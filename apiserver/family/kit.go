@@ -23,7 +23,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// Kit has the collaborators of the families of endpoints. A family takes those that it uses.
+// Kit has the collaborators of the families of endpoints, which embed it.
 type Kit struct {
 	// Catalog reads declared objects.
 	Catalog *catalog.Catalog

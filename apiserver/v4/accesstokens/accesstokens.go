@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"k8s.io/utils/clock"
-
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/bots"
@@ -17,7 +15,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
@@ -25,16 +22,14 @@ import (
 
 // Family serves personal access tokens.
 type Family struct {
-	catalog *catalog.Catalog
-	tokens  *store.Store[owned, *v1alpha1.AccessToken]
-	bots    *bots.Tokens
-	uses    tokenuse.Reader
-	clock   clock.PassiveClock
+	family.Kit
+	tokens *store.Store[owned, *v1alpha1.AccessToken]
+	bots   *bots.Tokens
 }
 
 // New returns the family.
 func New(k family.Kit) *Family {
-	return &Family{catalog: k.Catalog, tokens: store.New(k.Writer, changed), bots: bots.New(k), uses: k.Activity.Uses, clock: k.Clock}
+	return &Family{Kit: k, tokens: store.New(k.Writer, changed), bots: bots.New(k)}
 }
 
 // Table lists the endpoints.
@@ -120,7 +115,7 @@ func (f *Family) own(ctx context.Context, s auth.Instance) (owned, error) {
 		return owned{}, endpoint.Message(http.StatusMethodNotAllowed, "405 Method Not Allowed")
 	}
 	// With sudo the caller is not the user whom the token stands for.
-	u, err := f.catalog.User(ctx, t.Spec.UserRef)
+	u, err := f.Catalog.User(ctx, t.Spec.UserRef)
 	return owned{t, u}, err
 }
 
@@ -141,10 +136,10 @@ func (f *Family) reachable(ctx context.Context, s auth.Subject, id int64) (owned
 
 // find returns the token that has an id, and stands for somebody.
 func (f *Family) find(ctx context.Context, _ auth.Subject, id int64) (owned, error) {
-	t, err := catalog.ByID[*v1alpha1.AccessToken](ctx, f.catalog, id)
+	t, err := catalog.ByID[*v1alpha1.AccessToken](ctx, f.Catalog, id)
 	var u *v1alpha1.User
 	if err == nil {
-		u, err = f.catalog.User(ctx, t.Spec.UserRef)
+		u, err = f.Catalog.User(ctx, t.Spec.UserRef)
 	}
 	if errors.Is(err, catalog.ErrNotFound) {
 		err = endpoint.NotFound("")

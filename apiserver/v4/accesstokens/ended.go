@@ -18,11 +18,11 @@ const (
 
 // tidy removes the oldest ended tokens of a user, so that there are no more than kept when one more ends.
 func (f *Family) tidy(ctx context.Context, u *v1alpha1.User) error {
-	all, err := accesstoken.Of(ctx, f.catalog, u)
+	all, err := accesstoken.Of(ctx, f.Catalog, u)
 	if err != nil {
 		return err
 	}
-	now := f.clock.Now()
+	now := f.Clock.Now()
 	ended := slices.DeleteFunc(all, func(t *v1alpha1.AccessToken) bool {
 		return t.Spec.Digest == "" || !accesstoken.Ended(t, now)
 	})

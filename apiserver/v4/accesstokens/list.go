@@ -45,11 +45,11 @@ func (f *Family) list(ctx context.Context, s auth.Instance, r *listRequest) (end
 	everyUse := field == "last_used" || r.LastUsedAfter.Set || r.LastUsedBefore.Set
 	if everyUse {
 		// Without the uses the answer would be wrong.
-		if used, err = tokenuse.LastUsed(ctx, f.uses, tokenuse.KindAccessToken, all...); err != nil {
+		if used, err = tokenuse.LastUsed(ctx, f.Activity.Uses, tokenuse.KindAccessToken, all...); err != nil {
 			return endpoint.List[entity.Token]{}, err
 		}
 	}
-	now := f.clock.Now()
+	now := f.Clock.Now()
 	all = slices.DeleteFunc(all, func(t owned) bool { return !r.matches(t, used[t.UID], now) })
 	slices.SortFunc(all, by(field, used))
 	if order == "desc" {
@@ -78,16 +78,16 @@ func (f *Family) candidates(ctx context.Context, s auth.Instance, r *listRequest
 			return nil, endpoint.Unauthorized("").Describe("Only administrators can list the access tokens of other users.")
 		}
 		var err error
-		if of, err = f.catalog.User(ctx, v1alpha1.Reference{ID: id}); errors.Is(err, catalog.ErrNotFound) {
+		if of, err = f.Catalog.User(ctx, v1alpha1.Reference{ID: id}); errors.Is(err, catalog.ErrNotFound) {
 			return nil, nil
 		} else if err != nil {
 			return nil, err
 		}
 	} else if s.Has(s.Access, auth.AdminInstance) && id == 0 {
-		found, err := catalog.All[*v1alpha1.AccessToken](ctx, f.catalog)
+		found, err := catalog.All[*v1alpha1.AccessToken](ctx, f.Catalog)
 		return f.withUsers(ctx, found, err)
 	}
-	found, err := accesstoken.Of(ctx, f.catalog, of)
+	found, err := accesstoken.Of(ctx, f.Catalog, of)
 	return f.withUsers(ctx, found, err)
 }
 
@@ -98,7 +98,7 @@ func (f *Family) withUsers(ctx context.Context, found []*v1alpha1.AccessToken, e
 	}
 	all := make([]owned, 0, len(found))
 	for _, t := range store.Known(found, nil) {
-		u, err := f.catalog.User(ctx, t.Spec.UserRef)
+		u, err := f.Catalog.User(ctx, t.Spec.UserRef)
 		if errors.Is(err, catalog.ErrNotFound) {
 			continue
 		}

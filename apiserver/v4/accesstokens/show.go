@@ -25,10 +25,10 @@ func (t owned) Owner() types.UID { return t.user.UID }
 
 // used returns when each of the tokens was last used, as far as that is known.
 func (f *Family) used(ctx context.Context, tokens ...owned) map[types.UID]time.Time {
-	return tokenuse.Known(ctx, f.uses, tokenuse.KindAccessToken, tokens...)
+	return tokenuse.Known(ctx, f.Activity.Uses, tokenuse.KindAccessToken, tokens...)
 }
 
 // show shows a token. used may be nil for a token that was never used.
 func (f *Family) show(t owned, used map[types.UID]time.Time) entity.Token {
-	return entity.ShowToken(t.AccessToken, t.user, used[t.UID], f.clock.Now())
+	return entity.ShowToken(t.AccessToken, t.user, used[t.UID], f.Clock.Now())
 }

@@ -54,7 +54,7 @@ func (f *Family) create(ctx context.Context, s auth.User, r *createRequest) (ent
 
 // expiry is the beginning of the day that was sent, or of the one in so many days.
 func (f *Family) expiry(sent endpoint.Optional[time.Time], days int) (metav1.Time, error) {
-	at, future := accesstoken.Expiry(sent.Or(time.Time{}), days, f.clock.Now())
+	at, future := accesstoken.Expiry(sent.Or(time.Time{}), days, f.Clock.Now())
 	if !future {
 		return metav1.Time{}, endpoint.BadRequest("expires_at must be a date in the future")
 	}

@@ -15,22 +15,19 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/badge"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=badges,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
 // Family serves the badges of projects and groups.
 type Family struct {
-	catalog      *catalog.Catalog
-	guard        *auth.Guard
-	badges       store.Identified[*v1alpha1.Badge]
-	repositories *repository.Repositories
+	family.Kit
+	badges store.Identified[*v1alpha1.Badge]
 }
 
 // New returns the family.
 func New(k family.Kit) *Family {
-	return &Family{catalog: k.Catalog, guard: k.Guard, badges: store.ByID(k.Writer, k.Catalog, badge.Own), repositories: k.Repositories}
+	return &Family{Kit: k, badges: store.ByID(k.Writer, k.Catalog, badge.Own)}
 }
 
 // Table lists the endpoints. Reading does not require signing in (API behaviour, section 2.7).
@@ -67,7 +64,7 @@ func (f *Family) list(ctx context.Context, s auth.Subject, r *listRequest) (endp
 	if s.Scope.Project == nil {
 		listed = badge.Own
 	}
-	all, err := listed(ctx, f.catalog, s.Scope)
+	all, err := listed(ctx, f.Catalog, s.Scope)
 	if err != nil {
 		return endpoint.List[Badge]{}, err
 	}
@@ -99,7 +96,7 @@ func (f *Family) values(ctx context.Context, s auth.Subject, specs ...v1alpha1.B
 	if scope.Project == nil || !slices.ContainsFunc(specs, func(s v1alpha1.BadgeSpec) bool { return badge.NeedHead(s.LinkURL, s.ImageURL) }) {
 		return badge.ValuesOf(scope), nil
 	}
-	if scope.Project, err = f.repositories.Now(ctx, scope.Project); err != nil {
+	if scope.Project, err = f.Repositories.Now(ctx, scope.Project); err != nil {
 		return nil, err
 	}
 	values := badge.ValuesOf(scope)
@@ -115,19 +112,19 @@ func (f *Family) example(ctx context.Context, s auth.Subject) (catalog.Scope, au
 	if s.Scope.Project != nil {
 		return s.Scope, s.Access, nil
 	}
-	in, err := catalog.List[*v1alpha1.Project](ctx, f.catalog, catalog.IndexGroup, s.Scope.Keys()...)
+	in, err := catalog.List[*v1alpha1.Project](ctx, f.Catalog, catalog.IndexGroup, s.Scope.Keys()...)
 	if err != nil {
 		return catalog.Scope{}, auth.Access{}, err
 	}
 	for _, p := range store.InOrder(store.Known(in, func(p *v1alpha1.Project) bool { return p.DeletionTimestamp.IsZero() })) {
-		scope, err := f.catalog.ProjectScope(ctx, p)
+		scope, err := f.Catalog.ProjectScope(ctx, p)
 		if catalog.Misplaced(err) || err == nil && scope.Groups[0].UID != s.Scope.Groups[0].UID {
 			continue
 		}
 		if err != nil {
 			return catalog.Scope{}, auth.Access{}, err
 		}
-		if access, err := f.guard.Access(ctx, s.Caller, scope); err != nil || access.Sees() {
+		if access, err := f.Guard.Access(ctx, s.Caller, scope); err != nil || access.Sees() {
 			return scope, access, err
 		}
 	}

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"k8s.io/utils/clock"
-
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/bots"
@@ -22,13 +20,13 @@ import (
 
 // Family serves the access tokens of projects and groups.
 type Family struct {
+	family.Kit
 	tokens *bots.Tokens
-	clock  clock.PassiveClock
 }
 
 // New returns the family.
 func New(k family.Kit) *Family {
-	return &Family{tokens: bots.New(k), clock: k.Clock}
+	return &Family{Kit: k, tokens: bots.New(k)}
 }
 
 // Table lists the endpoints.
@@ -67,7 +65,7 @@ func (f *Family) list(ctx context.Context, s auth.Subject, r *listRequest) (endp
 	if err != nil {
 		return endpoint.List[Token]{}, err
 	}
-	now := f.clock.Now()
+	now := f.Clock.Now()
 	all = store.Known(all, func(t *v1alpha1.BotToken) bool {
 		return r.State == "" || (r.State == "active") != bottoken.Ended(t, now)
 	})

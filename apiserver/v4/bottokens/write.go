@@ -42,7 +42,7 @@ func (f *Family) create(ctx context.Context, s auth.Subject, r *createRequest) (
 	if err := r.check(); err != nil {
 		return NewToken{}, err
 	}
-	expires, ok := accesstoken.Expiry(r.ExpiresAt.Or(time.Time{}), accesstoken.Lifetime, f.clock.Now())
+	expires, ok := accesstoken.Expiry(r.ExpiresAt.Or(time.Time{}), accesstoken.Lifetime, f.Clock.Now())
 	if !ok {
 		return NewToken{}, endpoint.BadRequest("expires_at must be a date in the future")
 	}

@@ -16,21 +16,15 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/pattern"
-	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // Family serves the branches of projects.
 type Family struct {
-	repositories *repository.Repositories
-	guard        *auth.Guard
-	writer       *ref.Updater
-	webURL       string
+	family.Kit
 }
 
 // New returns the family.
-func New(k family.Kit) *Family {
-	return &Family{repositories: k.Repositories, guard: k.Guard, writer: k.Refs, webURL: k.WebURL}
-}
+func New(k family.Kit) *Family { return &Family{k} }
 
 // Table lists the endpoints. None requires signing in first: callers who may not see a project receive 404, even if they want to change
 // something.
@@ -98,7 +92,7 @@ func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (none
 }
 
 func (f *Family) repository(ctx context.Context, s auth.Project) (*git.Repository, error) {
-	return f.repositories.Content(ctx, s.Scope.Project)
+	return f.Repositories.Content(ctx, s.Scope.Project)
 }
 
 // find returns the branch of a name, and the repository that it is in.
@@ -106,7 +100,7 @@ func (f *Family) find(ctx context.Context, s auth.Project, name string) (repo *g
 	if object.CheckRefName(ref.Branches+name) != nil {
 		return nil, b, endpoint.Message(http.StatusBadRequest, "The branch refname is invalid")
 	}
-	repo, b, err = ref.Find(ctx, f.repositories, s.Scope.Project, ref.Branches+name)
+	repo, b, err = ref.Find(ctx, f.Repositories, s.Scope.Project, ref.Branches+name)
 	if ref.Missing(err) {
 		err = endpoint.NotFound("Branch")
 	}
@@ -135,7 +129,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	if !ref.IsBranchName(r.Branch) {
 		return none, ref.InvalidBranchName(r.Branch)
 	}
-	repo, _, err := ref.Find(ctx, f.repositories, s.Scope.Project, made.Name)
+	repo, _, err := ref.Find(ctx, f.Repositories, s.Scope.Project, made.Name)
 	if err == nil {
 		return none, exists()
 	}
@@ -148,7 +142,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 		return none, err
 	}
 	var refused *ref.RefusedError
-	switch err := f.writer.Update(ctx, s, repo, refs.Update{Ref: made.Name, New: made.Object}); {
+	switch err := f.Refs.Update(ctx, s, repo, refs.Update{Ref: made.Name, New: made.Object}); {
 	case errors.As(err, &refused):
 		return none, refused.Answer()
 	case errors.Is(err, refs.ErrMoved):

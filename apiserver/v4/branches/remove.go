@@ -22,7 +22,7 @@ func (f *Family) remove(ctx context.Context, s auth.Project, r *branchRequest) (
 		return none, err
 	}
 	var refused *ref.RefusedError
-	switch err := f.writer.Update(ctx, s, repo, refs.Update{Ref: b.Name, Old: b.Object}); {
+	switch err := f.Refs.Update(ctx, s, repo, refs.Update{Ref: b.Name, Old: b.Object}); {
 	case errors.As(err, &refused):
 		return none, endpoint.Message(http.StatusForbidden, "Protected branch can't be removed").Describe("%s", refused.Reason)
 	case errors.Is(err, ref.ErrDefaultBranch):
@@ -68,7 +68,7 @@ func (f *Family) removeMergedFrom(ctx context.Context, s auth.Project, repo *git
 	if err != nil {
 		return err
 	}
-	rules, err := f.guard.Rules(ctx, s, names(merged))
+	rules, err := f.Guard.Rules(ctx, s, names(merged))
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (f *Family) removeMergedFrom(ctx context.Context, s auth.Project, repo *git
 	for i, b := range merged {
 		updates[i] = refs.Update{Ref: b.Name, Old: b.Object}
 	}
-	err = f.writer.Update(ctx, s, repo, updates...)
+	err = f.Refs.Update(ctx, s, repo, updates...)
 	if refused := (*ref.RefusedError)(nil); errors.As(err, &refused) {
 		return refused.Answer()
 	}

@@ -56,11 +56,11 @@ func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository,
 			return nil, err
 		}
 	}
-	rules, err := f.guard.Rules(ctx, s, names(all))
+	rules, err := f.Guard.Rules(ctx, s, names(all))
 	if err != nil {
 		return nil, err
 	}
-	actor, projectURL := f.guard.Actor(s.Subject), f.webURL+"/"+s.Scope.Path()
+	actor, projectURL := f.Guard.Actor(s.Subject), f.WebURL+"/"+s.Scope.Path()
 	shown := make([]Branch, len(all))
 	for i, b := range all {
 		name, protections := ref.Name(b), protectionsOf(rules, b)

@@ -7,19 +7,15 @@ import (
 	"net/http"
 	"time"
 
-	"k8s.io/utils/clock"
-
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/diff"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/history"
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
-	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // diffPatience is how long the text of a diff may take, which through kube-apiserver has a minute in all.
@@ -27,18 +23,11 @@ const diffPatience = 20 * time.Second
 
 // Family serves the commits of projects.
 type Family struct {
-	repositories *repository.Repositories
-	catalog      *catalog.Catalog
-	guard        *auth.Guard
-	writer       *ref.Updater
-	clock        clock.PassiveClock
-	webURL       string
+	family.Kit
 }
 
 // New returns the family.
-func New(k family.Kit) *Family {
-	return &Family{repositories: k.Repositories, catalog: k.Catalog, guard: k.Guard, writer: k.Refs, clock: k.Clock, webURL: k.WebURL}
-}
+func New(k family.Kit) *Family { return &Family{k} }
 
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
@@ -114,7 +103,7 @@ func (f *Family) log(ctx context.Context, repo *git.Repository, r *listRequest) 
 }
 
 func (f *Family) repository(ctx context.Context, s auth.Project) (*git.Repository, error) {
-	return f.repositories.Content(ctx, s.Scope.Project)
+	return f.Repositories.Content(ctx, s.Scope.Project)
 }
 
 // find returns the commit that a revision names, and the repository that it is in.

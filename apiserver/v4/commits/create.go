@@ -79,13 +79,13 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	repo, err := f.repository(ctx, s)
 	var in *git.Repository
 	if err == nil && begins != nil {
-		in, err = f.repositories.Content(ctx, begins)
+		in, err = f.Repositories.Content(ctx, begins)
 	}
 	var id string
 	if err == nil {
-		id, err = f.writer.Commit(ctx, s, repo, ref.Draft{
+		id, err = f.Refs.Commit(ctx, s, repo, ref.Draft{
 			Branch: r.Branch, StartBranch: r.StartBranch, StartCommit: r.StartSHA, StartIn: in, Force: r.Force,
-			Actions: actions, Message: r.CommitMessage, AuthorName: r.AuthorName, AuthorEmail: r.AuthorEmail, When: f.clock.Now(),
+			Actions: actions, Message: r.CommitMessage, AuthorName: r.AuthorName, AuthorEmail: r.AuthorEmail, When: f.Clock.Now(),
 		})
 	}
 	if err != nil {
@@ -119,7 +119,7 @@ func (f *Family) start(ctx context.Context, s auth.Project, id string) (*v1alpha
 	if id == "" {
 		return nil, nil
 	}
-	scope, err := f.guard.Relative(ctx, s, id)
+	scope, err := f.Guard.Relative(ctx, s, id)
 	switch {
 	case errors.Is(err, catalog.ErrNotFound):
 		return nil, endpoint.NotFound("Project")

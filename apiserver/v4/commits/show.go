@@ -44,7 +44,7 @@ type Stats struct {
 
 // show is how commits are shown in a list.
 func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository, commits []*object.Commit, stats, trailers bool) ([]Listed, error) {
-	projectURL, brief := f.webURL+"/"+s.Scope.Path(), commit.Brief
+	projectURL, brief := f.WebURL+"/"+s.Scope.Path(), commit.Brief
 	if trailers {
 		brief = commit.Show
 	}

@@ -80,7 +80,7 @@ func (f *Family) removeTags(ctx context.Context, s auth.ProjectRecord[repository
 	switch {
 	case s.Record.Status != "":
 		return 0, endpoint.BadRequest(record.ErrDeleted.Error())
-	case s.Record.Cleanup.Add(cleanup.Interval).After(f.clock.Now()):
+	case s.Record.Cleanup.Add(cleanup.Interval).After(f.Clock.Now()):
 		return 0, tooSoon // without the object that the check below needs
 	}
 	p := s.Scope.Project
@@ -100,7 +100,7 @@ func (f *Family) removeTags(ctx context.Context, s auth.ProjectRecord[repository
 // new one, which deletes nothing even if it stays.
 func (f *Family) hold(m *v1alpha1.RegistryCleanup, id int64) store.Then {
 	return func(ctx context.Context, w store.Unasked) error {
-		_, began, err := f.registry.Records.BeginCleanup(ctx, id, cleanup.RunID(m.UID, 1), f.clock.Now(), cleanup.Interval)
+		_, began, err := f.Images.Records.BeginCleanup(ctx, id, cleanup.RunID(m.UID, 1), f.Clock.Now(), cleanup.Interval)
 		switch {
 		case errors.Is(err, record.ErrDeleted), errors.Is(err, record.ErrNotFound):
 			err = endpoint.BadRequest(record.ErrDeleted.Error())
@@ -108,7 +108,7 @@ func (f *Family) hold(m *v1alpha1.RegistryCleanup, id int64) store.Then {
 			err = tooSoon
 		case err == nil:
 			if err = w.Update(ctx, m, func() error { m.Spec.Suspend = false; return nil }); err != nil {
-				err = errors.Join(err, f.registry.Records.CancelCleanup(ctx, id, cleanup.RunID(m.UID, 1)))
+				err = errors.Join(err, f.Images.Records.CancelCleanup(ctx, id, cleanup.RunID(m.UID, 1)))
 			}
 		}
 		if err == nil {

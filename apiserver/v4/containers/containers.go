@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -23,13 +22,8 @@ import (
 
 // Family serves the repositories of images.
 type Family struct {
-	catalog *catalog.Catalog
-	// registry has the images; nil if the container registry is off.
-	registry *registry.Registry
-	// host is how clients reach the registry, as host:port.
-	host  string
+	family.Kit
 	tasks family.Tasks
-	clock clock.PassiveClock
 	// cleanups are the bulk deletions of tags.
 	cleanups *store.Store[store.Only, *v1alpha1.RegistryCleanup]
 }
@@ -40,7 +34,7 @@ func New(k family.Kit) *Family {
 		return nil, catalog.ErrNotFound
 	}
 	return &Family{
-		catalog: k.Catalog, registry: k.Images, host: k.ImagesHost, clock: k.Clock, cleanups: store.New(k.Writer, none),
+		Kit: k, cleanups: store.New(k.Writer, none),
 		tasks: k.Queue(job.QueueOptions{Name: registry.DeletionQueue, Run: deletion(k.Images)}),
 	}
 }
@@ -101,10 +95,10 @@ func (repository) Missing() *endpoint.Error { return endpoint.NotFound("") }
 
 // find is for endpoint.Found.
 func (f *Family) find(ctx context.Context, s auth.Subject, id int64) (repository, error) {
-	if f.registry == nil {
+	if f.Images == nil {
 		return repository{}, endpoint.NotFound("")
 	}
-	r, err := f.registry.Records.Get(ctx, id)
+	r, err := f.Images.Records.Get(ctx, id)
 	if errors.Is(err, record.ErrNotFound) || err == nil && s.Scope.Project != nil && s.Scope.Project.UID != r.ProjectUID {
 		return repository{}, endpoint.NotFound("")
 	}
@@ -115,7 +109,7 @@ func (f *Family) find(ctx context.Context, s auth.Subject, id int64) (repository
 		return repository{r}, nil
 	}
 	// A project that has the id of the one that the images belong to is another project.
-	p, err := catalog.ByID[*v1alpha1.Project](ctx, f.catalog, r.ProjectID)
+	p, err := catalog.ByID[*v1alpha1.Project](ctx, f.Catalog, r.ProjectID)
 	if errors.Is(err, catalog.ErrNotFound) || err == nil && p.UID != r.ProjectUID {
 		err = endpoint.NotFound("")
 	}
@@ -144,11 +138,11 @@ func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endp
 
 // of returns a page of the repositories of projects, and how many there are.
 func (f *Family) of(ctx context.Context, projects []types.UID, p endpoint.Paging) ([]record.Repository, int, error) {
-	if f.registry == nil {
+	if f.Images == nil {
 		return nil, 0, nil
 	}
 	skip, limit := p.Window()
-	return f.registry.Records.Of(ctx, projects, skip, limit)
+	return f.Images.Records.Of(ctx, projects, skip, limit)
 }
 
 type listOfGroupRequest struct {
@@ -156,7 +150,7 @@ type listOfGroupRequest struct {
 }
 
 func (f *Family) listOfGroup(ctx context.Context, s auth.Group, r *listOfGroupRequest) (endpoint.List[Repository], error) {
-	seen, _, err := s.Caller.View(f.catalog, f.clock.Now()).Below(ctx, s.Scope.Groups[0])
+	seen, _, err := s.Caller.View(f.Catalog, f.Clock.Now()).Below(ctx, s.Scope.Groups[0])
 	if err != nil {
 		return endpoint.List[Repository]{}, err
 	}

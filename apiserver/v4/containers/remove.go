@@ -12,7 +12,7 @@ import (
 
 // remove answers with the status as its body, as the reference product does.
 func (f *Family) remove(ctx context.Context, s auth.ProjectRecord[repository], _ *struct{}) (int, error) {
-	err := registry.Schedule(ctx, f.registry.Records, f.tasks, s.Record.Repository, fair.Namespace(s.Scope.Project.Namespace))
+	err := registry.Schedule(ctx, f.Images.Records, f.tasks, s.Record.Repository, fair.Namespace(s.Scope.Project.Namespace))
 	if err != nil {
 		return 0, err
 	}

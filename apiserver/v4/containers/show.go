@@ -67,7 +67,7 @@ func (f *Family) page(ctx context.Context, rows []record.Repository, total int, 
 
 func (f *Family) show(ctx context.Context, r record.Repository, at place, w wanted) (Repository, error) {
 	path := registry.PathOf(at.project, r.Name)
-	shown := Repository{ID: r.ID, Name: r.Name, Path: path, ProjectID: r.ProjectID, Location: f.host + "/" + path, CreatedAt: endpoint.Time(r.Created)}
+	shown := Repository{ID: r.ID, Name: r.Name, Path: path, ProjectID: r.ProjectID, Location: f.ImagesHost + "/" + path, CreatedAt: endpoint.Time(r.Created)}
 	if !r.Cleanup.IsZero() {
 		began := endpoint.Time(r.Cleanup)
 		shown.CleanupPolicyStartedAt = &began
@@ -88,7 +88,7 @@ func (f *Family) show(ctx context.Context, r record.Repository, at place, w want
 
 // add adds to a repository what was requested.
 func (f *Family) add(ctx context.Context, shown *Repository, r record.Repository, w wanted) error {
-	images, err := f.registry.Images(ctx, r)
+	images, err := f.Images.Images(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -130,5 +130,5 @@ func (f *Family) showTags(path string, names []string) []Tag {
 
 func (f *Family) showTag(path, name string) Tag {
 	path += ":" + name
-	return Tag{Name: name, Path: path, Location: f.host + "/" + path}
+	return Tag{Name: name, Path: path, Location: f.ImagesHost + "/" + path}
 }

@@ -20,7 +20,7 @@ type tagsRequest struct {
 }
 
 func (f *Family) tags(ctx context.Context, s auth.ProjectRecord[repository], r *tagsRequest) (endpoint.List[Tag], error) {
-	images, err := f.registry.Images(ctx, s.Record.Repository)
+	images, err := f.Images.Images(ctx, s.Record.Repository)
 	if err != nil {
 		return endpoint.List[Tag]{}, err
 	}
@@ -40,7 +40,7 @@ type tagRequest struct {
 }
 
 func (f *Family) tag(ctx context.Context, s auth.ProjectRecord[repository], r *tagRequest) (TagDetail, error) {
-	images, err := f.registry.Images(ctx, s.Record.Repository)
+	images, err := f.Images.Images(ctx, s.Record.Repository)
 	if err != nil {
 		return TagDetail{}, err
 	}
@@ -73,7 +73,7 @@ func noTag(err error) error {
 
 // removeTag answers with the status as its body, as the reference product does.
 func (f *Family) removeTag(ctx context.Context, s auth.ProjectRecord[repository], r *tagRequest) (int, error) {
-	images, err := f.registry.Images(ctx, s.Record.Repository)
+	images, err := f.Images.Images(ctx, s.Record.Repository)
 	if err != nil {
 		return 0, err
 	}

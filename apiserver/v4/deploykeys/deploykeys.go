@@ -22,15 +22,14 @@ import (
 
 // Family serves deploy keys.
 type Family struct {
-	catalog *catalog.Catalog
-	keys    store.Identified[*v1alpha1.DeployKey]
-	guard   *auth.Guard
+	family.Kit
+	keys store.Identified[*v1alpha1.DeployKey]
 }
 
 // New returns the family.
 func New(k family.Kit) *Family {
 	keys := store.ByID(k.Writer, k.Catalog, store.OfProject(catalog.Of[*v1alpha1.DeployKey])).Named("", "Deploy Key")
-	return &Family{catalog: k.Catalog, keys: keys, guard: k.Guard}
+	return &Family{Kit: k, keys: keys}
 }
 
 // Table lists the endpoints.
@@ -62,7 +61,7 @@ func (f *Family) listAll(ctx context.Context, _ auth.Instance, r *listAllRequest
 	var all []*v1alpha1.DeployKey
 	if !r.Public {
 		var err error
-		if all, err = catalog.All[*v1alpha1.DeployKey](ctx, f.catalog); err != nil {
+		if all, err = catalog.All[*v1alpha1.DeployKey](ctx, f.Catalog); err != nil {
 			return endpoint.List[InstanceKey]{}, err
 		}
 	}
@@ -117,7 +116,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 
 // enable adds a copy: what another project has does not become this one's to change.
 func (f *Family) enable(ctx context.Context, s auth.Project, r *keyRequest) (Key, error) {
-	k, err := catalog.ByID[*v1alpha1.DeployKey](ctx, f.catalog, r.KeyID)
+	k, err := catalog.ByID[*v1alpha1.DeployKey](ctx, f.Catalog, r.KeyID)
 	var scope catalog.Scope
 	if err == nil {
 		scope, err = f.scopeOf(ctx, k)
@@ -128,7 +127,7 @@ func (f *Family) enable(ctx context.Context, s auth.Project, r *keyRequest) (Key
 	if err != nil {
 		return Key{}, err
 	}
-	access, err := f.guard.Access(ctx, s.Caller, scope)
+	access, err := f.Guard.Access(ctx, s.Caller, scope)
 	if err != nil {
 		return Key{}, err
 	}
@@ -197,7 +196,7 @@ func (f *Family) remove(ctx context.Context, s auth.Project, r *keyRequest) (end
 
 // byFingerprint returns the project's deploy key of a fingerprint; nil when there is none.
 func (f *Family) byFingerprint(ctx context.Context, p *v1alpha1.Project, fingerprint string) (*v1alpha1.DeployKey, error) {
-	all, err := catalog.Of[*v1alpha1.DeployKey](ctx, f.catalog, p)
+	all, err := catalog.Of[*v1alpha1.DeployKey](ctx, f.Catalog, p)
 	if err != nil {
 		return nil, err
 	}

@@ -71,5 +71,5 @@ func (f *Family) showToAdmin(ctx context.Context, k *v1alpha1.DeployKey) (Instan
 
 // scopeOf returns the project of a key.
 func (f *Family) scopeOf(ctx context.Context, k *v1alpha1.DeployKey) (catalog.Scope, error) {
-	return f.catalog.ScopeOf(ctx, k)
+	return f.Catalog.ScopeOf(ctx, k)
 }

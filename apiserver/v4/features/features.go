@@ -15,13 +15,13 @@ import (
 
 // Family serves features.
 type Family struct {
-	flags  *feature.Flags
+	family.Kit
 	values *store.Store[store.Only, *corev1.ConfigMap]
 }
 
 // New returns the family.
 func New(k family.Kit) *Family {
-	return &Family{flags: k.Features, values: store.Features(k.Writer, k.Features)}
+	return &Family{Kit: k, values: store.Features(k.Writer, k.Features)}
 }
 
 // Table lists the endpoints. The interface documents have the features and not these, which are those that clients call.
@@ -73,7 +73,7 @@ func define(d feature.Definition) Definition {
 }
 
 func (f *Family) show(ctx context.Context, d feature.Definition) (Feature, error) {
-	on, err := f.flags.Enabled(ctx, d.Name)
+	on, err := f.Features.Enabled(ctx, d.Name)
 	state := "off"
 	if on {
 		state = "on"
@@ -139,7 +139,7 @@ func (f *Family) unset(ctx context.Context, s auth.Instance, r *unsetRequest) (e
 
 // change writes what is turned on and off.
 func (f *Family) change(ctx context.Context, s auth.Instance, change func(values map[string]string)) error {
-	return f.values.UpdateOrCreate(ctx, s.Subject, store.Only{}, f.flags.Values, func(m *corev1.ConfigMap) error {
+	return f.values.UpdateOrCreate(ctx, s.Subject, store.Only{}, f.Features.Values, func(m *corev1.ConfigMap) error {
 		if m.Data == nil {
 			m.Data = map[string]string{}
 		}

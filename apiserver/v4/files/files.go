@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/utils/clock"
-
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/blob"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
@@ -21,20 +19,15 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/history"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/git/snapshot"
-	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // Family serves the files of projects.
 type Family struct {
-	repositories *repository.Repositories
-	writer       *ref.Updater
-	clock        clock.PassiveClock
+	family.Kit
 }
 
 // New returns the family.
-func New(k family.Kit) *Family {
-	return &Family{repositories: k.Repositories, writer: k.Refs, clock: k.Clock}
-}
+func New(k family.Kit) *Family { return &Family{k} }
 
 // readers are the scopes that read files: what is cloned with a token is shown with it (API behaviour, section 1.2).
 var readers = []string{"api", "read_api", "read_repository"}
@@ -63,7 +56,7 @@ func (f *Family) find(ctx context.Context, s auth.Project, path, revision string
 	if slices.Contains(strings.Split(path, "/"), "..") {
 		return file, content, endpoint.Parameters("file_path should be a valid file path")
 	}
-	repo, err := f.repositories.Content(ctx, s.Scope.Project)
+	repo, err := f.Repositories.Content(ctx, s.Scope.Project)
 	var commit string
 	if err == nil {
 		commit, err = refs.Commit(ctx, repo, revision)

@@ -100,11 +100,11 @@ func (f *Family) commit(ctx context.Context, s auth.Project, r change, does edit
 		return none, endpoint.Parameters("file_path should be a valid file path")
 	}
 	does.Path = r.FilePath
-	repo, err := f.repositories.Content(ctx, s.Scope.Project)
+	repo, err := f.Repositories.Content(ctx, s.Scope.Project)
 	if err == nil {
-		_, err = f.writer.Commit(ctx, s, repo, ref.Draft{
+		_, err = f.Refs.Commit(ctx, s, repo, ref.Draft{
 			Branch: r.Branch, StartBranch: r.StartBranch, Actions: []edit.Action{does},
-			Message: r.CommitMessage, AuthorName: r.AuthorName, AuthorEmail: r.AuthorEmail, When: f.clock.Now(),
+			Message: r.CommitMessage, AuthorName: r.AuthorName, AuthorEmail: r.AuthorEmail, When: f.Clock.Now(),
 		})
 	}
 	var refused *ref.RefusedError

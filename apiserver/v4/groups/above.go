@@ -26,7 +26,7 @@ func (f *Family) above(ctx context.Context, s auth.Project, r *aboveRequest) (en
 		if namespace.Personal(g) || slices.Contains(r.SkipGroups, g.RESTID()) || !found(g, r.Search) {
 			continue
 		}
-		access, err := f.guard.Access(ctx, s.Caller, at)
+		access, err := f.Guard.Access(ctx, s.Caller, at)
 		if err != nil {
 			return endpoint.List[entity.GroupPlace]{}, err
 		}
@@ -35,5 +35,5 @@ func (f *Family) above(ctx context.Context, s auth.Project, r *aboveRequest) (en
 		}
 	}
 	slices.SortFunc(all, func(a, b catalog.Scope) int { return compare("id", b.Groups[0], a.Groups[0]) })
-	return endpoint.Page(r.Paging, all, func(at catalog.Scope) entity.GroupPlace { return entity.ShowGroupPlace(at.Groups, f.webURL) }), nil
+	return endpoint.Page(r.Paging, all, func(at catalog.Scope) entity.GroupPlace { return entity.ShowGroupPlace(at.Groups, f.WebURL) }), nil
 }

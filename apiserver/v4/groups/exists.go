@@ -62,13 +62,13 @@ func (f *Family) exists(ctx context.Context, s auth.Instance, r *existsRequest) 
 // create groups there. The error is catalog.ErrNotFound if they do not see the group.
 func (f *Family) parent(ctx context.Context, s auth.Instance, r *existsRequest) (above []*v1alpha1.Group, creates bool, err error) {
 	if !r.ParentID.Set || r.ParentID.Null {
-		return nil, f.mayCreateRoot(s.Caller, f.home, r.Namespace), nil
+		return nil, f.mayCreateRoot(s.Caller, f.Home, r.Namespace), nil
 	}
-	scope, err := f.guard.Group(ctx, strconv.FormatInt(r.ParentID.Value, 10))
+	scope, err := f.Guard.Group(ctx, strconv.FormatInt(r.ParentID.Value, 10))
 	if err != nil {
 		return nil, false, err
 	}
-	access, err := f.guard.Access(ctx, s.Caller, scope)
+	access, err := f.Guard.Access(ctx, s.Caller, scope)
 	if err == nil && !s.Has(access, auth.ReadGroup) {
 		err = catalog.ErrNotFound
 	}
@@ -77,19 +77,19 @@ func (f *Family) parent(ctx context.Context, s auth.Instance, r *existsRequest) 
 
 // occupied reports whether a group or user has a path, as far as the caller may know.
 func (f *Family) occupied(ctx context.Context, s auth.Instance, above []*v1alpha1.Group, path string, creates bool) (bool, error) {
-	holder, err := f.catalog.ByPath(ctx, catalog.FullPath(above, path))
+	holder, err := f.Catalog.ByPath(ctx, catalog.FullPath(above, path))
 	if errors.Is(err, catalog.ErrNotFound) && len(above) == 0 {
-		_, err = f.catalog.UserByUsername(ctx, path)
+		_, err = f.Catalog.UserByUsername(ctx, path)
 		return err == nil, catalog.IgnoreNotFound(err)
 	}
 	g, group := holder.(*v1alpha1.Group)
 	if err != nil || !group || creates {
 		return group, catalog.IgnoreNotFound(err)
 	}
-	chain, err := f.catalog.Ancestors(ctx, g)
+	chain, err := f.Catalog.Ancestors(ctx, g)
 	if err != nil {
 		return false, err
 	}
-	access, err := f.guard.Access(ctx, s.Caller, catalog.Scope{Groups: chain})
+	access, err := f.Guard.Access(ctx, s.Caller, catalog.Scope{Groups: chain})
 	return s.Has(access, auth.ReadGroup), err
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -28,16 +27,10 @@ import (
 
 // Family serves groups.
 type Family struct {
-	catalog *catalog.Catalog
-	guard   *auth.Guard
+	family.Kit
 	groups  *store.Store[store.Only, *v1alpha1.Group]
 	sharing *sharing.Sharing
 	tree    *store.Remover
-	avatars *avatar.Avatars
-	clock   clock.PassiveClock
-	webURL  string
-	// home is the Kubernetes namespace of root groups that are created over REST.
-	home string
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=groups,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
@@ -46,8 +39,7 @@ type Family struct {
 // New returns the family.
 func New(k family.Kit) *Family {
 	return &Family{
-		catalog: k.Catalog, guard: k.Guard, groups: store.Groups(k.Writer), sharing: sharing.New(k.Catalog, k.Guard, k.Clock), tree: store.NewRemover(k.Writer),
-		avatars: k.Avatars, clock: k.Clock, webURL: k.WebURL, home: k.Home,
+		Kit: k, groups: store.Groups(k.Writer), sharing: sharing.New(k.Catalog, k.Guard, k.Clock), tree: store.NewRemover(k.Writer),
 	}
 }
 
@@ -96,12 +88,12 @@ type createRequest struct {
 
 func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) (Group, error) {
 	caller := s.Caller
-	picture, err := f.avatars.Check(ctx, r.Avatar)
+	picture, err := f.Avatars.Check(ctx, r.Avatar)
 	if err != nil {
 		return Group{}, err
 	}
 	g := &v1alpha1.Group{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.home, Labels: caller.Creator()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.Home, Labels: caller.Creator()},
 		Spec: v1alpha1.GroupSpec{
 			Path: r.Path, Name: r.Name, Description: r.Description, Visibility: entity.Visibilities[r.Visibility],
 		},
@@ -109,14 +101,14 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 	key := []string{strings.ToLower(r.Path)}
 	var above []*v1alpha1.Group
 	if r.ParentID.Set && !r.ParentID.Null {
-		parent, err := f.guard.Locate(ctx, s.Subject, auth.CreateSubgroups, r.ParentID.Value)
+		parent, err := f.Guard.Locate(ctx, s.Subject, auth.CreateSubgroups, r.ParentID.Value)
 		if err != nil {
 			return Group{}, err
 		}
 		above = parent.Groups
 		g.Namespace, key = above[0].Namespace, slices.Insert(key, 0, above[0].Name)
 		g.Spec.ParentRef = ptr.To(catalog.ReferNamed(above[0]))
-	} else if !f.mayCreateRoot(caller, f.home, r.Path) {
+	} else if !f.mayCreateRoot(caller, f.Home, r.Path) {
 		return Group{}, endpoint.Forbidden("").Describe("You cannot create a root group with this path: send the id of a parent group in parent_id.")
 	}
 	if err := check(g.Spec, v1alpha1.GroupSpec{}); err != nil {
@@ -129,7 +121,7 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 		ref, root := holder.Spec.ParentRef, len(above) == 0
 		return strings.EqualFold(holder.Spec.Path, r.Path) && root == (ref == nil) && (root || catalog.Names(*ref, above[0]))
 	}
-	then := append(owned(g, caller), f.avatars.Then(g, picture)...)
+	then := append(owned(g, caller), f.Avatars.Then(g, picture)...)
 	err = f.groups.CreateUnique(ctx, g, same, key, then...)
 	if errors.Is(err, store.ErrExists) {
 		return Group{}, taken()
@@ -137,7 +129,7 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 	if err != nil {
 		return Group{}, err
 	}
-	chain, err := f.catalog.Ancestors(ctx, g)
+	chain, err := f.Catalog.Ancestors(ctx, g)
 	if err != nil {
 		return Group{}, err
 	}
@@ -146,7 +138,7 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 
 // mayCreateRoot reports whether a caller can create a root group with a path in a Kubernetes namespace.
 func (f *Family) mayCreateRoot(c auth.Caller, in, path string) bool {
-	return !c.External() && f.catalog.MayHoldRootGroup(in, path)
+	return !c.External() && f.Catalog.MayHoldRootGroup(in, path)
 }
 
 // owned makes the user who calls, if there is one, the owner of a group that is about to be made, and goes with that: where it fails, there is
@@ -194,9 +186,9 @@ func check(is, was v1alpha1.GroupSpec) error {
 // free refuses a path that a sibling already has, and for a root group also a username, because it is reserved for the user's personal
 // projects.
 func (f *Family) free(ctx context.Context, above []*v1alpha1.Group, path string) error {
-	_, err := f.catalog.ByPath(ctx, catalog.FullPath(above, path))
+	_, err := f.Catalog.ByPath(ctx, catalog.FullPath(above, path))
 	if len(above) == 0 && errors.Is(err, catalog.ErrNotFound) {
-		_, err = f.catalog.UserByUsername(ctx, path)
+		_, err = f.Catalog.UserByUsername(ctx, path)
 	}
 	switch {
 	case err == nil:
@@ -219,7 +211,7 @@ type updateRequest struct {
 }
 
 func (f *Family) update(ctx context.Context, s auth.Group, r *updateRequest) (Group, error) {
-	picture, err := f.avatars.Check(ctx, r.Avatar)
+	picture, err := f.Avatars.Check(ctx, r.Avatar)
 	if err != nil {
 		return Group{}, err
 	}
@@ -246,12 +238,12 @@ func (f *Family) update(ctx context.Context, s auth.Group, r *updateRequest) (Gr
 		return Group{}, taken()
 	}
 	if err == nil {
-		g, err = avatar.Set(ctx, f.avatars, f.groups, s.Subject, g, picture)
+		g, err = avatar.Set(ctx, f.Avatars, f.groups, s.Subject, g, picture)
 	}
 	if err != nil {
 		return Group{}, err
 	}
-	chain, err := f.catalog.Ancestors(ctx, g)
+	chain, err := f.Catalog.Ancestors(ctx, g)
 	if err != nil {
 		return Group{}, err
 	}
@@ -259,5 +251,5 @@ func (f *Family) update(ctx context.Context, s auth.Group, r *updateRequest) (Gr
 }
 
 func (f *Family) avatar(ctx context.Context, s auth.Group, _ *endpoint.None) (endpoint.Content, error) {
-	return f.avatars.Content(ctx, s.Scope.Groups[0])
+	return f.Avatars.Content(ctx, s.Scope.Groups[0])
 }

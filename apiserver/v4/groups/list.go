@@ -103,7 +103,7 @@ func (r *listRequest) least(c auth.Caller) role.Role {
 // visible returns the groups that the caller sees.
 func (f *Family) visible(ctx context.Context, subject auth.Subject) ([]catalog.Seen, error) {
 	caller := subject.Caller
-	all, err := caller.View(f.catalog, f.clock.Now()).Groups(ctx)
+	all, err := caller.View(f.Catalog, f.Clock.Now()).Groups(ctx)
 	if err != nil {
 		return nil, err
 	}

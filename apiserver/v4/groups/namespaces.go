@@ -39,7 +39,7 @@ func (f *Family) namespaces(ctx context.Context, subject auth.Instance, r *names
 			!strings.Contains(strings.ToLower(catalog.FullPath(s.Groups)), search)
 	})
 	slices.SortFunc(all, func(a, b catalog.Seen) int { return compare("id", a.Groups[0], b.Groups[0]) })
-	return endpoint.Page(r.Paging, all, func(s catalog.Seen) entity.Namespace { return entity.ShowNamespace(s.Groups, f.webURL) }), nil
+	return endpoint.Page(r.Paging, all, func(s catalog.Seen) entity.Namespace { return entity.ShowNamespace(s.Groups, f.WebURL) }), nil
 }
 
 type namespaceRequest struct {
@@ -48,16 +48,16 @@ type namespaceRequest struct {
 
 func (f *Family) namespace(ctx context.Context, s auth.Instance, r *namespaceRequest) (entity.Namespace, error) {
 	caller := s.Caller
-	scope, err := f.guard.Group(ctx, r.Namespace)
+	scope, err := f.Guard.Group(ctx, r.Namespace)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return entity.Namespace{}, endpoint.NotFound("Namespace")
 	}
 	if err != nil {
 		return entity.Namespace{}, err
 	}
-	access, err := f.guard.Access(ctx, caller, scope)
+	access, err := f.Guard.Access(ctx, caller, scope)
 	if err == nil && !s.Has(access, auth.ReadGroup) {
 		err = endpoint.NotFound("Namespace")
 	}
-	return entity.ShowNamespace(scope.Groups, f.webURL), err
+	return entity.ShowNamespace(scope.Groups, f.WebURL), err
 }

@@ -18,7 +18,7 @@ func (f *Family) remove(ctx context.Context, s auth.Group, _ *endpoint.None) (Ac
 	if err := f.groups.Check(ctx, s.Subject, store.Only{}); err != nil {
 		return Accepted{}, err
 	}
-	projects, groups, err := f.catalog.View(nil, f.clock.Now()).Below(ctx, s.Scope.Groups[0])
+	projects, groups, err := f.Catalog.View(nil, f.Clock.Now()).Below(ctx, s.Scope.Groups[0])
 	if err != nil {
 		return Accepted{}, err
 	}

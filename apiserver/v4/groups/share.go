@@ -25,7 +25,7 @@ func (f *Family) share(ctx context.Context, s auth.Group, r *shareRequest) (Grou
 	if err != nil {
 		return Group{}, err
 	}
-	chain, err := f.catalog.Ancestors(ctx, g)
+	chain, err := f.Catalog.Ancestors(ctx, g)
 	if err != nil {
 		return Group{}, err
 	}

@@ -45,7 +45,7 @@ func (f *Family) detailed(ctx context.Context, by auth.Caller, s catalog.Scope) 
 
 func (f *Family) show(s catalog.Scope) Group {
 	g := s.Groups[0]
-	n := entity.ShowNamespace(s.Groups, f.webURL)
+	n := entity.ShowNamespace(s.Groups, f.WebURL)
 	return Group{
 		ID: n.ID, Name: n.Name, Path: n.Path, Description: g.Spec.Description,
 		Visibility: entity.Visibility(catalog.Visibility(g.Spec.Visibility, s.Groups)),

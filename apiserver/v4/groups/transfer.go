@@ -72,14 +72,14 @@ func (f *Family) transfer(ctx context.Context, s auth.Group, r *transferRequest)
 // destination returns the group with an id, in which the caller can create groups, and their access to it. A group that the caller must not
 // see is missing.
 func (f *Family) destination(ctx context.Context, s auth.Group, id int64) (catalog.Scope, auth.Access, error) {
-	parent, err := f.guard.Group(ctx, strconv.FormatInt(id, 10))
+	parent, err := f.Guard.Group(ctx, strconv.FormatInt(id, 10))
 	if errors.Is(err, catalog.ErrNotFound) {
 		return catalog.Scope{}, auth.Access{}, endpoint.NotFound("Group")
 	}
 	if err != nil {
 		return catalog.Scope{}, auth.Access{}, err
 	}
-	access, err := f.guard.Access(ctx, s.Caller, parent)
+	access, err := f.Guard.Access(ctx, s.Caller, parent)
 	switch {
 	case err != nil:
 	case !access.Sees(), namespace.Personal(parent.Groups[0]):
@@ -122,7 +122,7 @@ func (f *Family) movable(ctx context.Context, s auth.Group, above []*v1alpha1.Gr
 
 // tooDeep reports whether a group or one below it would be nested too deeply with a number of groups above it.
 func (f *Family) tooDeep(ctx context.Context, g *v1alpha1.Group, above int) (bool, error) {
-	all, err := f.catalog.View(nil, f.clock.Now()).Groups(ctx)
+	all, err := f.Catalog.View(nil, f.Clock.Now()).Groups(ctx)
 	return slices.ContainsFunc(all, func(below catalog.Seen) bool {
 		at := slices.IndexFunc(below.Groups, func(a *v1alpha1.Group) bool { return a.UID == g.UID })
 		return at >= 0 && above+at >= catalog.MaxDepth
@@ -158,5 +158,5 @@ func (f *Family) locations(ctx context.Context, s auth.Group, r *locationsReques
 		return below || target.Namespace != g.Namespace || parent != nil && target.UID == parent.UID || namespace.Personal(target) ||
 			!s.Has(auth.AccessOf(s.Caller, to), auth.CreateSubgroups)
 	})
-	return entity.PageGroupPlaces(r.Paging, all, r.Search, f.webURL), nil
+	return entity.PageGroupPlaces(r.Paging, all, r.Search, f.WebURL), nil
 }

@@ -17,11 +17,11 @@ const perMinute = 5
 
 // Family serves requests for maintenance.
 type Family struct {
-	maintain func(project types.NamespacedName) bool
+	family.Kit
 }
 
 // New returns the family.
-func New(k family.Kit) *Family { return &Family{maintain: k.Maintain} }
+func New(k family.Kit) *Family { return &Family{k} }
 
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
@@ -36,7 +36,7 @@ type startRequest struct {
 }
 
 func (f *Family) start(_ context.Context, s auth.Project, _ *startRequest) (endpoint.None, error) {
-	if !f.maintain(types.NamespacedName{Namespace: s.Scope.Project.Namespace, Name: s.Scope.Project.Name}) {
+	if !f.Maintain(types.NamespacedName{Namespace: s.Scope.Project.Namespace, Name: s.Scope.Project.Name}) {
 		return endpoint.None{}, endpoint.Message(http.StatusConflict, "Maintenance is turned off on this server by --maintenance-concurrency=0.")
 	}
 	return endpoint.None{}, nil

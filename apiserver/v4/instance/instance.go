@@ -14,11 +14,11 @@ const apiVersion = "16.5.0-ee"
 
 // Family serves the description of the installation.
 type Family struct {
-	revision string
+	family.Kit
 }
 
 // New returns the family.
-func New(k family.Kit) *Family { return &Family{revision: k.Version} }
+func New(k family.Kit) *Family { return &Family{k} }
 
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
@@ -36,7 +36,7 @@ type Version struct {
 }
 
 func (f *Family) version(context.Context, auth.Instance, *endpoint.None) (Version, error) {
-	return Version{Version: apiVersion, Revision: f.revision}, nil
+	return Version{Version: apiVersion, Revision: f.Version}, nil
 }
 
 // Metadata is Version with the agent server for Kubernetes, which Forgeplane does not have.

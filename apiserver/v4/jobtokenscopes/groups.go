@@ -31,7 +31,7 @@ type GroupAddition struct {
 
 // listGroups leaves out entries that lead nowhere, and those that were declared twice.
 func (f *Family) listGroups(ctx context.Context, subject auth.Project, r *listRequest) (none endpoint.List[AllowedGroup], err error) {
-	declared, err := jobtoken.ScopeOf(ctx, f.catalog, subject.Scope)
+	declared, err := jobtoken.ScopeOf(ctx, f.Catalog, subject.Scope)
 	if err != nil {
 		return none, err
 	}
@@ -39,7 +39,7 @@ func (f *Family) listGroups(ctx context.Context, subject auth.Project, r *listRe
 	if declared != nil {
 		listed := map[types.UID]bool{}
 		for _, e := range declared.Spec.GroupAllowlist {
-			allowed, err := jobtoken.AllowedGroup(ctx, f.catalog, declared, e)
+			allowed, err := jobtoken.AllowedGroup(ctx, f.Catalog, declared, e)
 			switch {
 			case errors.Is(err, catalog.ErrNotFound):
 			case err != nil:
@@ -52,12 +52,12 @@ func (f *Family) listGroups(ctx context.Context, subject auth.Project, r *listRe
 	}
 	var failed error
 	page := endpoint.Page(r.Paging, all, func(s catalog.Scope) AllowedGroup {
-		access, err := f.guard.Access(ctx, subject.Caller, s)
+		access, err := f.Guard.Access(ctx, subject.Caller, s)
 		failed = errors.Join(failed, err)
 		if !subject.Has(access, auth.ReadGroup) {
 			return AllowedGroup{ID: s.Groups[0].RESTID()}
 		}
-		n := entity.ShowNamespace(s.Groups, f.webURL)
+		n := entity.ShowNamespace(s.Groups, f.WebURL)
 		return AllowedGroup{ID: n.ID, Name: n.Name, FullPath: n.FullPath, WebURL: n.WebURL}
 	})
 	return page, failed
@@ -79,7 +79,7 @@ func (f *Family) addGroup(ctx context.Context, s auth.Project, r *addGroupReques
 		return GroupAddition{}, endpoint.BadRequest("The target_group that you are attempting to access does not exist or you don't have permission to perform this action")
 	}
 	err = f.change(ctx, s, func(declared *v1alpha1.JobTokenScope) error {
-		there, err := jobtoken.AllowsGroup(ctx, f.catalog, declared, target)
+		there, err := jobtoken.AllowsGroup(ctx, f.Catalog, declared, target)
 		switch {
 		case err != nil:
 			return err
@@ -88,7 +88,7 @@ func (f *Family) addGroup(ctx context.Context, s auth.Project, r *addGroupReques
 		}
 		if len(declared.Spec.GroupAllowlist) >= maxEntries {
 			declared.Spec.GroupAllowlist, err = makeRoom(declared.Spec.GroupAllowlist, func(e v1alpha1.GroupAllowlistEntry) (v1alpha1.Reference, error) {
-				_, err := f.catalog.AnyGroup(ctx, declared.Namespace, e.GroupRef)
+				_, err := f.Catalog.AnyGroup(ctx, declared.Namespace, e.GroupRef)
 				return e.GroupRef, err
 			})
 			if err != nil {
@@ -118,7 +118,7 @@ func (f *Family) removeGroup(ctx context.Context, s auth.Project, r *removeGroup
 	if seen {
 		missing = endpoint.BadRequest("Target group is not in the job token scope")
 	}
-	declared, err := jobtoken.ScopeOf(ctx, f.catalog, s.Scope)
+	declared, err := jobtoken.ScopeOf(ctx, f.Catalog, s.Scope)
 	if err != nil {
 		return none, err
 	}
@@ -147,7 +147,7 @@ func (f *Family) withoutGroup(
 		if id != 0 && e.GroupRef.ID == id {
 			continue
 		}
-		allowed, err := jobtoken.AllowedGroup(ctx, f.catalog, declared, e)
+		allowed, err := jobtoken.AllowedGroup(ctx, f.Catalog, declared, e)
 		if catalog.IgnoreNotFound(err) != nil {
 			return nil, err
 		}
@@ -161,10 +161,10 @@ func (f *Family) withoutGroup(
 
 // group returns the group that an entry for the id would let in, or catalog.ErrNotFound, and whether the caller can see it.
 func (f *Family) group(ctx context.Context, s auth.Project, id int64) (g *v1alpha1.Group, seen bool, err error) {
-	scope, err := f.catalog.Foreign(ctx, "", v1alpha1.Reference{ID: id}, nil)
+	scope, err := f.Catalog.Foreign(ctx, "", v1alpha1.Reference{ID: id}, nil)
 	if err != nil {
 		return nil, false, err
 	}
-	access, err := f.guard.Access(ctx, s.Caller, scope)
+	access, err := f.Guard.Access(ctx, s.Caller, scope)
 	return scope.Groups[0], err == nil && s.Has(access, auth.ReadGroup), err
 }

@@ -24,10 +24,8 @@ import (
 
 // Family serves the job token scopes of projects.
 type Family struct {
-	catalog *catalog.Catalog
-	scopes  *store.Store[store.Only, *v1alpha1.JobTokenScope]
-	guard   *auth.Guard
-	webURL  string
+	family.Kit
+	scopes *store.Store[store.Only, *v1alpha1.JobTokenScope]
 }
 
 // New returns the family.
@@ -35,7 +33,7 @@ func New(k family.Kit) *Family {
 	own := func(ctx context.Context, of auth.Subject, _ store.Only) (*v1alpha1.JobTokenScope, error) {
 		return jobtoken.ScopeOf(ctx, k.Catalog, of.Scope)
 	}
-	return &Family{catalog: k.Catalog, scopes: store.New(k.Writer, own), guard: k.Guard, webURL: k.WebURL}
+	return &Family{Kit: k, scopes: store.New(k.Writer, own)}
 }
 
 // Table lists the endpoints.
@@ -73,7 +71,7 @@ type Addition struct {
 }
 
 func (f *Family) get(ctx context.Context, s auth.Project, _ *endpoint.None) (Settings, error) {
-	declared, err := jobtoken.ScopeOf(ctx, f.catalog, s.Scope)
+	declared, err := jobtoken.ScopeOf(ctx, f.Catalog, s.Scope)
 	if err != nil {
 		return Settings{}, err
 	}
@@ -98,7 +96,7 @@ type listRequest struct {
 // list leaves out what leads nowhere, the project itself, which is always let in, and what was declared twice.
 func (f *Family) list(ctx context.Context, subject auth.Project, r *listRequest) (endpoint.List[entity.ProjectSummary], error) {
 	caller, scope := subject.Caller, subject.Scope
-	declared, err := jobtoken.ScopeOf(ctx, f.catalog, scope)
+	declared, err := jobtoken.ScopeOf(ctx, f.Catalog, scope)
 	if err != nil {
 		return endpoint.List[entity.ProjectSummary]{}, err
 	}
@@ -108,7 +106,7 @@ func (f *Family) list(ctx context.Context, subject auth.Project, r *listRequest)
 	var all []catalog.Scope
 	listed := map[types.UID]bool{scope.Project.UID: true}
 	for _, e := range declared.Spec.Allowlist {
-		allowed, err := jobtoken.Allowed(ctx, f.catalog, declared, e)
+		allowed, err := jobtoken.Allowed(ctx, f.Catalog, declared, e)
 		if errors.Is(err, catalog.ErrNotFound) || err == nil && listed[allowed.Project.UID] {
 			continue
 		}
@@ -120,13 +118,13 @@ func (f *Family) list(ctx context.Context, subject auth.Project, r *listRequest)
 	}
 	var failed error
 	page := endpoint.Page(r.Paging, all, func(s catalog.Scope) entity.ProjectSummary {
-		access, err := f.guard.Access(ctx, caller, s)
+		access, err := f.Guard.Access(ctx, caller, s)
 		failed = errors.Join(failed, err)
 		if !subject.Has(access, auth.ReadProject) {
 			// The scope may name a project that the caller may not know of.
 			return entity.UnseenProject(s.Project.RESTID())
 		}
-		return entity.SummarizeProject(s, f.webURL)
+		return entity.SummarizeProject(s, f.WebURL)
 	})
 	return page, failed
 }
@@ -146,7 +144,7 @@ func (f *Family) add(ctx context.Context, s auth.Project, r *addRequest) (Additi
 	if err != nil {
 		return Addition{}, err
 	}
-	access, err := f.guard.Access(ctx, s.Caller, target)
+	access, err := f.Guard.Access(ctx, s.Caller, target)
 	switch {
 	case err != nil:
 		return Addition{}, err
@@ -156,7 +154,7 @@ func (f *Family) add(ctx context.Context, s auth.Project, r *addRequest) (Additi
 		return Addition{}, endpoint.BadRequest("Target project can't be the same as the source project")
 	}
 	err = f.change(ctx, s, func(declared *v1alpha1.JobTokenScope) error {
-		there, err := jobtoken.Allows(ctx, f.catalog, declared, target.Project)
+		there, err := jobtoken.Allows(ctx, f.Catalog, declared, target.Project)
 		switch {
 		case err != nil:
 			return err
@@ -165,7 +163,7 @@ func (f *Family) add(ctx context.Context, s auth.Project, r *addRequest) (Additi
 		}
 		if len(declared.Spec.Allowlist) >= maxEntries {
 			declared.Spec.Allowlist, err = makeRoom(declared.Spec.Allowlist, func(e v1alpha1.AllowlistEntry) (v1alpha1.Reference, error) {
-				_, err := f.catalog.AnyProject(ctx, declared.Namespace, e.ProjectRef)
+				_, err := f.Catalog.AnyProject(ctx, declared.Namespace, e.ProjectRef)
 				return e.ProjectRef, err
 			})
 			if err != nil {
@@ -195,7 +193,7 @@ func (f *Family) remove(ctx context.Context, s auth.Project, r *removeRequest) (
 	}
 	var missing error = endpoint.NotFound("Project")
 	if !gone {
-		access, err := f.guard.Access(ctx, s.Caller, target)
+		access, err := f.Guard.Access(ctx, s.Caller, target)
 		if err != nil {
 			return endpoint.None{}, err
 		}
@@ -209,7 +207,7 @@ func (f *Family) remove(ctx context.Context, s auth.Project, r *removeRequest) (
 		declared.Spec.Allowlist = left
 		return err
 	}
-	declared, err := jobtoken.ScopeOf(ctx, f.catalog, scope)
+	declared, err := jobtoken.ScopeOf(ctx, f.Catalog, scope)
 	if err != nil {
 		return endpoint.None{}, err
 	}
@@ -232,7 +230,7 @@ func (f *Family) without(
 			continue
 		}
 		if p != nil {
-			allowed, err := jobtoken.Allowed(ctx, f.catalog, declared, e)
+			allowed, err := jobtoken.Allowed(ctx, f.Catalog, declared, e)
 			if err != nil && !errors.Is(err, catalog.ErrNotFound) {
 				return nil, err
 			}
@@ -262,7 +260,7 @@ func makeRoom[E any](entries []E, leads func(E) (v1alpha1.Reference, error)) (le
 
 // target returns the project that an entry for the id would let in, or catalog.ErrNotFound.
 func (f *Family) target(ctx context.Context, id int64) (catalog.Scope, error) {
-	return jobtoken.Allowed(ctx, f.catalog, &v1alpha1.JobTokenScope{}, v1alpha1.AllowlistEntry{ProjectRef: v1alpha1.Reference{ID: id}})
+	return jobtoken.Allowed(ctx, f.Catalog, &v1alpha1.JobTokenScope{}, v1alpha1.AllowlistEntry{ProjectRef: v1alpha1.Reference{ID: id}})
 }
 
 // notListed returns the answer for a project that is not in the list. seen says whether the caller can see it: a project that they must not

@@ -115,7 +115,7 @@ type inside struct {
 // that asks for one page also asks for the others.
 func (f *Family) inside(ctx context.Context, s auth.Subject, r reach) ([]entry, error) {
 	q := inside{viewer: s.Caller.Viewer(), version: s.Scope.Version(), reach: r}
-	now := f.clock.Now()
+	now := f.Clock.Now()
 	return f.insides.Recall(q, now, func(c *catalog.Catalog) ([]entry, time.Time, error) {
 		tree := s.Caller.View(c, now)
 		all, err := entries(ctx, c, s.Scope)

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -15,7 +14,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
-	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
@@ -24,14 +22,11 @@ import (
 
 // Family serves the labels of projects and groups.
 type Family struct {
-	catalog *catalog.Catalog
-	guard   *auth.Guard
+	family.Kit
 	// labels are those that the caller may change, as they are seen from a project or group.
-	labels        *store.Store[entry, *v1alpha1.Label]
-	projects      *store.Store[store.Only, *v1alpha1.Project]
-	subscriptions activity.Subscriptions
-	counter       Counter
-	clock         clock.PassiveClock
+	labels   *store.Store[entry, *v1alpha1.Label]
+	projects *store.Store[store.Only, *v1alpha1.Project]
+	counter  Counter
 	// rendered has the HTML of descriptions.
 	rendered *lru.Cache
 	// views are by the versions of the scopes.
@@ -54,7 +49,7 @@ const maxRendered = 1024
 // New returns the family. c counts what has a label.
 func New(k family.Kit, c Counter) *Family {
 	f := &Family{
-		catalog: k.Catalog, guard: k.Guard, projects: store.Projects(k.Writer), subscriptions: k.Activity.Subscriptions, counter: c, clock: k.Clock, rendered: lru.New(maxRendered),
+		Kit: k, projects: store.Projects(k.Writer), counter: c, rendered: lru.New(maxRendered),
 		views: catalog.NewMemory[string, []entry](k.Catalog, maxViews, &v1alpha1.Label{}, &v1alpha1.Group{}, &v1alpha1.Project{}),
 		insides: catalog.NewMemory[inside, []entry](k.Catalog, maxInsides,
 			&v1alpha1.Label{}, &v1alpha1.Group{}, &v1alpha1.Project{}, &v1alpha1.Membership{}, &v1alpha1.User{}, &corev1.Namespace{}),
@@ -138,11 +133,11 @@ func (f *Family) get(ctx context.Context, s auth.Project, r *getRequest) (Label,
 func notFound() error { return endpoint.NotFound("Label") }
 
 func (f *Family) subscribe(ctx context.Context, s auth.Subject, r *labelRequest) (Label, error) {
-	return f.changeSubscription(ctx, s, r.LabelID, "subscribe", f.subscriptions.Subscribe)
+	return f.changeSubscription(ctx, s, r.LabelID, "subscribe", f.Activity.Subscriptions.Subscribe)
 }
 
 func (f *Family) unsubscribe(ctx context.Context, s auth.Subject, r *labelRequest) (Label, error) {
-	return f.changeSubscription(ctx, s, r.LabelID, "unsubscribe", f.subscriptions.Unsubscribe)
+	return f.changeSubscription(ctx, s, r.LabelID, "unsubscribe", f.Activity.Subscriptions.Unsubscribe)
 }
 
 func (f *Family) changeSubscription(

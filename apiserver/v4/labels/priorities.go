@@ -59,7 +59,7 @@ func prioritize(title string, priority *int32) func(*v1alpha1.Project) error {
 func (f *Family) reprioritize(
 	ctx context.Context, of catalog.Scope, p *v1alpha1.Project, change func([]v1alpha1.LabelPriority) []v1alpha1.LabelPriority,
 ) (*v1alpha1.Project, error) {
-	below, err := f.catalog.ProjectsBelow(ctx, of.Groups[0])
+	below, err := f.Catalog.ProjectsBelow(ctx, of.Groups[0])
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func (f *Family) promoteKey(ctx context.Context, s auth.Project, key string) (Gr
 // merged returns the labels that a group label replaces: all labels with the title in projects directly in the group, the younger ones
 // first and the promoted one last.
 func (f *Family) merged(ctx context.Context, e entry, g *v1alpha1.Group) ([]label.OfProject, error) {
-	all, err := label.InProjects(ctx, f.catalog, g, e.Spec.Title)
+	all, err := label.InProjects(ctx, f.Catalog, g, e.Spec.Title)
 	slices.SortFunc(all, func(a, b label.OfProject) int {
 		switch {
 		case a.UID == b.UID:
@@ -103,9 +103,9 @@ func (f *Family) merge(ctx context.Context, e entry, above catalog.Scope, merged
 	}
 	for _, l := range merged {
 		// An id that another label holds has that one's subscribers.
-		holds, err := f.catalog.HoldsID(ctx, l.Label)
+		holds, err := f.Catalog.HoldsID(ctx, l.Label)
 		if err == nil && holds {
-			err = f.subscriptions.Move(ctx, subject(l.Label), subject(into))
+			err = f.Activity.Subscriptions.Move(ctx, subject(l.Label), subject(into))
 		}
 		if err != nil {
 			return nil, err
@@ -120,12 +120,12 @@ func (f *Family) merge(ctx context.Context, e entry, above catalog.Scope, merged
 // inGroup returns the label of the title that the group or one above it has, or makes it with the id of the promoted one: until
 // that is gone it waits for the id.
 func (f *Family) inGroup(ctx context.Context, e entry, above catalog.Scope) (*v1alpha1.Label, error) {
-	into, err := label.Holder(ctx, f.catalog, above, e.Spec.Title)
+	into, err := label.Holder(ctx, f.Catalog, above, e.Spec.Title)
 	if err != nil {
 		return nil, err
 	}
 	if into != nil {
-		holds, err := f.catalog.HoldsID(ctx, into)
+		holds, err := f.Catalog.HoldsID(ctx, into)
 		if err == nil && !holds && into.RESTID() != e.RESTID() {
 			err = locked() // it is about to get an id
 		}

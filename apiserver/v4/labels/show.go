@@ -83,7 +83,7 @@ func (e entry) own() bool { return e.Spec.ProjectRef != nil }
 
 // view returns the labels of a project or group, with those of the groups above, by their titles; of one title the nearest comes first.
 func (f *Family) view(ctx context.Context, scope catalog.Scope) ([]entry, error) {
-	return catalog.RecallFor(f.views, scope, f.clock.Now(), func(c *catalog.Catalog, scope catalog.Scope) ([]entry, error) {
+	return catalog.RecallFor(f.views, scope, f.Clock.Now(), func(c *catalog.Catalog, scope catalog.Scope) ([]entry, error) {
 		all, err := entries(ctx, c, scope)
 		return byTitle(all), err
 	})
@@ -193,7 +193,7 @@ func (f *Family) viewer(ctx context.Context, s auth.Subject, of []entry, counts 
 		}
 	}
 	if u := s.Caller.User; u != nil {
-		v.subscribed, err = f.subscriptions.Subscribed(ctx, database.User{ID: u.RESTID(), UID: u.UID}, subscription.KindLabel)
+		v.subscribed, err = f.Activity.Subscriptions.Subscribed(ctx, database.User{ID: u.RESTID(), UID: u.UID}, subscription.KindLabel)
 	}
 	return v, err
 }

@@ -36,7 +36,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 func (f *Family) add(ctx context.Context, s auth.Subject, is attributes, priority *int32) (Label, error) {
 	scope := s.Scope
 	title, wrong := label.Title(is.Name)
-	if holder, err := label.Holder(ctx, f.catalog, scope, title); err != nil {
+	if holder, err := label.Holder(ctx, f.Catalog, scope, title); err != nil {
 		return Label{}, err
 	} else if holder != nil {
 		return Label{}, exists()
@@ -179,7 +179,7 @@ func (f *Family) checked(ctx context.Context, e entry, c changes) (changes, erro
 	var a endpoint.Attributes
 	if c.NewName.Set {
 		title, wrong := label.Title(c.NewName.Value)
-		holder, err := label.Holder(ctx, f.catalog, e.Of, title)
+		holder, err := label.Holder(ctx, f.Catalog, e.Of, title)
 		if err != nil {
 			return c, err
 		}
@@ -217,7 +217,7 @@ func (f *Family) removeKey(ctx context.Context, s auth.Subject, key string) (end
 			return withPriority(all, e.Spec.Title, nil)
 		})
 	}
-	return endpoint.None{}, errors.Join(err, f.subscriptions.Remove(ctx, subject(e.Label)))
+	return endpoint.None{}, errors.Join(err, f.Activity.Subscriptions.Remove(ctx, subject(e.Label)))
 }
 
 // changeable refuses callers who may change labels of the project or group if the label belongs to a group whose labels they may not change.
@@ -229,7 +229,7 @@ func (f *Family) changeable(ctx context.Context, of auth.Subject, e entry) (*v1a
 }
 
 func (f *Family) mayChangeGroup(ctx context.Context, s auth.Subject, of catalog.Scope) error {
-	access, err := f.guard.Access(ctx, s.Caller, of)
+	access, err := f.Guard.Access(ctx, s.Caller, of)
 	if err == nil && !s.Has(access, auth.WriteGroupLabels) {
 		return endpoint.Forbidden("").Describe("The label belongs to a group, and you do not have the role Reporter in it.")
 	}

@@ -16,10 +16,12 @@ import (
 const maxBody = 512 << 10
 
 // Family serves rendered texts.
-type Family struct{ guard *auth.Guard }
+type Family struct {
+	family.Kit
+}
 
 // New returns the family.
-func New(k family.Kit) *Family { return &Family{guard: k.Guard} }
+func New(k family.Kit) *Family { return &Family{k} }
 
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
@@ -55,9 +57,9 @@ func (f *Family) render(ctx context.Context, s auth.Instance, r *renderRequest) 
 
 // see returns 404 for a project that the caller must not see.
 func (f *Family) see(ctx context.Context, s auth.Instance, project string) error {
-	scope, err := f.guard.Project(ctx, project)
+	scope, err := f.Guard.Project(ctx, project)
 	if err == nil {
-		_, err = f.guard.Visible(ctx, s.Caller, scope)
+		_, err = f.Guard.Visible(ctx, s.Caller, scope)
 	}
 	if errors.Is(err, catalog.ErrNotFound) {
 		return endpoint.NotFound("Project")

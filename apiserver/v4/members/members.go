@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -22,17 +21,14 @@ import (
 
 // Family serves the members of projects and groups.
 type Family struct {
-	catalog *catalog.Catalog
+	family.Kit
 	// memberships are those in the project or group itself, by the user: inherited ones are changed where they are declared.
 	memberships *store.Store[*v1alpha1.User, *v1alpha1.Membership]
-	guard       *auth.Guard
-	clock       clock.PassiveClock
-	webURL      string
 }
 
 // New returns the family.
 func New(k family.Kit) *Family {
-	f := &Family{catalog: k.Catalog, guard: k.Guard, clock: k.Clock, webURL: k.WebURL}
+	f := &Family{Kit: k}
 	f.memberships = store.New(k.Writer, f.changeable)
 	return f
 }
@@ -109,7 +105,7 @@ func (f *Family) getAll(ctx context.Context, s auth.Subject, r *memberRequest) (
 
 // direct returns the members of the project or group itself, with its bots.
 func (f *Family) direct(ctx context.Context, s auth.Subject) ([]catalog.Member, error) {
-	members, err := f.catalog.MembersOf(ctx, s.Scope, f.clock.Now())
+	members, err := f.Catalog.MembersOf(ctx, s.Scope, f.Clock.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +116,7 @@ func (f *Family) direct(ctx context.Context, s auth.Subject) ([]catalog.Member, 
 // bots returns the bots of a project or group itself as its members, sorted by id. No Membership is declared for them, so they can be neither changed
 // nor removed here.
 func (f *Family) bots(ctx context.Context, s catalog.Scope) ([]catalog.Member, error) {
-	bots, err := bottoken.In(ctx, f.catalog, s, f.clock.Now())
+	bots, err := bottoken.In(ctx, f.Catalog, s, f.Clock.Now())
 	members := make([]catalog.Member, len(bots))
 	for i, b := range bots {
 		members[i] = catalog.Member{User: b.User, Membership: &v1alpha1.Membership{
@@ -134,13 +130,13 @@ func (f *Family) bots(ctx context.Context, s catalog.Scope) ([]catalog.Member, e
 // all returns the direct and inherited members with the bots, and those of the groups that the project or group is shared with. It leaves out groups that
 // the caller does not see.
 func (f *Family) all(ctx context.Context, s auth.Subject) ([]catalog.Member, error) {
-	now := f.clock.Now()
-	members, err := f.catalog.AllMembersOf(ctx, s.Scope, now)
+	now := f.Clock.Now()
+	members, err := f.Catalog.AllMembersOf(ctx, s.Scope, now)
 	if err != nil {
 		return nil, err
 	}
-	shared, err := f.catalog.SharedMembersOf(ctx, s.Scope, now, func(with catalog.Shared) (bool, error) {
-		access, err := f.guard.Access(ctx, s.Caller, with.With)
+	shared, err := f.Catalog.SharedMembersOf(ctx, s.Scope, now, func(with catalog.Shared) (bool, error) {
+		access, err := f.Guard.Access(ctx, s.Caller, with.With)
 		return access.Sees(), err
 	})
 	if err != nil {

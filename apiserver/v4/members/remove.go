@@ -26,7 +26,7 @@ func (w whom) Owner() types.UID { return w.UID }
 
 // find is for endpoint.Found.
 func (f *Family) find(ctx context.Context, _ auth.Subject, id int64) (whom, error) {
-	u, err := f.catalog.User(ctx, v1alpha1.Reference{ID: id})
+	u, err := f.Catalog.User(ctx, v1alpha1.Reference{ID: id})
 	if errors.Is(err, catalog.ErrNotFound) {
 		err = endpoint.NotFound("")
 	}
@@ -63,7 +63,7 @@ func (f *Family) removable(ctx context.Context, s auth.Subject, userID int64) (c
 // removeBelow removes the memberships of a group member below the group: all of them, or none if one project refuses that or the condition
 // of the request fails. It runs before the group's own membership is removed, so that an interrupted removal can be repeated.
 func (f *Family) removeBelow(ctx context.Context, s auth.Subject, u *v1alpha1.User) error {
-	given, err := f.catalog.GivenBelow(ctx, u, s.Scope.Groups[0])
+	given, err := f.Catalog.GivenBelow(ctx, u, s.Scope.Groups[0])
 	if err != nil || len(given) == 0 {
 		return err
 	}

@@ -20,7 +20,7 @@ type Member struct {
 
 func (f *Family) show(m catalog.Member) Member {
 	shown := Member{
-		UserSummary: entity.SummarizeUser(m.User, f.webURL), AccessLevel: int(m.Role()),
+		UserSummary: entity.SummarizeUser(m.User, f.WebURL), AccessLevel: int(m.Role()),
 		CreatedAt: endpoint.Time(m.Membership.CreationTimestamp.Time), MembershipState: "active",
 	}
 	if ends := m.Ends(); !ends.IsZero() {

@@ -98,7 +98,7 @@ func (r *addRequest) users() ([]v1alpha1.Reference, error) {
 
 // label returns the username of a user, or the reference if there is no such user.
 func (f *Family) label(ctx context.Context, ref v1alpha1.Reference) string {
-	u, err := f.catalog.User(ctx, ref)
+	u, err := f.Catalog.User(ctx, ref)
 	switch {
 	case err == nil:
 		return u.Spec.Username
@@ -110,18 +110,18 @@ func (f *Family) label(ctx context.Context, ref v1alpha1.Reference) string {
 }
 
 func (f *Family) addOne(ctx context.Context, s auth.Subject, r *addRequest, named v1alpha1.Reference) (Member, error) {
-	u, err := f.catalog.User(ctx, named)
+	u, err := f.Catalog.User(ctx, named)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return Member{}, endpoint.NotFound("User")
 	}
 	if err != nil {
 		return Member{}, err
 	}
-	held, err := f.catalog.MembershipIn(ctx, u, s.Scope)
+	held, err := f.Catalog.MembershipIn(ctx, u, s.Scope)
 	if err != nil {
 		return Member{}, err
 	}
-	if held != nil && !catalog.Expired(held, f.clock.Now()) {
+	if held != nil && !catalog.Expired(held, f.Clock.Now()) {
 		return Member{}, exists()
 	}
 	if err := f.grants(ctx, s, u, r.AccessLevel, r.ExpiresAt); err != nil {
@@ -202,7 +202,7 @@ func (f *Family) write(ctx context.Context, s auth.Subject, u *v1alpha1.User, le
 
 // changeable returns what held does, unless it is of somebody above the caller.
 func (f *Family) changeable(ctx context.Context, of auth.Subject, u *v1alpha1.User) (*v1alpha1.Membership, error) {
-	m, err := f.catalog.MembershipIn(ctx, u, of.Scope)
+	m, err := f.Catalog.MembershipIn(ctx, u, of.Scope)
 	if err == nil && m != nil {
 		err = within(of, m)
 	}
@@ -219,7 +219,7 @@ func within(s auth.Subject, m *v1alpha1.Membership) error {
 
 // own returns a member of the project or group itself: inherited ones are changed where they are declared.
 func (f *Family) own(ctx context.Context, s catalog.Scope, userID int64) (catalog.Member, error) {
-	all, err := f.catalog.MembersOf(ctx, s, f.clock.Now())
+	all, err := f.Catalog.MembersOf(ctx, s, f.Clock.Now())
 	if err != nil {
 		return catalog.Member{}, err
 	}
@@ -239,14 +239,14 @@ func (f *Family) grants(ctx context.Context, s auth.Subject, u *v1alpha1.User, l
 	if role.Role(level) > s.Access.Role {
 		return endpoint.Forbidden("").Describe("You have the role %s, and cannot give a higher one.", s.Access.Role)
 	}
-	if day := ends(nil, expires); day != nil && !f.clock.Now().Before(day.Time) {
+	if day := ends(nil, expires); day != nil && !f.Clock.Now().Before(day.Time) {
 		return endpoint.Invalid(map[string][]string{"expires_at": {"cannot be a date in the past"}})
 	}
 	above, ok := s.Scope.Above()
 	if !ok {
 		return nil
 	}
-	all, err := f.catalog.AllMembersOf(ctx, above, f.clock.Now())
+	all, err := f.Catalog.AllMembersOf(ctx, above, f.Clock.Now())
 	if err != nil {
 		return err
 	}
@@ -255,7 +255,7 @@ func (f *Family) grants(ctx context.Context, s auth.Subject, u *v1alpha1.User, l
 		return nil
 	}
 	from := ""
-	if g, err := f.catalog.Group(ctx, inherited.Membership.Namespace, *inherited.Membership.Spec.GroupRef); err == nil {
+	if g, err := f.Catalog.Group(ctx, inherited.Membership.Namespace, *inherited.Membership.Spec.GroupRef); err == nil {
 		from = " from group " + catalog.Title(g.Spec.Name, g.Spec.Path)
 	}
 	return endpoint.Invalid(map[string][]string{"access_level": {
@@ -268,12 +268,12 @@ func (f *Family) keepsAnOwner(ctx context.Context, s auth.Subject, u *v1alpha1.U
 	if s.Scope.Project != nil || s.Access.Admin {
 		return nil
 	}
-	all, err := f.catalog.MembersOf(ctx, s.Scope, f.clock.Now())
+	all, err := f.Catalog.MembersOf(ctx, s.Scope, f.Clock.Now())
 	if err != nil {
 		return err
 	}
 	if above, ok := s.Scope.Above(); ok {
-		more, err := f.catalog.AllMembersOf(ctx, above, f.clock.Now())
+		more, err := f.Catalog.AllMembersOf(ctx, above, f.Clock.Now())
 		if err != nil {
 			return err
 		}

@@ -131,7 +131,7 @@ type relateRequest struct {
 }
 
 func (f *Family) relate(ctx context.Context, s auth.Project, r *relateRequest) (none Project, err error) {
-	from, err := f.guard.Locate(ctx, s.Subject, auth.ReadCode, r.ForkedFromID)
+	from, err := f.Guard.Locate(ctx, s.Subject, auth.ReadCode, r.ForkedFromID)
 	if err != nil {
 		return none, err
 	}
@@ -141,7 +141,7 @@ func (f *Family) relate(ctx context.Context, s auth.Project, r *relateRequest) (
 	if from.Project.UID == s.Scope.Project.UID {
 		return none, endpoint.Conflict("A project cannot be a fork of itself")
 	}
-	own, err := f.guard.Repository(ctx, s.Scope.Project)
+	own, err := f.Guard.Repository(ctx, s.Scope.Project)
 	if err != nil {
 		return none, err
 	}
@@ -160,7 +160,7 @@ func (f *Family) unrelate(ctx context.Context, s auth.Project, _ *endpoint.None)
 		return none, endpoint.NotModified()
 	}
 	// The relation says with what the repository begins.
-	own, err := f.guard.Repository(ctx, s.Scope.Project)
+	own, err := f.Guard.Repository(ctx, s.Scope.Project)
 	if err != nil {
 		return none, err
 	}
@@ -176,7 +176,7 @@ func (f *Family) unrelate(ctx context.Context, s auth.Project, _ *endpoint.None)
 
 // showForks sets the number of forks of a project, and its origin if the caller can see the origin.
 func (f *Family) showForks(ctx context.Context, shown *Project, p *v1alpha1.Project, to viewer) error {
-	forks, err := f.catalog.Forks(ctx, p)
+	forks, err := f.Catalog.Forks(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -195,11 +195,11 @@ func (f *Family) originOf(ctx context.Context, p *v1alpha1.Project, to viewer) (
 	if !ok {
 		return none, nil
 	}
-	scope, err := f.guard.Project(ctx, strconv.FormatInt(ref.ID, 10))
+	scope, err := f.Guard.Project(ctx, strconv.FormatInt(ref.ID, 10))
 	if err != nil || !catalog.Means(ref, scope.Project) {
 		return none, catalog.IgnoreNotFound(err)
 	}
-	if _, err := f.guard.Visible(ctx, to.caller, scope); err != nil {
+	if _, err := f.Guard.Visible(ctx, to.caller, scope); err != nil {
 		return none, catalog.IgnoreNotFound(err)
 	}
 	return scope, nil
@@ -207,11 +207,11 @@ func (f *Family) originOf(ctx context.Context, p *v1alpha1.Project, to viewer) (
 
 // checkWidth refuses a visibility for a fork that is wider than the visibility of its origin.
 func (f *Family) checkWidth(ctx context.Context, p *v1alpha1.Project, v v1alpha1.Visibility) error {
-	origin, err := f.catalog.Origin(ctx, p)
+	origin, err := f.Catalog.Origin(ctx, p)
 	if err != nil {
 		return catalog.IgnoreNotFound(err)
 	}
-	groups, err := f.catalog.GroupsOf(ctx, origin)
+	groups, err := f.Catalog.GroupsOf(ctx, origin)
 	if err != nil && !catalog.Misplaced(err) {
 		return err
 	}

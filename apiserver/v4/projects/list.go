@@ -63,7 +63,7 @@ type ofUserRequest struct {
 // ofUser lists the projects in a user's own namespace. Callers who have not signed in do not learn who exists without a public project.
 func (f *Family) ofUser(ctx context.Context, s auth.Instance, r *ofUserRequest) (endpoint.List[Project], error) {
 	missing := endpoint.NotFound("User")
-	u, err := f.guard.User(ctx, r.UserID)
+	u, err := f.Guard.User(ctx, r.UserID)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return endpoint.List[Project]{}, missing
 	}
@@ -71,7 +71,7 @@ func (f *Family) ofUser(ctx context.Context, s auth.Instance, r *ofUserRequest) 
 		return endpoint.List[Project]{}, err
 	}
 	var all []catalog.Seen
-	g, err := namespace.FindPersonal(ctx, f.catalog, u, f.home)
+	g, err := namespace.FindPersonal(ctx, f.Catalog, u, f.Home)
 	if err == nil {
 		all, err = f.search(ctx, s.Caller, &r.listRequest, visible.In{Group: g})
 	}
@@ -132,7 +132,7 @@ func (f *Family) page(ctx context.Context, subject auth.Subject, r *listRequest,
 	return endpoint.Each(page, func(rows []catalog.Seen) (shown []Project, err error) {
 		shown = make([]Project, len(rows))
 		for i, s := range rows {
-			if now, err := f.catalog.Current(ctx, s.Project); err == nil {
+			if now, err := f.Catalog.Current(ctx, s.Project); err == nil {
 				s.Project = now
 			} else if catalog.IgnoreNotFound(err) != nil {
 				return nil, err
@@ -151,7 +151,7 @@ func (f *Family) page(ctx context.Context, subject auth.Subject, r *listRequest,
 func (f *Family) byActivity(ctx context.Context, all []catalog.Seen, down bool) ([]catalog.Seen, error) {
 	all = slices.Clone(all)
 	for i := range all {
-		now, err := f.catalog.Current(ctx, all[i].Project)
+		now, err := f.Catalog.Current(ctx, all[i].Project)
 		if catalog.IgnoreNotFound(err) != nil {
 			return nil, err
 		}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -19,30 +18,19 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
-	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/sharing"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/apiserver/visible"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/owner"
-	"github.com/forgeplane/forgeplane/internal/registry"
 )
 
 // Family serves projects.
 type Family struct {
-	catalog  *catalog.Catalog
-	guard    *auth.Guard
+	family.Kit
 	projects *store.Store[store.Only, *v1alpha1.Project]
 	groups   *store.Store[store.Only, *v1alpha1.Group]
 	sharing  *sharing.Sharing
-	refs     *ref.Updater
-	avatars  *avatar.Avatars
-	// images are the images of projects; nil if the container registry is off.
-	images *registry.Registry
-	clock  clock.PassiveClock
-	webURL string
-	// home is the Kubernetes namespace of personal projects.
-	home string
 	// visible has the projects that callers see.
 	visible *visible.Projects
 }
@@ -53,8 +41,7 @@ type Family struct {
 // New returns the family.
 func New(k family.Kit) *Family {
 	return &Family{
-		catalog: k.Catalog, guard: k.Guard, projects: store.Projects(k.Writer), groups: store.Groups(k.Writer), sharing: sharing.New(k.Catalog, k.Guard, k.Clock),
-		refs: k.Refs, avatars: k.Avatars, images: k.Images, clock: k.Clock, webURL: k.WebURL, home: k.Home,
+		Kit: k, projects: store.Projects(k.Writer), groups: store.Groups(k.Writer), sharing: sharing.New(k.Catalog, k.Guard, k.Clock),
 		visible: visible.NewProjects(k.Catalog, k.Clock),
 	}
 }
@@ -96,8 +83,8 @@ type getRequest struct {
 
 func (f *Family) get(ctx context.Context, s auth.Project, r *getRequest) (Project, error) {
 	to := viewed(s.Subject, s.Access).counting(r.Statistics)
-	if to.statistics && f.images != nil {
-		if err := f.images.Measure(ctx, s.Scope.Project.UID); err != nil {
+	if to.statistics && f.Images != nil {
+		if err := f.Images.Measure(ctx, s.Scope.Project.UID); err != nil {
 			return Project{}, err
 		}
 	}
@@ -139,7 +126,7 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 	if r.Name == "" && r.Path == "" {
 		return Project{}, endpoint.Parameters("name, path are missing, at least one parameter must be provided")
 	}
-	picture, err := f.avatars.Check(ctx, r.Avatar)
+	picture, err := f.Avatars.Check(ctx, r.Avatar)
 	if err != nil {
 		return Project{}, err
 	}
@@ -186,7 +173,7 @@ func (f *Family) add(ctx context.Context, s auth.Subject, into string, spec v1al
 	same := func(holder *v1alpha1.Project) bool {
 		return strings.EqualFold(holder.Spec.Path, spec.Path) && catalog.Names(holder.Spec.GroupRef, group)
 	}
-	err = f.projects.CreateUnique(ctx, p, same, []string{group.Name, strings.ToLower(spec.Path)}, f.avatars.Then(p, picture)...)
+	err = f.projects.CreateUnique(ctx, p, same, []string{group.Name, strings.ToLower(spec.Path)}, f.Avatars.Then(p, picture)...)
 	if errors.Is(err, store.ErrExists) {
 		return Project{}, errTaken
 	}
@@ -199,7 +186,7 @@ func (f *Family) add(ctx context.Context, s auth.Subject, into string, spec v1al
 
 // free returns errTaken if a project or group has a path in a group.
 func (f *Family) free(ctx context.Context, in []*v1alpha1.Group, path string) error {
-	_, err := f.catalog.ByPath(ctx, catalog.FullPath(in, path))
+	_, err := f.Catalog.ByPath(ctx, catalog.FullPath(in, path))
 	if err == nil {
 		return errTaken
 	}
@@ -214,7 +201,7 @@ func (f *Family) holder(ctx context.Context, s auth.Subject, id string, good fun
 		return catalog.Scope{}, err
 	}
 	if u == nil {
-		scope, err := f.guard.LocateNamed(ctx, s, auth.CreateProjects, id)
+		scope, err := f.Guard.LocateNamed(ctx, s, auth.CreateProjects, id)
 		if err != nil {
 			return catalog.Scope{}, err
 		}
@@ -236,13 +223,13 @@ func (f *Family) landlord(ctx context.Context, c auth.Caller, path string) (*v1a
 		}
 		return u, err
 	}
-	if _, err := f.guard.Group(ctx, path); !errors.Is(err, catalog.ErrNotFound) {
+	if _, err := f.Guard.Group(ctx, path); !errors.Is(err, catalog.ErrNotFound) {
 		return nil, err
 	}
 	if _, err := strconv.ParseInt(path, 10, 64); err == nil {
 		return nil, nil // an id, not a username
 	}
-	u, err := f.catalog.UserByUsername(ctx, path)
+	u, err := f.Catalog.UserByUsername(ctx, path)
 	if err != nil {
 		return nil, catalog.IgnoreNotFound(err)
 	}
@@ -255,13 +242,13 @@ func (f *Family) landlord(ctx context.Context, c auth.Caller, path string) (*v1a
 // personal returns the group of a user's own projects, and creates it if necessary. It creates nothing if the group could not hold its
 // path, or if accepts refuses it.
 func (f *Family) personal(ctx context.Context, u *v1alpha1.User, accepts func(catalog.Scope) error) (none catalog.Scope, err error) {
-	g := namespace.PersonalOf(u, f.home)
+	g := namespace.PersonalOf(u, f.Home)
 	if namespace.Reserved(g.Spec.Path) {
 		return none, endpoint.Invalid(map[string][]string{"namespace": {"is not available: the username " + namespace.ReservedName}})
 	}
-	holder, err := f.catalog.ByPath(ctx, g.Spec.Path)
+	holder, err := f.Catalog.ByPath(ctx, g.Spec.Path)
 	switch {
-	case errors.Is(err, catalog.ErrNotFound) && f.catalog.MayHoldRootGroup(f.home, g.Spec.Path):
+	case errors.Is(err, catalog.ErrNotFound) && f.Catalog.MayHoldRootGroup(f.Home, g.Spec.Path):
 		if err := accepts(catalog.Scope{Groups: []*v1alpha1.Group{g}}); err != nil {
 			return none, err
 		}
@@ -285,7 +272,7 @@ func (f *Family) personal(ctx context.Context, u *v1alpha1.User, accepts func(ca
 		return none, err
 	}
 	// Somebody else may have been faster.
-	if holder, err = f.catalog.ByPath(ctx, g.Spec.Path); err != nil || holder.GetUID() != g.UID {
+	if holder, err = f.Catalog.ByPath(ctx, g.Spec.Path); err != nil || holder.GetUID() != g.UID {
 		return none, unavailable()
 	}
 	return catalog.Scope{Groups: []*v1alpha1.Group{g}}, nil
@@ -293,7 +280,7 @@ func (f *Family) personal(ctx context.Context, u *v1alpha1.User, accepts func(ca
 
 // own refuses a group that does not hold the personal projects of a user.
 func (f *Family) own(ctx context.Context, o metav1.Object, u *v1alpha1.User) error {
-	own, err := namespace.IsPersonal(ctx, f.catalog, o, u, f.home)
+	own, err := namespace.IsPersonal(ctx, f.Catalog, o, u, f.Home)
 	if err == nil && !own {
 		err = unavailable()
 	}
@@ -330,7 +317,7 @@ type updateRequest struct {
 }
 
 func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (Project, error) {
-	picture, err := f.avatars.Check(ctx, r.Avatar)
+	picture, err := f.Avatars.Check(ctx, r.Avatar)
 	if err != nil {
 		return Project{}, err
 	}
@@ -373,14 +360,14 @@ func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (
 	if err != nil {
 		return Project{}, err
 	}
-	if p, err = avatar.Set(ctx, f.avatars, f.projects, s.Subject, p, picture); err != nil {
+	if p, err = avatar.Set(ctx, f.Avatars, f.projects, s.Subject, p, picture); err != nil {
 		return Project{}, err
 	}
 	return f.changed(ctx, s, p)
 }
 
 func (f *Family) avatar(ctx context.Context, s auth.Project, _ *endpoint.None) (endpoint.Content, error) {
-	return f.avatars.Content(ctx, s.Scope.Project)
+	return f.Avatars.Content(ctx, s.Scope.Project)
 }
 
 // change writes what mutate does to the spec of the request's project, and shows the project.
@@ -413,7 +400,7 @@ func (f *Family) write(ctx context.Context, s auth.Project, mutate func(*v1alpha
 		return nil, err
 	}
 	if branch := p.Spec.DefaultBranch; branch != "" && branch != s.Scope.Project.Spec.DefaultBranch {
-		if err := f.refs.SetHead(ctx, p); err != nil {
+		if err := f.Refs.SetHead(ctx, p); err != nil {
 			return nil, err
 		}
 	}

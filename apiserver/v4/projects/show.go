@@ -91,12 +91,12 @@ type viewer struct {
 
 // simple shows a project without its details.
 func (f *Family) simple(s catalog.Scope) Project {
-	return Project{ProjectSummary: entity.SummarizeProject(s, f.webURL)}
+	return Project{ProjectSummary: entity.SummarizeProject(s, f.WebURL)}
 }
 
 func (f *Family) show(ctx context.Context, s catalog.Scope, to viewer) (Project, error) {
 	p := s.Project
-	empty, err := f.refs.Empty(ctx, p)
+	empty, err := f.Refs.Empty(ctx, p)
 	if err != nil {
 		return Project{}, err
 	}
@@ -104,7 +104,7 @@ func (f *Family) show(ctx context.Context, s catalog.Scope, to viewer) (Project,
 	if err != nil {
 		return Project{}, err
 	}
-	self := fmt.Sprintf("%s/api/v4/projects/%d", f.webURL, p.RESTID())
+	self := fmt.Sprintf("%s/api/v4/projects/%d", f.WebURL, p.RESTID())
 	shown := f.simple(s)
 	shown.Details = &Details{
 		Links: Links{Self: self, Members: self + "/members"}, EmptyRepo: empty, Archived: p.Spec.Archived,

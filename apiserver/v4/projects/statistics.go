@@ -25,15 +25,15 @@ type Statistics struct {
 
 func (f *Family) statistics(ctx context.Context, p *v1alpha1.Project) (*Statistics, error) {
 	counted := &Statistics{RepositorySize: p.Status.SizeBytes}
-	switch commits, err := f.refs.Commits(ctx, p); {
+	switch commits, err := f.Refs.Commits(ctx, p); {
 	case err == nil:
 		counted.CommitCount = &commits
 	case !git.OutOfReach(err) && !ref.Missing(err): // a list also shows projects whose repository is lost
 		return nil, err
 	}
-	if f.images != nil {
+	if f.Images != nil {
 		var err error
-		if counted.ContainerRegistrySize, err = f.images.Records.Size(ctx, p.UID); err != nil {
+		if counted.ContainerRegistrySize, err = f.Images.Records.Size(ctx, p.UID); err != nil {
 			return nil, err
 		}
 	}

@@ -27,7 +27,7 @@ func (f *Family) transfer(ctx context.Context, s auth.Project, r *transferReques
 		return Project{}, err
 	}
 	group, p := target.Groups[0], s.Scope.Project
-	switch _, err := f.catalog.ByPath(ctx, catalog.FullPath(target.Groups, p.Spec.Path)); {
+	switch _, err := f.Catalog.ByPath(ctx, catalog.FullPath(target.Groups, p.Spec.Path)); {
 	case group.UID == s.Scope.Groups[0].UID:
 		return Project{}, failed("Project is already in this namespace.")
 	case group.Namespace != p.Namespace:
@@ -49,7 +49,7 @@ func (f *Family) transfer(ctx context.Context, s auth.Project, r *transferReques
 	if err != nil {
 		return Project{}, err
 	}
-	access, err := f.guard.Access(ctx, s.Caller, to)
+	access, err := f.Guard.Access(ctx, s.Caller, to)
 	if err != nil {
 		return Project{}, err
 	}
@@ -61,17 +61,17 @@ func (f *Family) transfer(ctx context.Context, s auth.Project, r *transferReques
 func (f *Family) destination(ctx context.Context, s auth.Project, name string) (catalog.Scope, error) {
 	if u, err := f.landlord(ctx, s.Caller, name); err != nil {
 		return catalog.Scope{}, err
-	} else if u != nil && s.Scope.Project.Namespace == f.home {
+	} else if u != nil && s.Scope.Project.Namespace == f.Home {
 		return f.personal(ctx, u, func(to catalog.Scope) error { return f.projects.CheckMove(ctx, s.Subject, store.Only{}, to) })
 	}
-	target, err := f.guard.Group(ctx, name)
+	target, err := f.Guard.Group(ctx, name)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return catalog.Scope{}, endpoint.NotFound("Namespace")
 	}
 	if err != nil {
 		return catalog.Scope{}, err
 	}
-	access, err := f.guard.Access(ctx, s.Caller, target)
+	access, err := f.Guard.Access(ctx, s.Caller, target)
 	switch {
 	case err != nil:
 		return catalog.Scope{}, err
@@ -97,7 +97,7 @@ type locationsRequest struct {
 
 // locations lists the groups to which the caller can transfer the request's project.
 func (f *Family) locations(ctx context.Context, s auth.Project, r *locationsRequest) (endpoint.List[entity.GroupPlace], error) {
-	all, err := s.Caller.View(f.catalog, f.clock.Now()).Groups(ctx)
+	all, err := s.Caller.View(f.Catalog, f.Clock.Now()).Groups(ctx)
 	if err != nil {
 		return endpoint.List[entity.GroupPlace]{}, err
 	}
@@ -107,5 +107,5 @@ func (f *Family) locations(ctx context.Context, s auth.Project, r *locationsRequ
 		return g.Namespace == p.Namespace && g.UID != from.UID && !namespace.Personal(g) &&
 			s.Has(auth.AccessOf(s.Caller, to), auth.CreateProjects)
 	})
-	return entity.PageGroupPlaces(r.Paging, all, r.Search, f.webURL), nil
+	return entity.PageGroupPlaces(r.Paging, all, r.Search, f.WebURL), nil
 }

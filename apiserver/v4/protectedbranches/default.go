@@ -26,12 +26,12 @@ const (
 // protect declares a protection. It replaces the one that a project creates for its default branch some time after its own creation; for
 // the client it makes no difference whether that one exists yet.
 func (f *Family) protect(ctx context.Context, s auth.Subject, b *v1alpha1.ProtectedBranch) (*v1alpha1.ProtectedBranch, error) {
-	holder, err := protection.Holder(ctx, f.catalog, s.Scope, b.Spec.Branch)
+	holder, err := protection.Holder(ctx, f.Catalog, s.Scope, b.Spec.Branch)
 	if err != nil {
 		return nil, err
 	}
 	if holder == nil {
-		if _, err := accesslevel.Assign(ctx, f.ids, b); err != nil {
+		if _, err := accesslevel.Assign(ctx, f.IDs, b); err != nil {
 			return nil, err
 		}
 		if err := f.protections.Create(ctx, b); !errors.Is(err, store.ErrExists) {
@@ -51,7 +51,7 @@ func (f *Family) protect(ctx context.Context, s auth.Subject, b *v1alpha1.Protec
 func (f *Family) shown(ctx context.Context, scope catalog.Scope, branch string) (holder *v1alpha1.ProtectedBranch, err error) {
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, shownWithin, true, func(ctx context.Context) (bool, error) {
 		var err error
-		holder, err = protection.Holder(ctx, f.catalog, scope, branch)
+		holder, err = protection.Holder(ctx, f.Catalog, scope, branch)
 		return holder != nil, err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
@@ -72,7 +72,7 @@ func (f *Family) replace(ctx context.Context, s auth.Subject, wanted v1alpha1.Pr
 		delete(b.Labels, v1alpha1.LabelDefaultProtection)
 		wanted.ID, wanted.ProjectRef = b.RESTID(), b.Spec.ProjectRef // which are fixed
 		b.Spec = *wanted.DeepCopy()
-		_, err := accesslevel.Assign(ctx, f.ids, b)
+		_, err := accesslevel.Assign(ctx, f.IDs, b)
 		return err
 	})
 	var refused *endpoint.Error

@@ -96,7 +96,7 @@ func (f *Family) declare(ctx context.Context, s catalog.Scope, set accesslevel.S
 		err = fmt.Errorf("deploy key %s: %w", catalog.Show(*d.DeployKeyRef), catalog.ErrNotFound)
 	}
 	if err == nil {
-		_, err = protection.Resolve(ctx, f.catalog, s, s.Namespace(), d, f.clock.Now())
+		_, err = protection.Resolve(ctx, f.Catalog, s, s.Namespace(), d, f.Clock.Now())
 	}
 	if err == nil {
 		err = f.pin(ctx, s, &d)
@@ -141,20 +141,20 @@ func read(l level) (v1alpha1.AccessLevel, error) {
 func (f *Family) pin(ctx context.Context, s catalog.Scope, d *v1alpha1.AccessLevel) error {
 	switch {
 	case d.UserRef != nil:
-		u, err := f.catalog.User(ctx, *d.UserRef)
+		u, err := f.Catalog.User(ctx, *d.UserRef)
 		if err != nil {
 			return err
 		}
-		access, err := f.guard.Access(ctx, auth.Caller{User: u, Admin: u.Spec.Admin}, s)
+		access, err := f.Guard.Access(ctx, auth.Caller{User: u, Admin: u.Spec.Admin}, s)
 		if err == nil && access.Role == role.None {
 			err = fmt.Errorf("user %s: %w", catalog.Show(*d.UserRef), catalog.ErrNotFound)
 		}
 		*d.UserRef = catalog.Refer(u)
 		return err
 	case d.GroupRef != nil:
-		g, err := catalog.ByID[*v1alpha1.Group](ctx, f.catalog, d.GroupRef.ID)
+		g, err := catalog.ByID[*v1alpha1.Group](ctx, f.Catalog, d.GroupRef.ID)
 		if err == nil && !slices.ContainsFunc(s.Groups, func(a *v1alpha1.Group) bool { return a.UID == g.UID }) {
-			_, err = f.catalog.InvitedTo(ctx, s, g, f.clock.Now())
+			_, err = f.Catalog.InvitedTo(ctx, s, g, f.Clock.Now())
 		}
 		if err != nil {
 			return fmt.Errorf("group %s: %w", catalog.Show(*d.GroupRef), err)
@@ -162,7 +162,7 @@ func (f *Family) pin(ctx context.Context, s catalog.Scope, d *v1alpha1.AccessLev
 		*d.GroupRef = catalog.Refer(g)
 		return nil
 	case d.DeployKeyRef != nil:
-		k, err := deploykey.Named(ctx, f.catalog, s.Project.Namespace, *d.DeployKeyRef)
+		k, err := deploykey.Named(ctx, f.Catalog, s.Project.Namespace, *d.DeployKeyRef)
 		if err == nil {
 			*d.DeployKeyRef = catalog.Refer(k)
 		}
@@ -216,7 +216,7 @@ func (f *Family) change(ctx context.Context, s catalog.Scope, b *v1alpha1.Protec
 	if err := check(b); err != nil {
 		return err
 	}
-	_, err := ids.Write(ctx, f.ids, b)
+	_, err := ids.Write(ctx, f.IDs, b)
 	return err
 }
 

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -25,13 +24,10 @@ import (
 
 // Family serves the protected branches of projects and groups.
 type Family struct {
-	catalog *catalog.Catalog
+	family.Kit
 	// protections belong to a project or group itself, and are found by what they protect: inherited ones are changed where they are
 	// declared.
 	protections *store.Store[string, *v1alpha1.ProtectedBranch]
-	ids         accesslevel.Allocator
-	guard       *auth.Guard
-	clock       clock.PassiveClock
 	// views are by the versions of the scopes.
 	views *catalog.Memory[string, view]
 }
@@ -49,7 +45,7 @@ func New(k family.Kit) *Family {
 	views := catalog.NewMemory[string, view](
 		k.Catalog, maxViews, &v1alpha1.ProtectedBranch{}, &v1alpha1.Group{}, &v1alpha1.Project{}, &v1alpha1.User{}, &v1alpha1.DeployKey{},
 		&corev1.Namespace{})
-	return &Family{catalog: k.Catalog, protections: store.New(k.Writer, own), ids: k.IDs, guard: k.Guard, clock: k.Clock, views: views}
+	return &Family{Kit: k, protections: store.New(k.Writer, own), views: views}
 }
 
 // Table lists the endpoints. None requires signing in first: callers who may not see a project receive 404, even if they want to change
@@ -101,7 +97,7 @@ type view struct {
 }
 
 func (f *Family) view(ctx context.Context, scope catalog.Scope) (view, error) {
-	now := f.clock.Now()
+	now := f.Clock.Now()
 	return catalog.RecallFor(f.views, scope, now, func(c *catalog.Catalog, scope catalog.Scope) (view, error) {
 		v := view{all: []Branch{}, named: map[string]Branch{}}
 		for above, level := range scope.Levels() {
@@ -156,7 +152,7 @@ type createRequest struct {
 
 func (f *Family) create(ctx context.Context, s auth.Subject, r *createRequest) (Branch, error) {
 	scope := s.Scope
-	if holder, err := protection.Holder(ctx, f.catalog, scope, r.Name); err != nil {
+	if holder, err := protection.Holder(ctx, f.Catalog, scope, r.Name); err != nil {
 		return Branch{}, err
 	} else if holder != nil && !protection.IsDefault(holder) {
 		return Branch{}, exists(r.Name)
@@ -191,7 +187,7 @@ func (f *Family) create(ctx context.Context, s auth.Subject, r *createRequest) (
 	if err != nil {
 		return Branch{}, err
 	}
-	return show(ctx, f.catalog, scope, b, f.clock.Now())
+	return show(ctx, f.Catalog, scope, b, f.Clock.Now())
 }
 
 // name returns the name of the object that protects a branch in a project or group.
@@ -230,7 +226,7 @@ func (f *Family) update(ctx context.Context, s auth.Subject, r *updateRequest) (
 	if err != nil {
 		return Branch{}, err
 	}
-	return show(ctx, f.catalog, s.Scope, b, f.clock.Now())
+	return show(ctx, f.Catalog, s.Scope, b, f.Clock.Now())
 }
 
 func (f *Family) remove(ctx context.Context, s auth.Subject, r *nameRequest) (endpoint.None, error) {

@@ -25,14 +25,14 @@ func (f *Family) changeable(ctx context.Context, s auth.Subject, name string) er
 func (f *Family) checkUnprotect(ctx context.Context, s auth.Subject, b *v1alpha1.ProtectedBranch) error {
 	rule := protection.Rule{Name: b.Spec.Branch}
 	for _, l := range b.Spec.Unprotect {
-		resolved, err := protection.Resolve(ctx, f.catalog, s.Scope, b.Namespace, l, f.clock.Now())
+		resolved, err := protection.Resolve(ctx, f.Catalog, s.Scope, b.Namespace, l, f.Clock.Now())
 		if err != nil && !errors.Is(err, catalog.ErrNotFound) {
 			return err
 		}
 		// An unresolved level is the zero Grant, which lets nobody through.
 		rule.Unprotect = append(rule.Unprotect, protection.GrantOf(resolved))
 	}
-	actor := f.guard.Actor(s)
+	actor := f.Guard.Actor(s)
 	may, err := actor.MayUnprotect(ctx, rule)
 	if err == nil && !may {
 		err = endpoint.Forbidden("").Describe("%s", actor.Unprotecting(rule))

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -19,7 +18,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
-	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/remotemirror"
 )
 
@@ -29,16 +27,13 @@ import (
 
 // Family serves the mirrors of projects.
 type Family struct {
-	mirrors     store.Identified[*v1alpha1.RemoteMirror]
-	credentials *credential.Store
-	clock       clock.PassiveClock
-	targets     *egress.Policy
+	family.Kit
+	mirrors store.Identified[*v1alpha1.RemoteMirror]
 }
 
 // New returns the family.
 func New(k family.Kit) *Family {
-	mirrors := store.ByID(k.Writer, k.Catalog, store.OfProject(remotemirror.Of))
-	return &Family{mirrors: mirrors, credentials: k.Credentials, clock: k.Clock, targets: k.Targets}
+	return &Family{Kit: k, mirrors: store.ByID(k.Writer, k.Catalog, store.OfProject(remotemirror.Of))}
 }
 
 // Table lists the endpoints. Callers who see the project and lack the ability receive 401, whether or not they have signed in (API
@@ -133,7 +128,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 
 // keep puts the credentials into a Secret of the platform, which the mirror names where no tenant can write.
 func (f *Family) keep(ctx context.Context, w store.Unasked, m *v1alpha1.RemoteMirror, at target, enabled bool) error {
-	secret := f.credentials.New(v1alpha1.SecretOfRemoteMirror, m, map[string][]byte{credential.UsernameKey: []byte(at.username)})
+	secret := f.Credentials.New(v1alpha1.SecretOfRemoteMirror, m, map[string][]byte{credential.UsernameKey: []byte(at.username)})
 	if at.password != "" {
 		secret.Data[credential.PasswordKey] = []byte(at.password)
 	}
@@ -191,7 +186,7 @@ func (f *Family) sync(ctx context.Context, s auth.Project, r *mirrorRequest) (en
 		if !m.Spec.IsEnabled() {
 			return endpoint.BadRequest("the mirror is not enabled")
 		}
-		metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.AnnotationSync, f.clock.Now().UTC().Format(time.RFC3339Nano))
+		metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.AnnotationSync, f.Clock.Now().UTC().Format(time.RFC3339Nano))
 		return nil
 	})
 	return endpoint.None{}, err

@@ -64,7 +64,7 @@ func (f *Family) parse(text string) (target, error) {
 			return target{}, invalid("url", "is blocked: Username needs to start with an alphanumeric character")
 		}
 	}
-	switch err := f.targets.CheckHost(u.Hostname()); {
+	switch err := f.Targets.CheckHost(u.Hostname()); {
 	case errors.Is(err, egress.ErrLocalhost):
 		return target{}, invalid("url", "is blocked: Requests to localhost are not allowed")
 	case err != nil:

@@ -40,16 +40,16 @@ type authors struct {
 
 // authors returns what finds those of the project's commits. Of the groups, by their full paths, those count that the caller sees.
 func (f *Family) authors(ctx context.Context, s auth.Project, groups []string) (*authors, error) {
-	a := &authors{catalog: f.catalog, project: s.Scope, now: f.clock.Now(), known: map[string]*changelog.Author{}}
+	a := &authors{catalog: f.Catalog, project: s.Scope, now: f.Clock.Now(), known: map[string]*changelog.Author{}}
 	for _, path := range groups {
-		group, err := f.guard.Group(ctx, path)
+		group, err := f.Guard.Group(ctx, path)
 		if errors.Is(err, catalog.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("finding the group %.300q: %w", path, err)
 		}
-		access, err := f.guard.Access(ctx, s.Caller, group)
+		access, err := f.Guard.Access(ctx, s.Caller, group)
 		if err != nil {
 			return nil, err
 		}

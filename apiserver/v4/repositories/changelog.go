@@ -115,7 +115,7 @@ func (f *Family) section(ctx context.Context, s auth.Project, repo *git.Reposito
 	if err != nil {
 		return none, err
 	}
-	date := f.clock.Now().UTC()
+	date := f.Clock.Now().UTC()
 	if r.Date.Set && !r.Date.Null {
 		date = r.Date.Value
 	}
@@ -124,7 +124,7 @@ func (f *Family) section(ctx context.Context, s auth.Project, repo *git.Reposito
 
 // picked are the commits of a range that have a trailer.
 func (f *Family) picked(ctx context.Context, repo *git.Repository, from, to, trailer string) ([]changelog.Picked, error) {
-	limited, err := f.features.Enabled(ctx, feature.ChangelogCommitsLimitation)
+	limited, err := f.Features.Enabled(ctx, feature.ChangelogCommitsLimitation)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func (f *Family) addNotes(ctx context.Context, s auth.Project, r *addNotesReques
 		}
 		branch = head.Branch
 	}
-	if may, err := f.writer.MayPush(ctx, s, ref.Branches+branch); err != nil {
+	if may, err := f.Refs.MayPush(ctx, s, ref.Branches+branch); err != nil {
 		return 0, err
 	} else if !may.Allowed {
 		return 0, endpoint.Forbidden(notAllowed).Describe("%s", may.Reason)
@@ -69,8 +69,8 @@ func (f *Family) commitNotes(ctx context.Context, s auth.Project, repo *git.Repo
 	if err != nil {
 		return err
 	}
-	_, err = f.writer.Commit(ctx, s, repo, ref.Draft{
-		Branch: branch, When: f.clock.Now(), Message: cmp.Or(r.Message, "Add changelog for version "+r.Version),
+	_, err = f.Refs.Commit(ctx, s, repo, ref.Draft{
+		Branch: branch, When: f.Clock.Now(), Message: cmp.Or(r.Message, "Add changelog for version "+r.Version),
 		// The branch may have moved since the section was begun, and the changelog with it.
 		ActionsAt: func(ctx context.Context, commit string) ([]edit.Action, error) {
 			return insert(ctx, repo, commit, cmp.Or(r.File, "CHANGELOG.md"), section)

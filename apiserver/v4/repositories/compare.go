@@ -107,7 +107,7 @@ func (f *Family) comparedWith(ctx context.Context, s auth.Project, r *compareReq
 	if id == own.RESTID() {
 		return own, nil
 	}
-	scope, err := f.guard.Relative(ctx, s, strconv.FormatInt(id, 10))
+	scope, err := f.Guard.Relative(ctx, s, strconv.FormatInt(id, 10))
 	switch {
 	case errors.Is(err, catalog.ErrNotFound), errors.Is(err, auth.ErrUnrelated):
 		return nil, endpoint.Message(http.StatusBadRequest, "Target project id:%d is not a fork of project id:%d", id, own.RESTID())

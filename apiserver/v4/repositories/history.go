@@ -105,5 +105,5 @@ func (f *Family) mergeBase(ctx context.Context, s auth.Project, r *mergeBaseRequ
 
 // projectURL is the address of the project that a request is about.
 func (f *Family) projectURL(s auth.Project) string {
-	return f.webURL + "/" + s.Scope.Path()
+	return f.WebURL + "/" + s.Scope.Path()
 }

@@ -5,37 +5,24 @@ import (
 	"context"
 	"net/http"
 
-	"k8s.io/utils/clock"
-
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
-	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
-	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // Family serves what is in repositories.
 type Family struct {
-	repositories  *repository.Repositories
-	catalog       *catalog.Catalog
-	guard         *auth.Guard
-	writer        *ref.Updater
+	family.Kit
 	mergeRequests MergeRequests
-	features      *feature.Flags
-	clock         clock.PassiveClock
-	webURL        string
 }
 
 // New returns the family. m are the merge requests of projects.
 func New(k family.Kit, m MergeRequests) *Family {
-	return &Family{
-		repositories: k.Repositories, catalog: k.Catalog, guard: k.Guard, writer: k.Refs, mergeRequests: m, features: k.Features, clock: k.Clock, webURL: k.WebURL,
-	}
+	return &Family{Kit: k, mergeRequests: m}
 }
 
 // Table lists the endpoints.
@@ -63,13 +50,13 @@ func (f *Family) Table() endpoint.Table {
 
 // repository returns the one of the project that a request is about.
 func (f *Family) repository(ctx context.Context, s auth.Project) (*git.Repository, error) {
-	return f.repositories.Content(ctx, s.Scope.Project)
+	return f.Repositories.Content(ctx, s.Scope.Project)
 }
 
 // reading returns the repository of a project, which is not removed before end is called, and a context for reading it. Without that, a move to
 // another shard could remove the copy that a request began with between two of its commands.
 func (f *Family) reading(ctx context.Context, p *v1alpha1.Project) (repo *git.Repository, in context.Context, end func(), err error) {
-	repo, err = f.repositories.Content(ctx, p)
+	repo, err = f.Repositories.Content(ctx, p)
 	if err == nil {
 		in, end, err = repo.BeginRead(ctx)
 	}

@@ -13,19 +13,17 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/feature"
-	"github.com/forgeplane/forgeplane/internal/quota"
 )
 
 // Family serves settings.
 type Family struct {
-	flags  *feature.Flags
+	family.Kit
 	values *store.Store[store.Only, *corev1.ConfigMap]
-	limits quota.Limits
 }
 
 // New returns the family.
 func New(k family.Kit) *Family {
-	return &Family{flags: k.Features, values: store.Features(k.Writer, k.Features), limits: k.Quotas}
+	return &Family{Kit: k, values: store.Features(k.Writer, k.Features)}
 }
 
 // Table lists the endpoints.
@@ -61,11 +59,11 @@ type Settings struct {
 const unlimited = 100_000
 
 func (f *Family) current(ctx context.Context) (Settings, error) {
-	limit := f.limits.Projects
+	limit := f.Quotas.Projects
 	if limit == 0 {
 		limit = unlimited
 	}
-	chosen, set, err := f.flags.ProjectsLimit(ctx)
+	chosen, set, err := f.Features.ProjectsLimit(ctx)
 	if set {
 		limit = int(chosen)
 	}
@@ -136,7 +134,7 @@ func (f *Family) update(ctx context.Context, s auth.Instance, r *updateRequest) 
 	}
 	// Clients send back what they have read, which must not fix a default.
 	if limit := r.DefaultProjectsLimit; err == nil && limit.Set && (limit.Null || limit.Value != int64(is.DefaultProjectsLimit)) {
-		err = f.values.UpdateOrCreate(ctx, s.Subject, store.Only{}, f.flags.Values, func(m *corev1.ConfigMap) error {
+		err = f.values.UpdateOrCreate(ctx, s.Subject, store.Only{}, f.Features.Values, func(m *corev1.ConfigMap) error {
 			if m.Data == nil {
 				m.Data = map[string]string{}
 			}

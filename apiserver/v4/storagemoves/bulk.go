@@ -66,7 +66,7 @@ func (f *Family) process(ctx context.Context, a job.Attempt, progress func(strin
 	if err := json.Unmarshal(a.Payload, &work); err != nil {
 		return fmt.Errorf("reading the task: %w", err)
 	}
-	projects, err := catalog.List[*v1alpha1.Project](ctx, f.catalog, catalog.IndexStorage, work.Source)
+	projects, err := catalog.List[*v1alpha1.Project](ctx, f.Catalog, catalog.IndexStorage, work.Source)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (f *Family) moveOff(ctx context.Context, p *v1alpha1.Project, work off) (mo
 	if held := p.Status.Move; held != nil && held.Name != m.Name {
 		return held.Name, nil
 	}
-	others, err := catalog.Of[*v1alpha1.StorageMove](ctx, f.catalog, p)
+	others, err := catalog.Of[*v1alpha1.StorageMove](ctx, f.Catalog, p)
 	if err != nil {
 		return "", err
 	}
@@ -110,7 +110,7 @@ func (f *Family) moveOff(ctx context.Context, p *v1alpha1.Project, work off) (mo
 
 // shard returns the shard with a name, or nil if none is declared.
 func (f *Family) shard(ctx context.Context, name string) (*v1alpha1.RepositoryStorage, error) {
-	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, f.catalog, "", name)
+	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, f.Catalog, "", name)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return nil, nil
 	}

@@ -33,7 +33,7 @@ func (f *Family) create(ctx context.Context, _ auth.Instance, r *createRequest) 
 		return Move{}, err
 	}
 	audit.From(ctx).About(scope.Project, scope.Path())
-	p, err := f.guard.Repository(ctx, scope.Project)
+	p, err := f.Guard.Repository(ctx, scope.Project)
 	if err != nil {
 		return Move{}, err
 	}
@@ -43,7 +43,7 @@ func (f *Family) create(ctx context.Context, _ auth.Instance, r *createRequest) 
 	}
 	m := newMove(p, rand.Text())
 	m.Spec.Destination = destination
-	others, err := catalog.Of[*v1alpha1.StorageMove](ctx, f.catalog, p)
+	others, err := catalog.Of[*v1alpha1.StorageMove](ctx, f.Catalog, p)
 	if err != nil {
 		return Move{}, err
 	}
@@ -56,7 +56,7 @@ func (f *Family) create(ctx context.Context, _ auth.Instance, r *createRequest) 
 	}
 	recorded := storagemove.Of(m, scope)
 	recorded.State = v1alpha1.StorageMoveScheduled // it may have begun by now
-	if err := f.history.Begin(ctx, recorded); err != nil {
+	if err := f.Activity.Moves.Begin(ctx, recorded); err != nil {
 		return Move{}, err
 	}
 	return f.showIn(ctx)(recorded), nil
@@ -82,7 +82,7 @@ func (f *Family) destination(ctx context.Context, p *v1alpha1.Project, named str
 		case named == p.Status.Storage:
 			return named, nil // nothing is moved
 		}
-		switch admits, err := repository.Admits(ctx, f.catalog, s, f.namespace, p.Namespace); {
+		switch admits, err := repository.Admits(ctx, f.Catalog, s, f.Namespace, p.Namespace); {
 		case err != nil:
 			return "", err
 		case !admits:
@@ -92,7 +92,7 @@ func (f *Family) destination(ctx context.Context, p *v1alpha1.Project, named str
 		}
 		return named, nil
 	}
-	admitting, err := repository.Admitting(ctx, f.catalog, f.namespace, p.Namespace)
+	admitting, err := repository.Admitting(ctx, f.Catalog, f.Namespace, p.Namespace)
 	if err != nil {
 		return "", err
 	}

@@ -31,8 +31,8 @@ func (f *Family) showIn(ctx context.Context) func(storagemove.Move) Move {
 }
 
 func (f *Family) identify(ctx context.Context, was storagemove.Project) entity.ProjectIdentity {
-	if p, err := catalog.ByID[*v1alpha1.Project](ctx, f.catalog, was.ID); err == nil && p.UID == was.UID {
-		if scope, err := f.catalog.ProjectScope(ctx, p); err == nil {
+	if p, err := catalog.ByID[*v1alpha1.Project](ctx, f.Catalog, was.ID); err == nil && p.UID == was.UID {
+		if scope, err := f.Catalog.ProjectScope(ctx, p); err == nil {
 			return entity.IdentifyProject(scope)
 		}
 	}

@@ -23,14 +23,10 @@ import (
 
 // Family serves moves.
 type Family struct {
-	catalog *catalog.Catalog
-	guard   *auth.Guard
-	history *storagemove.History
-	tasks   family.Tasks
+	family.Kit
+	tasks family.Tasks
 	// moves writes for requests, and background for tasks.
 	moves, background *store.Store[store.Only, *v1alpha1.StorageMove]
-	// namespace is the namespace of Forgeplane.
-	namespace string
 }
 
 // New returns the family.
@@ -38,10 +34,7 @@ func New(k family.Kit) *Family {
 	none := func(context.Context, auth.Subject, store.Only) (*v1alpha1.StorageMove, error) {
 		return nil, catalog.ErrNotFound
 	}
-	f := &Family{
-		catalog: k.Catalog, guard: k.Guard, history: k.Activity.Moves, namespace: k.Namespace,
-		moves: store.New(k.Writer, none), background: store.New(k.Background, none),
-	}
+	f := &Family{Kit: k, moves: store.New(k.Writer, none), background: store.New(k.Background, none)}
 	f.tasks = k.Queue(job.QueueOptions{Name: "storage-move-requests", Run: f.process})
 	return f
 }
@@ -76,7 +69,7 @@ func (f *Family) list(ctx context.Context, _ auth.Instance, r *listRequest) (end
 // page returns a page of moves: of one project, unless uid is empty.
 func (f *Family) page(ctx context.Context, p endpoint.Paging, uid types.UID) (endpoint.List[Move], error) {
 	skip, limit := p.Window()
-	rows, total, err := f.history.List(ctx, uid, skip, limit)
+	rows, total, err := f.Activity.Moves.List(ctx, uid, skip, limit)
 	if err != nil {
 		return endpoint.List[Move]{}, err
 	}
@@ -93,7 +86,7 @@ func (f *Family) get(ctx context.Context, _ auth.Instance, r *getRequest) (Move,
 }
 
 func (f *Family) find(ctx context.Context, id int64) (storagemove.Move, error) {
-	m, err := f.history.Get(ctx, id)
+	m, err := f.Activity.Moves.Get(ctx, id)
 	if errors.Is(err, storagemove.ErrNotRecorded) {
 		err = endpoint.NotFound("")
 	}
@@ -132,7 +125,7 @@ func (f *Family) getOf(ctx context.Context, _ auth.Instance, r *getOfRequest) (M
 
 // project returns the project that a path parameter names.
 func (f *Family) project(ctx context.Context, named string) (catalog.Scope, error) {
-	s, err := auth.ProjectNamed(ctx, f.catalog, named)
+	s, err := auth.ProjectNamed(ctx, f.Catalog, named)
 	if catalog.Misplaced(err) || errors.Is(err, catalog.ErrNotFound) {
 		err = endpoint.NotFound("Project")
 	}

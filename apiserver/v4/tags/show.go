@@ -41,7 +41,7 @@ func (f *Family) showOne(ctx context.Context, s auth.Project, repo *git.Reposito
 
 // show is how tags are shown.
 func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository, all []refs.Ref) ([]Tag, error) {
-	projectURL := f.webURL + "/" + s.Scope.Path()
+	projectURL := f.WebURL + "/" + s.Scope.Path()
 	shown := make([]Tag, len(all))
 	for i, t := range all {
 		shown[i] = Tag{Name: ref.Name(t), Target: t.Object}

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"strings"
 
-	"k8s.io/utils/clock"
-
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/family"
@@ -18,21 +16,15 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/edit"
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
-	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // Family serves the tags of projects.
 type Family struct {
-	repositories *repository.Repositories
-	writer       *ref.Updater
-	clock        clock.PassiveClock
-	webURL       string
+	family.Kit
 }
 
 // New returns the family.
-func New(k family.Kit) *Family {
-	return &Family{repositories: k.Repositories, writer: k.Refs, clock: k.Clock, webURL: k.WebURL}
-}
+func New(k family.Kit) *Family { return &Family{k} }
 
 // Table lists the endpoints. None requires signing in first: callers who may not see a project receive 404, even if they want to change
 // something.
@@ -85,7 +77,7 @@ func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (none
 }
 
 func (f *Family) repository(ctx context.Context, s auth.Project) (*git.Repository, error) {
-	return f.repositories.Content(ctx, s.Scope.Project)
+	return f.Repositories.Content(ctx, s.Scope.Project)
 }
 
 // find returns the tag of a name, and the repository that it is in.
@@ -93,7 +85,7 @@ func (f *Family) find(ctx context.Context, s auth.Project, name string) (repo *g
 	if object.CheckRefName(ref.Tags+name) != nil {
 		return nil, t, endpoint.NotFound("Tag")
 	}
-	repo, t, err = ref.Find(ctx, f.repositories, s.Scope.Project, ref.Tags+name)
+	repo, t, err = ref.Find(ctx, f.Repositories, s.Scope.Project, ref.Tags+name)
 	if ref.Missing(err) {
 		err = endpoint.NotFound("Tag")
 	}
@@ -123,7 +115,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	if object.CheckRefName(made.Name) != nil {
 		return none, endpoint.Message(http.StatusBadRequest, "Tag name invalid")
 	}
-	repo, _, err := ref.Find(ctx, f.repositories, s.Scope.Project, made.Name)
+	repo, _, err := ref.Find(ctx, f.Repositories, s.Scope.Project, made.Name)
 	if err == nil {
 		return none, exists(r.TagName)
 	}
@@ -135,7 +127,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	} else if err != nil {
 		return none, err
 	}
-	err = f.writer.Write(ctx, s, repo, func(ctx context.Context) (_ []refs.Update, err error) {
+	err = f.Refs.Write(ctx, s, repo, func(ctx context.Context) (_ []refs.Update, err error) {
 		if message := strings.TrimSpace(r.Message); message != "" {
 			made, err = f.annotate(ctx, s, repo, made, message)
 		}
@@ -167,7 +159,7 @@ func (f *Family) annotate(ctx context.Context, s auth.Project, repo *git.Reposit
 	}
 	id, err := edit.Tag(ctx, repo, object.Tag{
 		Name: strings.TrimPrefix(t.Name, ref.Tags), Object: t.Object, Type: t.Type, Message: message,
-		Tagger: object.Signature{Name: catalog.DisplayName(person), Email: person.Spec.Email, When: f.clock.Now()},
+		Tagger: object.Signature{Name: catalog.DisplayName(person), Email: person.Spec.Email, When: f.Clock.Now()},
 	})
 	return refs.Ref{Name: t.Name, Object: id, Type: "tag"}, err
 }
@@ -187,7 +179,7 @@ func (f *Family) remove(ctx context.Context, s auth.Project, r *tagRequest) (non
 		}
 	}
 	var refused *ref.RefusedError
-	switch err := f.writer.Update(ctx, s, repo, refs.Update{Ref: t.Name, Old: t.Object}); {
+	switch err := f.Refs.Update(ctx, s, repo, refs.Update{Ref: t.Name, Old: t.Object}); {
 	case errors.As(err, &refused):
 		return none, refused.Answer()
 	case errors.Is(err, refs.ErrMoved):

@@ -34,14 +34,14 @@ func (f *Family) showOne(ctx context.Context, s auth.Subject, t *v1alpha1.Trigge
 
 // show returns what the caller sees of tokens.
 func (f *Family) show(ctx context.Context, s auth.Subject, tokens ...*v1alpha1.TriggerToken) (map[types.UID]Token, error) {
-	used := tokenuse.Known(ctx, f.uses, tokenuse.KindTriggerToken, tokens...)
+	used := tokenuse.Known(ctx, f.Activity.Uses, tokenuse.KindTriggerToken, tokens...)
 	shown := make(map[types.UID]Token, len(tokens))
 	for _, t := range tokens {
 		owner, err := f.ownerOf(ctx, t)
 		if err != nil {
 			return nil, err
 		}
-		value, err := f.values.TriggerToken(ctx, t)
+		value, err := f.Credentials.TriggerToken(ctx, t)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ func (f *Family) ownerOf(ctx context.Context, t *v1alpha1.TriggerToken) (*v1alph
 	if t.Spec.OwnerRef == nil {
 		return nil, nil
 	}
-	u, err := f.catalog.User(ctx, *t.Spec.OwnerRef)
+	u, err := f.Catalog.User(ctx, *t.Spec.OwnerRef)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return nil, nil
 	}
@@ -106,6 +106,6 @@ func (f *Family) summary(u *v1alpha1.User) *entity.UserSummary {
 	if u == nil {
 		return nil
 	}
-	shown := entity.SummarizeUser(u, f.webURL)
+	shown := entity.SummarizeUser(u, f.WebURL)
 	return &shown
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
-	"github.com/forgeplane/forgeplane/internal/tokenuse"
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
 )
 
@@ -29,17 +28,13 @@ const maxDescription = 1024
 
 // Family serves trigger tokens.
 type Family struct {
-	catalog *catalog.Catalog
-	tokens  store.Identified[*v1alpha1.TriggerToken]
-	values  *credential.Store
-	uses    tokenuse.Reader
-	webURL  string
+	family.Kit
+	tokens store.Identified[*v1alpha1.TriggerToken]
 }
 
 // New returns the family.
 func New(k family.Kit) *Family {
-	tokens := store.ByID(k.Writer, k.Catalog, store.OfProject(catalog.Of[*v1alpha1.TriggerToken]))
-	return &Family{catalog: k.Catalog, tokens: tokens, values: k.Credentials, uses: k.Activity.Uses, webURL: k.WebURL}
+	return &Family{Kit: k, tokens: store.ByID(k.Writer, k.Catalog, store.OfProject(catalog.Of[*v1alpha1.TriggerToken]))}
 }
 
 // Table lists the endpoints, without the one that triggers a pipeline.
@@ -116,7 +111,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 // issue gives a value to a token that its owner makes. This process accepts the value when issue returns: this process or the
 // controller, whichever is first, makes the Secret, and both come to the same digest.
 func (f *Family) issue(ctx context.Context, w store.Unasked, t *v1alpha1.TriggerToken, owner *v1alpha1.User) error {
-	s := f.values.New(v1alpha1.SecretOfTriggerToken, t, map[string][]byte{credential.TokenKey: []byte(triggertoken.Generate())})
+	s := f.Credentials.New(v1alpha1.SecretOfTriggerToken, t, map[string][]byte{credential.TokenKey: []byte(triggertoken.Generate())})
 	if err := w.Ensure(ctx, s); err != nil {
 		return err
 	}

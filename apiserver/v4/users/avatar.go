@@ -10,7 +10,7 @@ import (
 )
 
 func (f *Family) avatar(ctx context.Context, s auth.User, _ *endpoint.None) (endpoint.Content, error) {
-	return f.avatars.Content(ctx, s.User)
+	return f.Avatars.Content(ctx, s.User)
 }
 
 type avatarRequest struct {
@@ -27,10 +27,10 @@ func (f *Family) setAvatar(ctx context.Context, s auth.Instance, r *avatarReques
 	if err != nil {
 		return AvatarAddress{}, err
 	}
-	picture, err := f.avatars.Check(ctx, r.Avatar)
+	picture, err := f.Avatars.Check(ctx, r.Avatar)
 	if err != nil {
 		return AvatarAddress{}, err
 	}
-	u, err = avatar.Set(ctx, f.avatars, f.users, s.Subject, u, picture)
-	return AvatarAddress{entity.AvatarURL(u, f.webURL)}, err
+	u, err = avatar.Set(ctx, f.Avatars, f.users, s.Subject, u, picture)
+	return AvatarAddress{entity.AvatarURL(u, f.WebURL)}, err
 }

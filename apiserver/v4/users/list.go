@@ -50,18 +50,18 @@ func (f *Family) list(ctx context.Context, s auth.Instance, r *listRequest) (end
 		if admin {
 			return f.full(u, true)
 		}
-		return summary(u, f.webURL)
+		return summary(u, f.WebURL)
 	}), nil
 }
 
 // candidates are all users, or the user or bot that a username names.
 func (f *Family) candidates(ctx context.Context, c auth.Caller, r *listRequest) ([]*v1alpha1.User, error) {
 	if r.Username == "" {
-		return catalog.All[*v1alpha1.User](ctx, f.catalog)
+		return catalog.All[*v1alpha1.User](ctx, f.Catalog)
 	}
-	u, err := f.catalog.UserByUsername(ctx, r.Username)
+	u, err := f.Catalog.UserByUsername(ctx, r.Username)
 	if errors.Is(err, catalog.ErrNotFound) {
-		u, err = f.guard.BotNamed(ctx, c, r.Username)
+		u, err = f.Guard.BotNamed(ctx, c, r.Username)
 	}
 	if err != nil {
 		return nil, catalog.IgnoreNotFound(err)

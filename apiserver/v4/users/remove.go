@@ -31,11 +31,11 @@ func (f *Family) remove(ctx context.Context, s auth.User, r *removeRequest) (end
 
 // removePersonal removes the personal projects of a user, and their group.
 func (f *Family) removePersonal(ctx context.Context, u *v1alpha1.User) error {
-	g, err := namespace.FindPersonal(ctx, f.catalog, u, f.home)
+	g, err := namespace.FindPersonal(ctx, f.Catalog, u, f.Home)
 	if err != nil {
 		return catalog.IgnoreNotFound(err)
 	}
-	projects, groups, err := f.catalog.View(nil, time.Time{}).Below(ctx, g)
+	projects, groups, err := f.Catalog.View(nil, time.Time{}).Below(ctx, g)
 	if err != nil {
 		return err
 	}

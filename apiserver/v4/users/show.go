@@ -73,8 +73,8 @@ func (f *Family) own(u *v1alpha1.User, admin bool) User {
 
 // full returns a user as administrators see them or, if toAdmin is false, as they see themselves.
 func (f *Family) full(u *v1alpha1.User, toAdmin bool) User {
-	shown := seen(u, f.webURL)
-	projects, bounded := f.limits.ProjectsOf(u)
+	shown := seen(u, f.WebURL)
+	projects, bounded := f.Quotas.ProjectsOf(u)
 	if !bounded {
 		projects = unlimited
 	}

@@ -10,9 +10,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
-	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/feature"
-	"github.com/forgeplane/forgeplane/internal/quota"
 )
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=users,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
@@ -20,19 +17,10 @@ import (
 
 // Family serves users.
 type Family struct {
-	catalog *catalog.Catalog
-	guard   *auth.Guard
-	users   *store.Store[int64, *v1alpha1.User]
-	groups  *store.Store[store.Only, *v1alpha1.Group]
-	tree    *store.Remover
-	avatars *avatar.Avatars
-	webURL  string
-	// home is the Kubernetes namespace of personal projects.
-	home string
-	// limits are the limits of users who have none of their own.
-	limits quota.Limits
-	// defaults has the limit of projects of new users.
-	defaults *feature.Flags
+	family.Kit
+	users  *store.Store[int64, *v1alpha1.User]
+	groups *store.Store[store.Only, *v1alpha1.Group]
+	tree   *store.Remover
 }
 
 // New returns the family.
@@ -40,10 +28,8 @@ func New(k family.Kit) *Family {
 	byID := func(ctx context.Context, _ auth.Subject, id int64) (*v1alpha1.User, error) {
 		return k.Catalog.User(ctx, v1alpha1.Reference{ID: id})
 	}
-	return &Family{
-		catalog: k.Catalog, guard: k.Guard, users: store.New(k.Writer, byID).Named("User", "User"), groups: store.Groups(k.Writer), tree: store.NewRemover(k.Writer),
-		avatars: k.Avatars, webURL: k.WebURL, home: k.Home, limits: k.Quotas, defaults: k.Features,
-	}
+	users := store.New(k.Writer, byID).Named("User", "User")
+	return &Family{Kit: k, users: users, groups: store.Groups(k.Writer), tree: store.NewRemover(k.Writer)}
 }
 
 // Table lists the endpoints.
@@ -94,5 +80,5 @@ func (f *Family) get(_ context.Context, s auth.User, _ *endpoint.None) (User, er
 	if s.Access.Admin {
 		return f.full(s.User, true), nil
 	}
-	return seen(s.User, f.webURL), nil
+	return seen(s.User, f.WebURL), nil
 }

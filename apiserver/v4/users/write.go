@@ -31,7 +31,7 @@ type createRequest struct {
 }
 
 func (f *Family) create(ctx context.Context, _ auth.Instance, r *createRequest) (User, error) {
-	picture, err := f.avatars.Check(ctx, r.Avatar)
+	picture, err := f.Avatars.Check(ctx, r.Avatar)
 	if err != nil {
 		return User{}, err
 	}
@@ -50,7 +50,7 @@ func (f *Family) create(ctx context.Context, _ auth.Instance, r *createRequest) 
 	then := append([]store.Then{func(ctx context.Context, w store.Unasked) error {
 		// The id is new, so it belongs to this user, who can be used at once.
 		return w.Observe(ctx, u, func() { u.Status.ID = u.RESTID() })
-	}}, f.avatars.Then(u, picture)...)
+	}}, f.Avatars.Then(u, picture)...)
 	err = f.users.CreateUnique(ctx, u, same, key, then...)
 	if errors.Is(err, store.ErrExists) {
 		return User{}, taken("Username")
@@ -74,7 +74,7 @@ type updateRequest struct {
 }
 
 func (f *Family) update(ctx context.Context, s auth.User, r *updateRequest) (User, error) {
-	picture, err := f.avatars.Check(ctx, r.Avatar)
+	picture, err := f.Avatars.Check(ctx, r.Avatar)
 	if err != nil {
 		return User{}, err
 	}
@@ -101,7 +101,7 @@ func (f *Family) update(ctx context.Context, s auth.User, r *updateRequest) (Use
 		err = f.move(ctx, u)
 	}
 	if err == nil {
-		u, err = avatar.Set(ctx, f.avatars, f.users, s.Subject, u, picture)
+		u, err = avatar.Set(ctx, f.Avatars, f.users, s.Subject, u, picture)
 	}
 	if err != nil {
 		return User{}, err
@@ -115,7 +115,7 @@ func (f *Family) movable(ctx context.Context, u *v1alpha1.User, username endpoin
 	if username.Or(u.Spec.Username) == u.Spec.Username {
 		return nil
 	}
-	g, err := namespace.FindPersonal(ctx, f.catalog, u, f.home)
+	g, err := namespace.FindPersonal(ctx, f.Catalog, u, f.Home)
 	if err != nil {
 		return catalog.IgnoreNotFound(err)
 	}
@@ -125,7 +125,7 @@ func (f *Family) movable(ctx context.Context, u *v1alpha1.User, username endpoin
 
 // move sets the path of the group of a user's personal projects, if it exists, to their username.
 func (f *Family) move(ctx context.Context, u *v1alpha1.User) error {
-	g, err := namespace.FindPersonal(ctx, f.catalog, u, f.home)
+	g, err := namespace.FindPersonal(ctx, f.Catalog, u, f.Home)
 	if err != nil {
 		return catalog.IgnoreNotFound(err)
 	}
@@ -141,7 +141,7 @@ func (f *Family) limit(ctx context.Context, u *v1alpha1.User) error {
 	if u.Spec.ProjectsLimit != nil {
 		return nil
 	}
-	limit, set, err := f.defaults.ProjectsLimit(ctx)
+	limit, set, err := f.Features.ProjectsLimit(ctx)
 	if set {
 		u.Spec.ProjectsLimit = &limit
 	}
@@ -221,11 +221,11 @@ func wrongUsername(name, was string) string {
 
 // freeAtRoot refuses a username that is the path of a root group, unless that is the group of the user's own personal projects.
 func (f *Family) freeAtRoot(ctx context.Context, u *v1alpha1.User) error {
-	holder, err := f.catalog.ByPath(ctx, u.Spec.Username)
+	holder, err := f.Catalog.ByPath(ctx, u.Spec.Username)
 	if err != nil {
 		return catalog.IgnoreNotFound(err)
 	}
-	if own, err := namespace.IsPersonal(ctx, f.catalog, holder, u, f.home); own || err != nil {
+	if own, err := namespace.IsPersonal(ctx, f.Catalog, holder, u, f.Home); own || err != nil {
 		return err
 	}
 	return taken("Username")
@@ -234,7 +234,7 @@ func (f *Family) freeAtRoot(ctx context.Context, u *v1alpha1.User) error {
 // free refuses an address or username that another user has.
 func (f *Family) free(ctx context.Context, u *v1alpha1.User) error {
 	if u.Spec.Email != "" {
-		other, err := f.catalog.UserByEmail(ctx, u.Spec.Email)
+		other, err := f.Catalog.UserByEmail(ctx, u.Spec.Email)
 		if err == nil && other.UID != u.UID {
 			return taken("Email")
 		}
@@ -242,7 +242,7 @@ func (f *Family) free(ctx context.Context, u *v1alpha1.User) error {
 			return err
 		}
 	}
-	other, err := f.catalog.UserByUsername(ctx, u.Spec.Username)
+	other, err := f.Catalog.UserByUsername(ctx, u.Spec.Username)
 	if err == nil && other.UID != u.UID {
 		return taken("Username")
 	}
