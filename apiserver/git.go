@@ -14,7 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
-	"github.com/forgeplane/forgeplane/internal/hook"
+	updates "github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
@@ -154,7 +154,7 @@ func readOnly(p *v1alpha1.Project) string {
 }
 
 // Pushed has the status of the project brought up to date, after the answer.
-func (g *gitAccess) Pushed(ctx context.Context, p *githttp.Project, _ []hook.Update) {
+func (g *gitAccess) Pushed(ctx context.Context, p *githttp.Project, _ []updates.Ref) {
 	project, err := catalog.ByID[*v1alpha1.Project](ctx, g.catalog, p.ID)
 	if err != nil {
 		// It went away while it was pushed to.

@@ -11,7 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/transfer"
-	"github.com/forgeplane/forgeplane/internal/hook"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
@@ -57,7 +57,7 @@ type Projects interface {
 	Find(ctx context.Context, fullPath string, caller Caller) (*Project, error)
 	// Pushed is called after the updates of a push were let through. Most likely they were made, but some may have failed
 	// after all. It should not take long: the client waits.
-	Pushed(ctx context.Context, project *Project, updates []hook.Update)
+	Pushed(ctx context.Context, project *Project, updates []update.Ref)
 }
 
 // Project is a project as one caller sees it at one moment.

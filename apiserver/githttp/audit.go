@@ -7,8 +7,8 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/git"
-	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/transfer"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/hook"
 )
 
@@ -21,15 +21,11 @@ func Writes(r *http.Request) bool {
 // The reasons that the audit gives where nobody has decided about a push.
 const (
 	undecided = "Git did not accept the request, or the client disconnected: nothing was changed"
-	unmade    = "another update of this push was refused"
 	overtaken = "the ref does not have this value after the push"
 )
 
 // tell notes for the audit what was decided about a push.
-func (p *push) tell(updates []hook.Update, verdict hook.Verdict) {
-	if p.record == nil {
-		return
-	}
+func (p *push) tell(updates []update.Ref, verdict hook.Verdict) {
 	result := audit.Refused
 	switch {
 	case verdict.Accepted:
@@ -37,15 +33,8 @@ func (p *push) tell(updates []hook.Update, verdict hook.Verdict) {
 	case verdict.Text == failure, verdict.Text == git.Full:
 		result = audit.Failed
 	}
-	refs := make([]audit.Ref, len(updates))
-	for i, u := range updates {
-		refs[i] = audit.Ref{Name: u.Ref, Old: u.Old, New: u.New, Result: result, Reason: p.reasons[u.Ref]}
-		if len(p.reasons) > 0 && refs[i].Reason == "" {
-			refs[i].Reason = unmade
-		}
-	}
 	p.record.Result(result, verdict.Text)
-	p.record.Refs(refs...)
+	p.record.Updates(updates, result, p.reasons)
 }
 
 // confirm checks that the refs have the values that the push requested, because git may still have failed to change one.
@@ -55,7 +44,7 @@ func (p *push) confirm(ctx context.Context) {
 	}
 	names := make([]string, len(p.updates))
 	for i, u := range p.updates {
-		names[i] = u.Ref
+		names[i] = u.Name
 	}
 	found, err := p.project.Repository.Objects(ctx, names...)
 	if err != nil {
@@ -67,8 +56,8 @@ func (p *push) confirm(ctx context.Context) {
 		reason = git.Full
 	}
 	for i, u := range p.updates {
-		if found[i].ID != u.New && (found[i].ID != "" || !object.IsZeroID(u.New)) {
-			p.record.RefFailed(u.Ref, reason)
+		if !u.Made(found[i].ID) {
+			p.record.RefFailed(u.Name, reason)
 		}
 	}
 }

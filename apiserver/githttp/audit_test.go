@@ -15,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/audit/audittest"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
@@ -64,7 +65,7 @@ func TestAudit_logsEveryPushAndNoReads(t *testing.T) {
 		return audit.Event{Door: audit.Git, Action: "push", Target: target, Status: status, Result: result, Time: all[0].Time}
 	}
 	made := push(target, 200, audit.Done)
-	made.Refs = []audit.Ref{{Name: "refs/heads/topic", Old: zero, New: first, Result: audit.Done}}
+	made.Refs = []audit.Ref{{Ref: update.Ref{Name: "refs/heads/topic", Old: zero, New: first}, Result: audit.Done}}
 	g.Expect(all[0]).To(Equal(made))
 
 	g.Expect(all[1].Result).To(Equal(audit.Refused))

@@ -22,8 +22,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/git/upkeep"
-	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/hook/hooktest"
 	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/role"
@@ -44,7 +44,7 @@ type forge struct {
 	inGroup  func(context.Context, int64) (bool, error)
 	tokens   map[string]token
 	projects map[string]*project
-	pushed   map[int64][]hook.Update
+	pushed   map[int64][]update.Ref
 	again    []fair.Key // the callers that were checked again
 }
 
@@ -89,7 +89,7 @@ func newForgeWith(t testing.TB, binary string, change ...func(*githttp.Options))
 func newForgeOn(t testing.TB, engine git.Options, change ...func(*githttp.Options)) *forge {
 	t.Helper()
 	f := &forge{
-		storage: inMemory(t), tokens: map[string]token{}, projects: map[string]*project{}, pushed: map[int64][]hook.Update{},
+		storage: inMemory(t), tokens: map[string]token{}, projects: map[string]*project{}, pushed: map[int64][]update.Ref{},
 	}
 	for name, id := range userIDs {
 		f.tokens[name] = token{user: id, scopes: "api"}
@@ -213,7 +213,7 @@ func (f *forge) Find(_ context.Context, path string, caller githttp.Caller) (*gi
 	return found, nil
 }
 
-func (f *forge) Pushed(_ context.Context, p *githttp.Project, updates []hook.Update) {
+func (f *forge) Pushed(_ context.Context, p *githttp.Project, updates []update.Ref) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.pushed[p.ID] = append(f.pushed[p.ID], updates...)

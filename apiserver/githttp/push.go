@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/git/transfer"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
@@ -31,7 +32,7 @@ type push struct {
 	write   *git.Write
 
 	// Set by the hook's question, before the stage is accepted.
-	updates []hook.Update
+	updates []update.Ref
 	end     func()            // ends the write, and releases the reserved refs
 	reasons map[string]string // by ref, why it is refused
 
@@ -169,12 +170,11 @@ func (p *push) decide(ctx context.Context, asked hook.Push) (refused string, err
 	if err != nil {
 		return "", err
 	}
-	updates, listed := make([]change.Request, len(asked.Updates)), make([]refs.Update, len(asked.Updates))
+	updates := make([]change.Request, len(asked.Updates))
 	for i, u := range asked.Updates {
-		listed[i] = refs.Update(u)
-		updates[i] = change.Request{Update: listed[i], Via: protection.Push, Repository: p.project.Repository, Quarantine: quarantine}.Remembered()
+		updates[i] = change.Request{Ref: u, Via: protection.Push, Repository: p.project.Repository, Quarantine: quarantine}.Remembered()
 	}
-	if err := p.within(ctx, quarantine, listed); git.LimitReached(err) != "" {
+	if err := p.within(ctx, quarantine, asked.Updates); git.LimitReached(err) != "" {
 		return refusals{git.LimitReached(err)}.String(), nil
 	} else if err != nil {
 		return "", err
@@ -192,7 +192,7 @@ func (p *push) decide(ctx context.Context, asked hook.Push) (refused string, err
 }
 
 // within returns a *git.LimitError where the push is more than the server allows.
-func (p *push) within(ctx context.Context, q *git.Quarantine, listed []refs.Update) error {
+func (p *push) within(ctx context.Context, q *git.Quarantine, listed []update.Ref) error {
 	if err := transfer.CheckPush(ctx, p.project.Repository, q, listed...); err != nil {
 		return err
 	}
@@ -250,17 +250,17 @@ func (p *push) decideNow(ctx context.Context, updates []change.Request, branches
 		}
 		if reason != "" {
 			all = append(all, reason)
-			p.reasons[u.Ref] = reason
+			p.reasons[u.Name] = reason
 		}
 	}
 	return all.String(), nil
 }
 
 // branches are the names of the branches among the refs that are updated.
-func branches(updates []hook.Update) []string {
+func branches(updates []update.Ref) []string {
 	var names []string
 	for _, u := range updates {
-		if name, ok := protection.Branch(u.Ref); ok {
+		if name, ok := protection.Branch(u.Name); ok {
 			names = append(names, name)
 		}
 	}

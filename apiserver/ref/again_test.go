@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 )
 
 // change updates an object in the cluster.
@@ -86,12 +86,12 @@ func TestWrite_isAuthorizedAfterPreparation(t *testing.T) {
 			})
 			prepared := false
 			d.Serve(endpoint.Table{endpoint.Post("/projects/{id}/drafts", func(ctx context.Context, s auth.Project, _ *draftRequest) (none made, err error) {
-				return none, d.writer.Write(ctx, s, d.web, func(context.Context) ([]refs.Update, error) {
+				return none, d.writer.Write(ctx, s, d.web, func(context.Context) ([]update.Ref, error) {
 					was := d.client.Git(t, "rev-parse", "free")
 					next := d.client.Git(t, "commit-tree", "-p", was, "-m", "slow", "main^{tree}")
 					tt.meanwhile(t, d)
 					prepared = true
-					return []refs.Update{{Ref: "refs/heads/free", Old: was, New: next}}, nil
+					return []update.Ref{{Name: "refs/heads/free", Old: was, New: next}}, nil
 				})
 			}).Needs(auth.PushCode).Anonymous(endpoint.Hidden)})
 			before := d.client.Git(t, "show-ref")

@@ -17,6 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/git/transfer"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 )
 
 // Draft is a commit that a caller would make on a branch:
@@ -73,7 +74,7 @@ func (u *Updater) Commit(ctx context.Context, s auth.Project, repo *git.Reposito
 		return "", err
 	}
 	ref := Branches + d.Branch
-	err = u.Write(ctx, s, repo, func(ctx context.Context) ([]refs.Update, error) {
+	err = u.Write(ctx, s, repo, func(ctx context.Context) ([]update.Ref, error) {
 		if may, err := u.MayPush(ctx, s, ref); err != nil {
 			return nil, err
 		} else if !may.Allowed {
@@ -92,7 +93,7 @@ func (u *Updater) Commit(ctx context.Context, s auth.Project, repo *git.Reposito
 		if id, err = edit.Commit(ctx, repo, commit); err != nil {
 			return nil, err
 		}
-		return []refs.Update{{Ref: ref, Old: old, New: id}}, nil
+		return []update.Ref{{Name: ref, Old: old, New: id}}, nil
 	})
 	return id, err
 }

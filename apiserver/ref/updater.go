@@ -18,6 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
@@ -68,13 +69,13 @@ const updateTimeout = time.Minute
 // Update makes all updates in the repository of the project that a request is about, or none. They are decided on as a push is,
 // with the project as it is then. The error is RefusedError for what the caller may not do, ErrDefaultBranch, an answer for projects that
 // take no changes, or one of refs.Apply.
-func (u *Updater) Update(ctx context.Context, s auth.Project, repo *git.Repository, updates ...refs.Update) error {
-	return u.Write(ctx, s, repo, func(context.Context) ([]refs.Update, error) { return updates, nil })
+func (u *Updater) Update(ctx context.Context, s auth.Project, repo *git.Repository, updates ...update.Ref) error {
+	return u.Write(ctx, s, repo, func(context.Context) ([]update.Ref, error) { return updates, nil })
 }
 
 // Write is Update with a prepare function that writes objects before the refs are changed. If the project takes no changes, prepare is not
 // called.
-func (u *Updater) Write(ctx context.Context, s auth.Project, repo *git.Repository, prepare func(ctx context.Context) ([]refs.Update, error)) (err error) {
+func (u *Updater) Write(ctx context.Context, s auth.Project, repo *git.Repository, prepare func(ctx context.Context) ([]update.Ref, error)) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updateTimeout)
 	defer cancel()
 	// From here on, closing the repository waits for this write, or this write finds it closed.
@@ -112,11 +113,7 @@ func (u *Updater) Write(ctx context.Context, s auth.Project, repo *git.Repositor
 }
 
 // tell adds to the audit event which refs were requested to change, and the result.
-func tell(ctx context.Context, updates []refs.Update, err error) {
-	record := audit.From(ctx)
-	if record == nil {
-		return
-	}
+func tell(ctx context.Context, updates []update.Ref, err error) {
 	result := audit.Done
 	switch refused := (*RefusedError)(nil); {
 	case errors.As(err, &refused), errors.Is(err, ErrDefaultBranch):
@@ -124,11 +121,7 @@ func tell(ctx context.Context, updates []refs.Update, err error) {
 	case err != nil:
 		result = audit.Failed
 	}
-	listed := make([]audit.Ref, len(updates))
-	for i, u := range updates {
-		listed[i] = audit.Ref{Name: u.Ref, Old: u.Old, New: u.New, Result: result}
-	}
-	record.Refs(listed...)
+	audit.From(ctx).Updates(updates, result, nil)
 }
 
 // writable says why the project takes no changes, as it is now.
@@ -153,10 +146,10 @@ func (u *Updater) writable(ctx context.Context, s auth.Project, repo *git.Reposi
 }
 
 // check returns the reason why the updates must not be made.
-func (u *Updater) check(ctx context.Context, s auth.Project, repo *git.Repository, updates []refs.Update) error {
+func (u *Updater) check(ctx context.Context, s auth.Project, repo *git.Repository, updates []update.Ref) error {
 	named := make([]string, len(updates))
 	for i, u := range updates {
-		named[i] = u.Ref
+		named[i] = u.Name
 	}
 	head, err := refs.ReadHead(ctx, repo)
 	if err != nil {
@@ -168,15 +161,15 @@ func (u *Updater) check(ctx context.Context, s auth.Project, repo *git.Repositor
 	}
 	actor := u.guard.Actor(s.Subject)
 	for _, u := range updates {
-		if u.New == "" && u.Ref == Branches+head.Branch {
+		if u.Deletes() && u.Name == Branches+head.Branch {
 			return ErrDefaultBranch
 		}
-		reason, err := change.Request{Update: u, Via: protection.API, Repository: repo}.Refused(ctx, rules, actor)
+		reason, err := change.Request{Ref: u, Via: protection.API, Repository: repo}.Refused(ctx, rules, actor)
 		if err != nil {
 			return err
 		}
 		if reason != "" {
-			return &RefusedError{Ref: u.Ref, Reason: reason}
+			return &RefusedError{Ref: u.Name, Reason: reason}
 		}
 	}
 	return nil
@@ -209,7 +202,7 @@ func (u *Updater) MayPush(ctx context.Context, s auth.Project, ref string) (prot
 // MayPush decides whether an actor may push to a ref something that rewrites no history and has no owners.
 func MayPush(ctx context.Context, rules []protection.Rule, actor protection.Actor, ref string) (protection.Verdict, error) {
 	return protection.Decide(ctx, rules, actor, protection.Change{
-		Ref: ref, Kind: protection.Update, Via: protection.Push,
+		Ref: update.Ref{Name: ref, Old: "1", New: "2"}, Via: protection.Push, // the rules do not depend on the ids
 		Forced:     func(context.Context) (bool, error) { return false, nil },
 		OwnedPaths: func(context.Context) ([]string, error) { return nil, nil },
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/audit/audittest"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -30,11 +31,11 @@ var _ = Describe("The audit log", func() {
 		f.ExpectGone(tools)
 		Expect(repositoryActions(lines.Events())).To(HaveExactElements(
 			And(HaveField("Action", "import"), HaveField("Target", HaveSuffix("/tools.git")), HaveField("Refs", ConsistOf(
-				audit.Ref{Name: "refs/heads/topic", New: o.commit, Result: audit.Done},
-				audit.Ref{Name: "refs/heads/trunk", New: o.commit, Result: audit.Done},
+				audit.Ref{Ref: update.Ref{Name: "refs/heads/topic", New: o.commit}, Result: audit.Done},
+				audit.Ref{Ref: update.Ref{Name: "refs/heads/trunk", New: o.commit}, Result: audit.Done},
 				HaveField("Name", "refs/tags/v1"),
 			))),
-			And(HaveField("Action", "set-head"), HaveField("Refs", ConsistOf(audit.Ref{Name: "HEAD", New: "refs/heads/topic", Result: audit.Done}))),
+			And(HaveField("Action", "set-head"), HaveField("Refs", ConsistOf(audit.Ref{Ref: update.Ref{Name: "HEAD", New: "refs/heads/topic"}, Result: audit.Done}))),
 			And(HaveField("Action", "destroy"), HaveField("Reason", "deletionPolicy: Delete")),
 		))
 		for _, e := range repositoryActions(lines.Events()) {

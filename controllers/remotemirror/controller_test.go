@@ -21,6 +21,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -110,9 +111,9 @@ var _ = Describe("A mirror", func() {
 		pushes := slices.DeleteFunc(lines.Events(), func(e audit.Event) bool { return e.Action != "mirror" })
 		Expect(pushes).To(HaveExactElements(
 			HaveField("Refs", ConsistOf(
-				audit.Ref{Name: "refs/heads/main", New: first, Result: audit.Done}, audit.Ref{Name: "refs/heads/topic", New: first, Result: audit.Done},
+				audit.Ref{Ref: update.Ref{Name: "refs/heads/main", New: first}, Result: audit.Done}, audit.Ref{Ref: update.Ref{Name: "refs/heads/topic", New: first}, Result: audit.Done},
 			)),
-			HaveField("Refs", ConsistOf(audit.Ref{Name: "refs/heads/topic", Old: first, Result: audit.Done})),
+			HaveField("Refs", ConsistOf(audit.Ref{Ref: update.Ref{Name: "refs/heads/topic", Old: first}, Result: audit.Done})),
 		), "the last one had nothing to do")
 		for _, e := range pushes {
 			Expect(e).To(And(HaveField("Door", audit.Controller), HaveField("Controller", "RemoteMirror"), HaveField("Result", audit.Done),

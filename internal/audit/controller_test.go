@@ -21,6 +21,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/audit/audittest"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 )
 
 func newUser() *v1alpha1.User {
@@ -127,7 +128,7 @@ func TestTell_digestsFullNamesOfRefs(t *testing.T) {
 	lines, digest := audittest.Open(t), sha256.New()
 	var refs []audit.Ref
 	for i := range 101 {
-		ref := audit.Ref{Name: fmt.Sprintf("refs/heads/%0600d", i), New: strings.Repeat("1", 40), Result: audit.Done}
+		ref := audit.Ref{Ref: update.Ref{Name: fmt.Sprintf("refs/heads/%0600d", i), New: strings.Repeat("1", 40)}, Result: audit.Done}
 		fmt.Fprintln(digest, ref.Old, ref.New, ref.Name)
 		refs = append(refs, ref)
 	}

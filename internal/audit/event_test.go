@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/forgeplane/forgeplane/internal/git/update"
 )
 
 func TestEvent_isOneLineDespiteHostileTexts(t *testing.T) {
@@ -15,7 +17,7 @@ func TestEvent_isOneLineDespiteHostileTexts(t *testing.T) {
 		"a\nb", "a\r\n{\"door\":\"rest\"}", "\x1b[2J\x1b]0;title\x07", "\x00", "\u009b31m", "a\u2028b\u2029c", "\u202egnp.exe", "\u2066x\u2069",
 		"\xff\xfe", "\ufeff", "\u200b", "\u061c", `","result":"done`, "\x7f", "</script>", "\u0085",
 	} {
-		lines := Event{Door: Git, Action: hostile, Target: hostile, Refs: []Ref{{Name: hostile}}, User: &User{Username: hostile}}.lines()
+		lines := Event{Door: Git, Action: hostile, Target: hostile, Refs: []Ref{{Ref: update.Ref{Name: hostile}}}, User: &User{Username: hostile}}.lines()
 		if len(lines) != 1 {
 			t.Fatalf("%q: %d lines", hostile, len(lines))
 		}
@@ -40,7 +42,7 @@ func TestEvent_limitsLengthOfLines(t *testing.T) {
 	long := strings.Repeat("\x01é", 50_000)
 	r := &Record{}
 	for range 60 {
-		r.Refs(Ref{Name: long, Reason: long, Old: strings.Repeat("0", 64), New: strings.Repeat("0", 64)})
+		r.Updates([]update.Ref{{Name: long, Old: strings.Repeat("0", 64), New: strings.Repeat("0", 64)}}, "", map[string]string{long: long})
 	}
 	r.Result(Failed, long)
 	r.Action(long, long)
@@ -61,7 +63,7 @@ func TestEvent_limitsLengthOfLines(t *testing.T) {
 func TestEvent_splitsManyRefsIntoParts(t *testing.T) {
 	r := &Record{event: Event{Request: "one"}}
 	for i := range maxListed*2 + 1 {
-		r.Refs(Ref{Name: fmt.Sprint("refs/heads/", i), Result: Done})
+		r.Updates([]update.Ref{{Name: fmt.Sprint("refs/heads/", i)}}, Done, nil)
 	}
 	seen := map[string]bool{}
 	for i, e := range parsed(t, r.event) {
@@ -97,7 +99,8 @@ func TestEvent_summarizesVeryManyRefs(t *testing.T) {
 	refs, digest := make([]Ref, many), sha256.New()
 	for i := range refs {
 		refs[i] = Ref{
-			Name: fmt.Sprintf("refs/heads/%0*d", 600, i), Old: strings.Repeat("0", 40), New: strings.Repeat("1", 40), Reason: strings.Repeat("x", 500),
+			Ref:    update.Ref{Name: fmt.Sprintf("refs/heads/%0*d", 600, i), Old: strings.Repeat("0", 40), New: strings.Repeat("1", 40)},
+			Reason: strings.Repeat("x", 500),
 		}
 		fmt.Fprintln(digest, refs[i].Old, refs[i].New, refs[i].Name)
 	}
@@ -106,8 +109,8 @@ func TestEvent_summarizesVeryManyRefs(t *testing.T) {
 			refs[i].Result = result
 		}
 		gathered := &Record{event: Event{Result: result}}
-		gathered.Refs(refs[:50]...)
-		gathered.Refs(refs[50:]...)
+		gathered.event.Add(refs[:50]...)
+		gathered.event.Add(refs[50:]...)
 		for way, e := range map[string]Event{"gathered": gathered.event, "at once": {Result: result, Refs: refs}} {
 			bytes, named := 0, 0
 			for _, line := range e.lines() {
@@ -133,7 +136,7 @@ func TestEvent_summarizesVeryManyRefs(t *testing.T) {
 func TestRecord_countsFailuresOfUnlistedRefs(t *testing.T) {
 	r := &Record{}
 	for i := range maxRefs + 3 {
-		r.Refs(Ref{Name: fmt.Sprint(i), Result: Done})
+		r.Updates([]update.Ref{{Name: fmt.Sprint(i)}}, Done, nil)
 	}
 	r.RefFailed("1", "somebody else was faster")
 	r.RefFailed(fmt.Sprint(maxRefs+1), "somebody else was faster")

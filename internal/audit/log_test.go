@@ -16,6 +16,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/forgeplane/forgeplane/internal/git/update"
 )
 
 // stuck is a writer that blocks until let is closed.
@@ -71,7 +73,7 @@ func TestLog_keepsLinesOfOthersWhenOneCallerFloods(t *testing.T) {
 	elsewhere := func(i int) Event { return Event{Address: fmt.Sprintf("198.51.%d.%d", i/256, i%256)} }
 	refs := make([]Ref, maxRefs)
 	for i := range refs {
-		refs[i] = Ref{Name: fmt.Sprintf("refs/heads/%0*d", 490, i), Result: Done}
+		refs[i] = Ref{Ref: update.Ref{Name: fmt.Sprintf("refs/heads/%0*d", 490, i)}, Result: Done}
 	}
 	for about, flood := range map[string]func(i int) Event{
 		"a user":         func(i int) Event { return Event{User: &User{ID: 1}, Refs: refs[:max(0, i%1000-900)]} },

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 )
 
 // Record gathers what becomes known of a write while it is served. A nil Record gathers nothing. It is safe for use by several
@@ -133,9 +134,18 @@ func (r *Record) Otherwise(result Result, reason string) {
 	})
 }
 
-// Refs adds the refs that the request wants to update.
-func (r *Record) Refs(refs ...Ref) {
-	r.with(func(e *Event) { e.Add(refs...) })
+// Updates adds the requested updates of refs, which all had the same result. If they were refused for the reasons of some of them, these are
+// in reasons, by ref.
+func (r *Record) Updates(updates []update.Ref, result Result, reasons map[string]string) {
+	r.with(func(e *Event) {
+		for _, u := range updates {
+			ref := Ref{Ref: u, Result: result, Reason: reasons[u.Name]}
+			if len(reasons) > 0 && ref.Reason == "" {
+				ref.Reason = "another update of this write was refused"
+			}
+			e.Add(ref)
+		}
+	})
 }
 
 // RefFailed says that a ref was not updated after all, and why.

@@ -5,14 +5,14 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
+
+	"github.com/forgeplane/forgeplane/internal/git/update"
 )
 
 // Ref is the update of a ref.
 type Ref struct {
-	Name string `json:"name"`
-	// Old and New are ids of objects; zeros, or nothing, stand for a ref that does not exist. Of HEAD, New is the name of a branch.
-	Old    string `json:"old,omitempty"`
-	New    string `json:"new,omitempty"`
+	// Ref is the update. If it is of HEAD, New is the name of a branch.
+	update.Ref
 	Result Result `json:"result"`
 	// Reason says why this one is refused.
 	Reason string `json:"reason,omitempty"`

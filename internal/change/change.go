@@ -12,13 +12,13 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/history"
 	"github.com/forgeplane/forgeplane/internal/git/object"
-	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
 // Request is a ref update that somebody requests.
 type Request struct {
-	refs.Update
+	update.Ref
 	// Via is the way by which it comes.
 	Via protection.Via
 	// Repository is where the ref is.
@@ -44,17 +44,10 @@ func (u Request) Remembered() Request {
 // Refused says why the update is refused to an actor, given the rules of the project, and nothing if it is not. The reason is
 // for the person who asked. An error means that there is no decision: the update must not be made.
 func (u Request) Refused(ctx context.Context, rules []protection.Rule, actor protection.Actor) (reason string, err error) {
-	c := protection.Change{Ref: u.Ref, Via: u.Via, Forced: u.forced, OwnedPaths: u.ownedPaths}
-	switch {
-	case absent(u.New): // a malformed name that has got in must be allowed out
-		c.Kind = protection.Delete
-	case u.malformed() != "":
-		return u.malformed(), nil
-	case absent(u.Old):
-		c.Kind = protection.Create
-	default:
-		c.Kind = protection.Update
+	if text := u.malformed(); text != "" && !u.Deletes() { // a malformed name that has got in must be allowed out
+		return text, nil
 	}
+	c := protection.Change{Ref: u.Ref, Via: u.Via, Forced: u.forced, OwnedPaths: u.ownedPaths}
 	switch verdict, err := protection.Decide(ctx, rules, actor, c); {
 	case errors.Is(err, git.ErrFileTooLarge), errors.Is(err, codeowners.ErrTooLarge):
 		return "The CODEOWNERS file of the branch is too large to determine who must approve. To make it smaller, " +
@@ -68,15 +61,12 @@ func (u Request) Refused(ctx context.Context, rules []protection.Rule, actor pro
 	}
 }
 
-// absent reports whether an id stands for a ref that does not exist.
-func absent(id string) bool { return id == "" || object.IsZeroID(id) }
-
 // malformed says what is wrong with the name of the ref, and nothing if it is fine.
 func (u Request) malformed() string {
-	if err := object.CheckRefName(u.Ref); err != nil {
+	if err := object.CheckRefName(u.Name); err != nil {
 		return err.Error() + "."
 	}
-	if branch, ok := strings.CutPrefix(u.Ref, "refs/heads/"); ok && object.IsID(branch) {
+	if branch, ok := strings.CutPrefix(u.Name, "refs/heads/"); ok && object.IsID(branch) {
 		return fmt.Sprintf("A branch cannot be named %s: that name stands for an object.", branch)
 	}
 	return ""

@@ -35,7 +35,7 @@ func (u Request) ownedPaths(ctx context.Context) ([]string, error) {
 // change, so that a push cannot release itself. A new branch is compared with the default branch.
 func (u Request) findOwned(ctx context.Context) ([]string, error) {
 	owners, from := u.Old, u.Old
-	if absent(u.Old) {
+	if u.Expects("") {
 		head, err := refs.ReadHead(ctx, u.Repository)
 		if err != nil || head.Commit == "" { // an empty repository has no owners
 			return nil, err

@@ -20,6 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/test/patience"
 	"github.com/forgeplane/forgeplane/test/seed"
 )
@@ -58,7 +59,7 @@ func writeOnAndOn(ctx context.Context, r *git.Repository) error {
 		case err != nil:
 			return err
 		}
-		_ = refs.Apply(in, r, refs.Update{Ref: "refs/heads/x", New: os.Getenv("FORGEPLANE_TEST_FENCE_ID")})
+		_ = refs.Apply(in, r, update.Ref{Name: "refs/heads/x", New: os.Getenv("FORGEPLANE_TEST_FENCE_ID")})
 		end()
 		fmt.Fprintln(os.Stdout, "wrote")
 	}

@@ -4,7 +4,7 @@
 // The server knows who pushes to which project, and does not tell the hook. The hook gets a token for one question, and passes on only what
 // git tells it. If anything goes wrong between the two, the push is refused.
 //
-// The package needs the standard library only, so that the hook binary is small and starts fast.
+// The package needs only package update and the standard library, so that the hook binary is small and starts fast.
 package hook
 
 import (
@@ -15,6 +15,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/forgeplane/forgeplane/internal/git/update"
 )
 
 // The environment variables that receive-pack passes on to the hook: the path of the socket, and the token of the push.
@@ -45,17 +47,9 @@ const greeting = "forgeplane-hook 1"
 // Push is what git tells the hook.
 type Push struct {
 	// Updates are all ref updates of the push that git has found no fault with.
-	Updates []Update
+	Updates []update.Ref
 	// Quarantine is the directory that has the objects of the push, empty if it has none.
 	Quarantine string
-}
-
-// Update is a refs.Update on its way to the server. The hook starts at each push, so it is linked without the packages of Git.
-type Update struct {
-	// Ref is the full name. Only git has checked it, so it need not be valid UTF-8.
-	Ref string
-	// Old and New are object ids. An id of zeros stands for a ref that does not exist.
-	Old, New string
 }
 
 // Verdict is the answer to a Push.
@@ -149,13 +143,13 @@ func readPush(r io.Reader) (token string, push Push, err error) {
 	}
 }
 
-func parseUpdate(line string) (Update, error) {
+func parseUpdate(line string) (update.Ref, error) {
 	before, rest, _ := strings.Cut(line, " ")
 	after, ref, ok := strings.Cut(rest, " ")
 	if !ok || ref == "" || strings.ContainsRune(ref, 0) || !isID(before) || !isID(after) || len(before) != len(after) {
-		return Update{}, fmt.Errorf("%w: the line %.200q", errMalformed, line)
+		return update.Ref{}, fmt.Errorf("%w: the line %.200q", errMalformed, line)
 	}
-	return Update{Old: before, New: after, Ref: ref}, nil
+	return update.Ref{Name: ref, Old: before, New: after}, nil
 }
 
 func isID(s string) bool {

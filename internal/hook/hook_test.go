@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/forgeplane/forgeplane/internal/git/update"
 )
 
 const (
@@ -60,12 +62,12 @@ func TestQuestionAndAnswer(t *testing.T) {
 		terminal          string
 	}{
 		"accepted": {"/r/objects/tmp_objdir-incoming-x", id1 + " " + id2 + " refs/heads/main\n",
-			Push{Quarantine: "/r/objects/tmp_objdir-incoming-x", Updates: []Update{{"refs/heads/main", id1, id2}}},
+			Push{Quarantine: "/r/objects/tmp_objdir-incoming-x", Updates: []update.Ref{{Name: "refs/heads/main", Old: id1, New: id2}}},
 			Verdict{Accepted: true}, 0, ""},
 		"accepted with a remark": {"", id1 + " " + id2 + " refs/heads/main\n",
-			Push{Updates: []Update{{"refs/heads/main", id1, id2}}}, Verdict{Accepted: true, Text: "Welcome."}, 0, "Welcome.\n"},
+			Push{Updates: []update.Ref{{Name: "refs/heads/main", Old: id1, New: id2}}}, Verdict{Accepted: true, Text: "Welcome."}, 0, "Welcome.\n"},
 		"refused": {"", id1 + " " + id2 + " refs/heads/\xff\x01 ä\n" + id2 + " " + id1 + " x\n",
-			Push{Updates: []Update{{"refs/heads/\xff\x01 ä", id1, id2}, {"x", id2, id1}}},
+			Push{Updates: []update.Ref{{Name: "refs/heads/\xff\x01 ä", Old: id1, New: id2}, {Name: "x", Old: id2, New: id1}}},
 			Verdict{Text: "No.\nReally not.\n"}, 1, "No.\nReally not.\n"},
 		"without updates": {"", "", Push{}, Verdict{Text: "No."}, 1, "No.\n"},
 		"a long text":     {"", "", Push{}, Verdict{Text: strings.Repeat("x", 2*maxText)}, 1, strings.Repeat("x", maxText) + "\n"},
@@ -371,7 +373,7 @@ func FuzzReadPush(f *testing.F) {
 		}
 		var updates strings.Builder
 		for _, u := range push.Updates {
-			fmt.Fprintf(&updates, "%s %s %s\n", u.Old, u.New, u.Ref)
+			fmt.Fprintf(&updates, "%s %s %s\n", u.Old, u.New, u.Name)
 		}
 		var again bytes.Buffer
 		if err := writePush(&again, token, push.Quarantine, strings.NewReader(updates.String())); err != nil {

@@ -21,9 +21,9 @@ func Branch(ref string) (name string, ok bool) { return strings.CutPrefix(ref, "
 //
 // An error means that there is no decision: the change must not be made.
 func Decide(ctx context.Context, rules []Rule, actor Actor, change Change) (Verdict, error) {
-	branch, isBranch := Branch(change.Ref)
-	if !isBranch && !strings.HasPrefix(change.Ref, "refs/tags/") && !strings.HasPrefix(change.Ref, "refs/notes/") {
-		return refuse("%q is managed by the server: only branches, tags and notes can be changed.", change.Ref)
+	branch, isBranch := Branch(change.Name)
+	if !isBranch && !strings.HasPrefix(change.Name, "refs/tags/") && !strings.HasPrefix(change.Name, "refs/notes/") {
+		return refuse("%q is managed by the server: only branches, tags and notes can be changed.", change.Name)
 	}
 	if !actor.CanWrite() {
 		return refuse("%s, and changing a repository needs %s.", sentence(actor.describe()), actor.needed())
@@ -32,7 +32,7 @@ func Decide(ctx context.Context, rules []Rule, actor Actor, change Change) (Verd
 	if !isBranch || len(p.rules) == 0 {
 		return Verdict{Allowed: true}, nil
 	}
-	if change.Kind == Delete {
+	if change.Deletes() {
 		return p.decideDelete(ctx, actor, change)
 	}
 	return p.decideWrite(ctx, actor, change)
@@ -75,14 +75,14 @@ func (p protected) decideWrite(ctx context.Context, actor Actor, change Change) 
 }
 
 func (p protected) decideForced(ctx context.Context, change Change) (Verdict, error) {
-	if change.Kind == Create || p.any(func(r *Rule) bool { return r.AllowForcePush }) {
+	if change.Creates() || p.any(func(r *Rule) bool { return r.AllowForcePush }) {
 		return Verdict{Allowed: true}, nil
 	}
 	if change.Forced == nil {
-		return Verdict{}, fmt.Errorf("change of %s does not say whether it is forced", change.Ref)
+		return Verdict{}, fmt.Errorf("change of %s does not say whether it is forced", change.Name)
 	}
 	if forced, err := change.Forced(ctx); err != nil {
-		return Verdict{}, fmt.Errorf("finding out whether %s is forced: %w", change.Ref, err)
+		return Verdict{}, fmt.Errorf("finding out whether %s is forced: %w", change.Name, err)
 	} else if forced {
 		return refuse("%s, and nobody may rewrite its history. Fetch it, rebase or merge, and push without force.", p)
 	}
@@ -94,10 +94,10 @@ func (p protected) decideOwned(ctx context.Context, change Change) (Verdict, err
 		return Verdict{Allowed: true}, nil
 	}
 	if change.OwnedPaths == nil {
-		return Verdict{}, fmt.Errorf("change of %s does not say which owned paths it touches", change.Ref)
+		return Verdict{}, fmt.Errorf("change of %s does not say which owned paths it touches", change.Name)
 	}
 	if paths, err := change.OwnedPaths(ctx); err != nil {
-		return Verdict{}, fmt.Errorf("finding the code owners of what changes in %s: %w", change.Ref, err)
+		return Verdict{}, fmt.Errorf("finding the code owners of what changes in %s: %w", change.Name, err)
 	} else if len(paths) > 0 {
 		return refuse("%s, and these files have code owners: %s. This version cannot record their approval: leave these files as they are, "+
 			"or let a Maintainer turn off the approval of code owners in the protection.", p, list(quoted(paths), 5))

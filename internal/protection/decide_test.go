@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forgeplane/forgeplane/internal/git/update"
 	. "github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
@@ -51,6 +52,10 @@ func codeOwned(r Rule) Rule            { r.CodeOwnerApprovalRequired = true; ret
 func merge(r Rule, g []Grant) Rule     { r.Merge = g; return r }
 func unprotect(r Rule, g []Grant) Rule { r.Unprotect = g; return r }
 
+func updated(ref string) update.Ref { return update.Ref{Name: ref, Old: "1", New: "2"} }
+func created(ref string) update.Ref { return update.Ref{Name: ref, New: "2"} }
+func deleted(ref string) update.Ref { return update.Ref{Name: ref, Old: "1"} }
+
 // change returns the change that words describe: "push", "force", "create", "delete", "merge", "commit" (through the API),
 // "rewrite" (a forced commit through the API), "remove" (through the API), "clean up" (after a merge), and
 // "create owned", "push owned" and "merge owned" (files with code owners); then the ref.
@@ -64,27 +69,27 @@ func change(t *testing.T, words string) Change {
 	unowned := func(context.Context) ([]string, error) { return nil, nil }
 	switch verb {
 	case "push":
-		return Change{Ref: ref, Kind: Update, Via: Push, Forced: no, OwnedPaths: unowned}
+		return Change{Ref: updated(ref), Via: Push, Forced: no, OwnedPaths: unowned}
 	case "push owned":
-		return Change{Ref: ref, Kind: Update, Via: Push, Forced: no, OwnedPaths: owned}
+		return Change{Ref: updated(ref), Via: Push, Forced: no, OwnedPaths: owned}
 	case "force":
-		return Change{Ref: ref, Kind: Update, Via: Push, Forced: yes, OwnedPaths: unowned}
+		return Change{Ref: updated(ref), Via: Push, Forced: yes, OwnedPaths: unowned}
 	case "create":
-		return Change{Ref: ref, Kind: Create, Via: Push, OwnedPaths: unowned}
+		return Change{Ref: created(ref), Via: Push, OwnedPaths: unowned}
 	case "create owned":
-		return Change{Ref: ref, Kind: Create, Via: Push, OwnedPaths: owned}
+		return Change{Ref: created(ref), Via: Push, OwnedPaths: owned}
 	case "delete":
-		return Change{Ref: ref, Kind: Delete, Via: Push}
+		return Change{Ref: deleted(ref), Via: Push}
 	case "merge", "merge owned":
-		return Change{Ref: ref, Kind: Update, Via: Merge}
+		return Change{Ref: updated(ref), Via: Merge}
 	case "commit":
-		return Change{Ref: ref, Kind: Update, Via: API, Forced: no, OwnedPaths: unowned}
+		return Change{Ref: updated(ref), Via: API, Forced: no, OwnedPaths: unowned}
 	case "rewrite":
-		return Change{Ref: ref, Kind: Update, Via: API, Forced: yes, OwnedPaths: unowned}
+		return Change{Ref: updated(ref), Via: API, Forced: yes, OwnedPaths: unowned}
 	case "remove":
-		return Change{Ref: ref, Kind: Delete, Via: API}
+		return Change{Ref: deleted(ref), Via: API}
 	case "clean up":
-		return Change{Ref: ref, Kind: Delete, Via: Merge}
+		return Change{Ref: deleted(ref), Via: Merge}
 	default:
 		t.Fatalf("no change is called %q", verb)
 		return Change{}
@@ -216,7 +221,7 @@ func TestDecide(t *testing.T) {
 func TestDecide_asksOnlyWhatItNeeds(t *testing.T) {
 	asked := func(what string) Change {
 		return Change{
-			Ref: "refs/heads/main", Kind: Update,
+			Ref:        updated("refs/heads/main"),
 			Forced:     func(context.Context) (bool, error) { t.Errorf("%s: asked for Forced", what); return true, nil },
 			OwnedPaths: func(context.Context) ([]string, error) { t.Errorf("%s: asked for OwnedPaths", what); return nil, nil },
 		}
@@ -239,20 +244,20 @@ func TestDecide_asksOnlyWhatItNeeds(t *testing.T) {
 func TestDecide_failsClosed(t *testing.T) {
 	broken := errors.New("broken")
 	no := func(context.Context) (bool, error) { return false, nil }
-	update := Change{Ref: "refs/heads/main", Kind: Update, Forced: no}
+	forward := Change{Ref: updated("refs/heads/main"), Forced: no}
 	for about, c := range map[string]struct {
 		rule   Rule
 		actor  Actor
 		change Change
 		want   error
 	}{
-		"group lookup": {rule("main", toGroup), Actor{UserID: 1, Role: role.Developer, InGroup: func(context.Context, int64) (bool, error) { return true, broken }}, update, broken},
+		"group lookup": {rule("main", toGroup), Actor{UserID: 1, Role: role.Developer, InGroup: func(context.Context, int64) (bool, error) { return true, broken }}, forward, broken},
 		"ancestor check": {rule("main", developers), developer,
-			Change{Ref: "refs/heads/main", Forced: func(context.Context) (bool, error) { return false, broken }}, broken},
+			Change{Ref: updated("refs/heads/main"), Forced: func(context.Context) (bool, error) { return false, broken }}, broken},
 		"code owners": {codeOwned(rule("main", developers)), developer,
-			Change{Ref: "refs/heads/main", Forced: no, OwnedPaths: func(context.Context) ([]string, error) { return nil, broken }}, broken},
-		"Forced is missing":     {rule("main", developers), developer, Change{Ref: "refs/heads/main"}, nil},
-		"OwnedPaths is missing": {codeOwned(rule("main", developers)), developer, update, nil},
+			Change{Ref: updated("refs/heads/main"), Forced: no, OwnedPaths: func(context.Context) ([]string, error) { return nil, broken }}, broken},
+		"Forced is missing":     {rule("main", developers), developer, Change{Ref: updated("refs/heads/main")}, nil},
+		"OwnedPaths is missing": {codeOwned(rule("main", developers)), developer, forward, nil},
 	} {
 		v, err := Decide(t.Context(), []Rule{c.rule}, c.actor, c.change)
 		if err == nil || v.Allowed || c.want != nil && !errors.Is(err, c.want) {

@@ -8,6 +8,7 @@ package protection
 import (
 	"context"
 
+	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
@@ -106,16 +107,6 @@ func (a Actor) holdsAny(ctx context.Context, grants []Grant) (bool, error) {
 	return false, nil
 }
 
-// Kind says what happens to a ref.
-type Kind int
-
-// The kinds of change.
-const (
-	Update Kind = iota
-	Create
-	Delete
-)
-
 // Via says how a change is made.
 type Via int
 
@@ -129,10 +120,9 @@ const (
 
 // Change is one requested ref update.
 type Change struct {
-	// Ref is the full name, such as "refs/heads/main", of valid form.
-	Ref  string
-	Kind Kind
-	Via  Via
+	// Ref is the update. Its name has a valid form, unless it is deleted.
+	update.Ref
+	Via Via
 	// Forced reports whether an update drops commits from the branch. It may be nil; Decide then fails if it needs it.
 	Forced func(ctx context.Context) (bool, error)
 	// OwnedPaths returns the changed paths that need a code owner's approval. It may be nil; Decide then fails if it needs it.

@@ -10,6 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/git/relocate"
 	"github.com/forgeplane/forgeplane/internal/git/transfer"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/git/upkeep"
 )
 
@@ -152,7 +153,7 @@ func (h *Handle) imported(ctx context.Context, e *audit.Event) {
 			e.Refs, e.Rest, e.Reason = nil, nil, "the refs that were written could not be determined"
 			return
 		}
-		e.Add(audit.Ref{Name: ref.Name, New: ref.Object, Result: audit.Done})
+		e.Add(audit.Ref{Ref: update.Ref{Name: ref.Name, New: ref.Object}, Result: audit.Done})
 	}
 }
 
@@ -160,7 +161,7 @@ func (h *Handle) imported(ctx context.Context, e *audit.Event) {
 func (h *Handle) Push(ctx context.Context, o transfer.PushOptions) (transfer.PushResult, error) {
 	e := audit.Event{Action: actionMirror, Target: audit.Address(o.URL)}
 	o.Tell = func(p transfer.PushedRef) {
-		ref := audit.Ref{Name: p.Name, Old: p.Old, New: p.New, Result: audit.Done}
+		ref := audit.Ref{Ref: p.Ref, Result: audit.Done}
 		if p.Refused != "" {
 			ref.Result, ref.Reason = audit.Refused, p.Refused
 		}
@@ -188,7 +189,7 @@ func (h *Handle) SetHead(ctx context.Context, branch string) error {
 	}
 	defer end()
 	err = refs.SetHead(ctx, h.repo, branch)
-	ref := audit.Ref{Name: "HEAD", New: "refs/heads/" + branch, Result: audit.Done}
+	ref := audit.Ref{Ref: update.Ref{Name: "HEAD", New: "refs/heads/" + branch}, Result: audit.Done}
 	if err != nil {
 		ref.Result = audit.Failed
 	}

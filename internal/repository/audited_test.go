@@ -10,6 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/audit/audittest"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/transfer"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -43,8 +44,8 @@ func TestHandle_logsEachWriteOnce(t *testing.T) {
 	}
 	g.Expect(lines.Events()).To(HaveExactElements(
 		line("destroy", "a test", audit.Done), line("init", "a test", audit.Done),
-		line("set-head", "a test", audit.Done, audit.Ref{Name: "HEAD", New: "refs/heads/next", Result: audit.Done}),
-		line("set-head", "a test", audit.Failed, audit.Ref{Name: "HEAD", New: "refs/heads/..", Result: audit.Failed}),
+		line("set-head", "a test", audit.Done, audit.Ref{Ref: update.Ref{Name: "HEAD", New: "refs/heads/next"}, Result: audit.Done}),
+		line("set-head", "a test", audit.Failed, audit.Ref{Ref: update.Ref{Name: "HEAD", New: "refs/heads/.."}, Result: audit.Failed}),
 		line("destroy", "there is neither a ref nor an object in it", audit.Done),
 	))
 }

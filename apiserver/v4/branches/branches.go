@@ -15,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/pattern"
 )
 
@@ -142,7 +143,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 		return none, err
 	}
 	var refused *ref.RefusedError
-	switch err := f.Refs.Update(ctx, s, repo, refs.Update{Ref: made.Name, New: made.Object}); {
+	switch err := f.Refs.Update(ctx, s, repo, update.Ref{Name: made.Name, New: made.Object}); {
 	case errors.As(err, &refused):
 		return none, refused.Answer()
 	case errors.Is(err, refs.ErrMoved):

@@ -11,6 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 )
 
 func (f *Family) remove(ctx context.Context, s auth.Project, r *branchRequest) (none endpoint.None, err error) {
@@ -22,7 +23,7 @@ func (f *Family) remove(ctx context.Context, s auth.Project, r *branchRequest) (
 		return none, err
 	}
 	var refused *ref.RefusedError
-	switch err := f.Refs.Update(ctx, s, repo, refs.Update{Ref: b.Name, Old: b.Object}); {
+	switch err := f.Refs.Update(ctx, s, repo, update.Ref{Name: b.Name, Old: b.Object}); {
 	case errors.As(err, &refused):
 		return none, endpoint.Message(http.StatusForbidden, "Protected branch can't be removed").Describe("%s", refused.Reason)
 	case errors.Is(err, ref.ErrDefaultBranch):
@@ -78,9 +79,9 @@ func (f *Family) removeMergedFrom(ctx context.Context, s auth.Project, repo *git
 	if len(merged) == 0 {
 		return nil
 	}
-	updates := make([]refs.Update, len(merged))
+	updates := make([]update.Ref, len(merged))
 	for i, b := range merged {
-		updates[i] = refs.Update{Ref: b.Name, Old: b.Object}
+		updates[i] = update.Ref{Name: b.Name, Old: b.Object}
 	}
 	err = f.Refs.Update(ctx, s, repo, updates...)
 	if refused := (*ref.RefusedError)(nil); errors.As(err, &refused) {

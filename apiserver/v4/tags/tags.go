@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/edit"
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 )
 
 // Family serves the tags of projects.
@@ -127,11 +128,11 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	} else if err != nil {
 		return none, err
 	}
-	err = f.Refs.Write(ctx, s, repo, func(ctx context.Context) (_ []refs.Update, err error) {
+	err = f.Refs.Write(ctx, s, repo, func(ctx context.Context) (_ []update.Ref, err error) {
 		if message := strings.TrimSpace(r.Message); message != "" {
 			made, err = f.annotate(ctx, s, repo, made, message)
 		}
-		return []refs.Update{{Ref: made.Name, New: made.Object}}, err
+		return []update.Ref{{Name: made.Name, New: made.Object}}, err
 	})
 	var refused *ref.RefusedError
 	switch {
@@ -179,7 +180,7 @@ func (f *Family) remove(ctx context.Context, s auth.Project, r *tagRequest) (non
 		}
 	}
 	var refused *ref.RefusedError
-	switch err := f.Refs.Update(ctx, s, repo, refs.Update{Ref: t.Name, Old: t.Object}); {
+	switch err := f.Refs.Update(ctx, s, repo, update.Ref{Name: t.Name, Old: t.Object}); {
 	case errors.As(err, &refused):
 		return none, refused.Answer()
 	case errors.Is(err, refs.ErrMoved):

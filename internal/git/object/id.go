@@ -1,9 +1,6 @@
 package object
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // IsID reports whether s has the form of an object id, SHA-1 or SHA-256.
 func IsID(s string) bool {
@@ -17,9 +14,6 @@ func IsID(s string) bool {
 	}
 	return true
 }
-
-// IsZeroID reports whether s is the all-zero id, which stands for a ref that does not exist.
-func IsZeroID(s string) bool { return IsID(s) && strings.Trim(s, "0") == "" }
 
 // CheckIDs returns an error if one of the ids does not have the form of an object id.
 func CheckIDs(ids ...string) error {

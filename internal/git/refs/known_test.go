@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/test/patience"
 	"github.com/forgeplane/forgeplane/test/seed"
 )
@@ -113,7 +114,7 @@ func TestSorted_areRememberedUntilARefChanges(t *testing.T) {
 		}},
 		"another server changes refs": {packed, func(t *testing.T, k *known) {
 			err := refs.Apply(t.Context(), k.elsewhere(t),
-				refs.Update{Ref: "refs/heads/made", New: k.one}, refs.Update{Ref: "refs/heads/other", Old: k.two})
+				update.Ref{Name: "refs/heads/made", New: k.one}, update.Ref{Name: "refs/heads/other", Old: k.two})
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		}},
 		"another server makes it anew": {change: func(t *testing.T, k *known) {

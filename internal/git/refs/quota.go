@@ -12,15 +12,16 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/internal/disk"
 	"github.com/forgeplane/forgeplane/internal/git/internal/process"
 	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 )
 
 // Reserve makes sure that the repository may have the refs that the updates create, and counts them until release is called, exactly
 // once. The error is a *git.LimitError if there would be too many refs. Updates that create none always pass, so that a full repository can be
 // changed and made smaller.
-func Reserve(r *git.Repository, updates ...Update) (release func(), err error) {
+func Reserve(r *git.Repository, updates ...update.Ref) (release func(), err error) {
 	made := 0
 	for _, u := range updates {
-		if (u.Old == "" || object.IsZeroID(u.Old)) && u.New != "" && !object.IsZeroID(u.New) {
+		if u.Creates() {
 			made++
 		}
 	}

@@ -11,16 +11,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/internal/process"
 	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 )
-
-// Update is a requested change of a ref.
-type Update struct {
-	// Ref is the full name.
-	Ref string
-	// Old is the current object id of the ref, and New the requested one. An empty or all-zero Old means that the ref does not exist, and
-	// such a New removes it.
-	Old, New string
-}
 
 // Errors of Apply that concern the refs.
 var (
@@ -36,13 +28,13 @@ const updateTimeout = 30 * time.Second
 // Apply applies all updates or none. The error is ErrMoved if a ref does not have the expected value, ErrInTheWay if a new name
 // conflicts with another ref, and a *git.LimitError if the repository would have too many refs. It does not check whether the updates are
 // permitted. If this process is killed meanwhile, some of the updates may have been applied.
-func Apply(ctx context.Context, r *git.Repository, updates ...Update) error {
+func Apply(ctx context.Context, r *git.Repository, updates ...update.Ref) error {
 	if len(updates) == 0 {
 		return nil
 	}
 	var script strings.Builder
 	for _, u := range updates {
-		line, err := u.line()
+		line, err := command(u)
 		if err != nil {
 			return err
 		}
@@ -72,48 +64,44 @@ func Apply(ctx context.Context, r *git.Repository, updates ...Update) error {
 	return err
 }
 
-// line returns the input of update-ref.
-func (u Update) line() (string, error) {
-	old, gone := u.Old, u.New == "" || object.IsZeroID(u.New)
-	if object.IsZeroID(old) {
-		old = ""
-	}
+// command returns the input of update-ref.
+func command(u update.Ref) (string, error) {
 	ids := slices.DeleteFunc([]string{u.Old, u.New}, func(id string) bool { return id == "" })
 	if err := object.CheckIDs(ids...); err != nil {
 		return "", err
 	}
 	// It must be possible to remove a ref with a malformed name.
-	if !strings.HasPrefix(u.Ref, "refs/") || strings.ContainsAny(u.Ref, "\x00\n") {
-		return "", fmt.Errorf("%.100q is not a ref", u.Ref)
+	if !strings.HasPrefix(u.Name, "refs/") || strings.ContainsAny(u.Name, "\x00\n") {
+		return "", fmt.Errorf("%.100q is not a ref", u.Name)
 	}
-	if gone {
-		if old == "" {
-			return "", fmt.Errorf("%s: it does not exist, so it cannot be deleted", u.Ref)
-		}
-		return fmt.Sprintf("delete %s\x00%s\x00", u.Ref, old), nil
+	switch {
+	case u.Deletes() && u.Expects(""):
+		return "", fmt.Errorf("%s: it does not exist, so it cannot be deleted", u.Name)
+	case u.Deletes():
+		return fmt.Sprintf("delete %s\x00%s\x00", u.Name, u.Old), nil
 	}
-	if err := object.CheckRefName(u.Ref); err != nil {
+	if err := object.CheckRefName(u.Name); err != nil {
 		return "", err
 	}
-	if old == "" {
-		return fmt.Sprintf("create %s\x00%s\x00", u.Ref, u.New), nil
+	if u.Creates() {
+		return fmt.Sprintf("create %s\x00%s\x00", u.Name, u.New), nil
 	}
-	return fmt.Sprintf("update %s\x00%s\x00%s\x00", u.Ref, u.New, old), nil
+	return fmt.Sprintf("update %s\x00%s\x00%s\x00", u.Name, u.New, u.Old), nil
 }
 
 // moved returns the name of a ref that does not have the value that its update expects, or "".
-func moved(ctx context.Context, r *git.Repository, updates []Update) (string, error) {
+func moved(ctx context.Context, r *git.Repository, updates []update.Ref) (string, error) {
 	names := make([]string, len(updates))
 	for i, u := range updates {
-		names[i] = u.Ref
+		names[i] = u.Name
 	}
 	is, err := r.Objects(ctx, names...)
 	if err != nil {
 		return "", err
 	}
 	for i, u := range updates {
-		if old := u.Old; is[i].ID != old && (is[i].ID != "" || !object.IsZeroID(old)) {
-			return u.Ref, nil
+		if !u.Expects(is[i].ID) {
+			return u.Name, nil
 		}
 	}
 	return "", nil

@@ -13,6 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 )
 
 // refsOf returns the refs of a repository, as git lists them.
@@ -44,28 +45,28 @@ func TestApply_changesAllRefsOrNone(t *testing.T) {
 			zero := strings.Repeat("0", len(one))
 			for _, tt := range []struct {
 				about   string
-				updates []refs.Update
+				updates []update.Ref
 				want    error // errAny for one of no kind
 			}{
 				{"nothing", nil, nil},
-				{"all kinds", []refs.Update{
-					{Ref: "refs/heads/new/ümläut", New: one}, {Ref: "refs/heads/old", Old: two}, {Ref: "refs/heads/moving", Old: one, New: two},
+				{"all kinds", []update.Ref{
+					{Name: "refs/heads/new/ümläut", New: one}, {Name: "refs/heads/old", Old: two}, {Name: "refs/heads/moving", Old: one, New: two},
 				}, nil},
-				{"back, with zeros", []refs.Update{
-					{Ref: "refs/heads/new/ümläut", Old: one, New: zero}, {Ref: "refs/heads/old", Old: zero, New: two}, {Ref: "refs/heads/moving", Old: two, New: one},
+				{"back, with zeros", []update.Ref{
+					{Name: "refs/heads/new/ümläut", Old: one, New: zero}, {Name: "refs/heads/old", Old: zero, New: two}, {Name: "refs/heads/moving", Old: two, New: one},
 				}, nil},
-				{"one is there", []refs.Update{{Ref: "refs/heads/a", New: one}, {Ref: "refs/heads/main", New: one}}, refs.ErrMoved},
-				{"one has moved", []refs.Update{{Ref: "refs/heads/a", New: one}, {Ref: "refs/heads/main", Old: one, New: two}}, refs.ErrMoved},
-				{"one to delete has moved", []refs.Update{{Ref: "refs/heads/a", New: one}, {Ref: "refs/heads/main", Old: one}}, refs.ErrMoved},
-				{"one is gone", []refs.Update{{Ref: "refs/heads/a", New: one}, {Ref: "refs/heads/gone", Old: one}}, refs.ErrMoved},
-				{"a parent is in the way", []refs.Update{{Ref: "refs/heads/a", New: one}, {Ref: "refs/heads/main/a", New: one}}, refs.ErrInTheWay},
-				{"a branch that is no commit", []refs.Update{{Ref: "refs/heads/a", New: one}, {Ref: "refs/heads/tree", New: tree}}, errAny},
-				{"an object that is not there", []refs.Update{{Ref: "refs/heads/a", New: strings.Repeat("1", len(one))}}, errAny},
-				{"a malformed name", []refs.Update{{Ref: "refs/heads/a", New: one}, {Ref: "refs/heads/-x", New: one}}, errAny},
-				{"a second command", []refs.Update{{Ref: "refs/heads/a\x00" + one + "\x00delete refs/heads/main", New: one}}, errAny},
-				{"no ref", []refs.Update{{Ref: "HEAD", Old: two, New: one}}, errAny},
-				{"a revision", []refs.Update{{Ref: "refs/heads/a", New: "main"}}, errAny},
-				{"nothing to delete", []refs.Update{{Ref: "refs/heads/a"}}, errAny},
+				{"one is there", []update.Ref{{Name: "refs/heads/a", New: one}, {Name: "refs/heads/main", New: one}}, refs.ErrMoved},
+				{"one has moved", []update.Ref{{Name: "refs/heads/a", New: one}, {Name: "refs/heads/main", Old: one, New: two}}, refs.ErrMoved},
+				{"one to delete has moved", []update.Ref{{Name: "refs/heads/a", New: one}, {Name: "refs/heads/main", Old: one}}, refs.ErrMoved},
+				{"one is gone", []update.Ref{{Name: "refs/heads/a", New: one}, {Name: "refs/heads/gone", Old: one}}, refs.ErrMoved},
+				{"a parent is in the way", []update.Ref{{Name: "refs/heads/a", New: one}, {Name: "refs/heads/main/a", New: one}}, refs.ErrInTheWay},
+				{"a branch that is no commit", []update.Ref{{Name: "refs/heads/a", New: one}, {Name: "refs/heads/tree", New: tree}}, errAny},
+				{"an object that is not there", []update.Ref{{Name: "refs/heads/a", New: strings.Repeat("1", len(one))}}, errAny},
+				{"a malformed name", []update.Ref{{Name: "refs/heads/a", New: one}, {Name: "refs/heads/-x", New: one}}, errAny},
+				{"a second command", []update.Ref{{Name: "refs/heads/a\x00" + one + "\x00delete refs/heads/main", New: one}}, errAny},
+				{"no ref", []update.Ref{{Name: "HEAD", Old: two, New: one}}, errAny},
+				{"a revision", []update.Ref{{Name: "refs/heads/a", New: "main"}}, errAny},
+				{"nothing to delete", []update.Ref{{Name: "refs/heads/a"}}, errAny},
 			} {
 				before := refsOf(t, r)
 				err := refs.Apply(t.Context(), r, tt.updates...)
@@ -78,7 +79,7 @@ func TestApply_changesAllRefsOrNone(t *testing.T) {
 					t.Errorf("%s: %v, and yet there are %v", tt.about, err, after)
 				}
 				for _, u := range tt.updates {
-					i := slices.IndexFunc(after, func(ref refs.Ref) bool { return ref.Name == u.Ref })
+					i := slices.IndexFunc(after, func(ref refs.Ref) bool { return ref.Name == u.Name })
 					if gone := u.New == "" || u.New == zero; err == nil && (gone != (i < 0) || !gone && after[i].Object != u.New) {
 						t.Errorf("%s: after %v there are %v", tt.about, u, after)
 					}
@@ -101,7 +102,7 @@ func TestApply_waitsForALock(t *testing.T) {
 	// By default, git waits 100 ms.
 	freed := time.AfterFunc(500*time.Millisecond, func() { _ = os.Remove(lock) })
 	defer freed.Stop()
-	if err := refs.Apply(t.Context(), r, refs.Update{Ref: "refs/heads/busy", New: id}); err != nil {
+	if err := refs.Apply(t.Context(), r, update.Ref{Name: "refs/heads/busy", New: id}); err != nil {
 		t.Error(err)
 	}
 }

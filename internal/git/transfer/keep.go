@@ -17,15 +17,15 @@ func losses(ctx context.Context, repo *git.Repository, changes []change, format 
 	var wanted, theirs bytes.Buffer
 	asked := map[string]bool{}
 	for _, c := range changes {
-		if c.force || c.old == "" || c.object == "" {
+		if c.force || c.Old == "" || c.New == "" {
 			continue
 		}
-		line := c.old + " " + c.name
+		line := c.Old + " " + c.Name
 		if len(asked) == 0 {
 			line += "\x00report-status delete-refs object-format=" + format
 		}
-		asked[c.name] = true
-		writePacket(&wanted, c.object+":"+c.name)
+		asked[c.Name] = true
+		writePacket(&wanted, c.New+":"+c.Name)
 		writePacket(&theirs, line)
 	}
 	if len(asked) == 0 {

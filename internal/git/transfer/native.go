@@ -138,11 +138,11 @@ func exchange(ctx context.Context, r *git.Repository, w *wire, tell func(PushedR
 	refuse := func(c change, why RefusedRef) {
 		result.Refused = append(result.Refused, why)
 		if tell != nil {
-			tell(PushedRef{Name: c.name, Old: c.old, New: c.object, Refused: why.Reason})
+			tell(PushedRef{c.Ref, why.Reason})
 		}
 	}
 	changes := decide(receiver.refs)
-	if slices.ContainsFunc(changes, func(c change) bool { return c.object != "" && len(c.object) != receiver.idLength() }) {
+	if slices.ContainsFunc(changes, func(c change) bool { return c.New != "" && len(c.New) != receiver.idLength() }) {
 		return PushResult{}, fmt.Errorf("the repository at the target has the object format %s, unlike this one", receiver.format())
 	}
 	lost, err := losses(ctx, r, changes, receiver.format())
@@ -151,8 +151,8 @@ func exchange(ctx context.Context, r *git.Repository, w *wire, tell func(PushedR
 	}
 	var wanted []change
 	for _, c := range changes {
-		if lost[c.name] {
-			refuse(c, RefusedRef{Name: c.name, Reason: hasDiverged, Diverged: true})
+		if lost[c.Name] {
+			refuse(c, RefusedRef{Name: c.Name, Reason: hasDiverged, Diverged: true})
 			continue
 		}
 		wanted = append(wanted, c)
@@ -167,15 +167,15 @@ func exchange(ctx context.Context, r *git.Repository, w *wire, tell func(PushedR
 		return PushResult{}, err
 	}
 	for _, c := range wanted {
-		switch reason, known := outcomes[c.name]; {
+		switch reason, known := outcomes[c.Name]; {
 		case !known:
-			return result, fmt.Errorf("%w: it does not say whether %s has changed", errBroken, c.name)
+			return result, fmt.Errorf("%w: it does not say whether %s has changed", errBroken, c.Name)
 		case reason != "":
-			refuse(c, RefusedRef{Name: c.name, Reason: reason})
+			refuse(c, RefusedRef{Name: c.Name, Reason: reason})
 		default:
 			result.Updated++
 			if tell != nil {
-				tell(PushedRef{Name: c.name, Old: c.old, New: c.object})
+				tell(PushedRef{Ref: c.Ref})
 			}
 		}
 	}

@@ -64,10 +64,10 @@ func TestPlan_leadsToTheRules(t *testing.T) {
 		after := maps.Clone(remote)
 		for _, c := range plan(local, remote, branch, keep) {
 			switch {
-			case c.object == "":
-				delete(after, c.name)
-			case c.force || remote[c.name] == "":
-				after[c.name] = c.object
+			case c.New == "":
+				delete(after, c.Name)
+			case c.force || remote[c.Name] == "":
+				after[c.Name] = c.New
 			}
 		}
 		for _, name := range slices.Concat(slices.Collect(maps.Keys(here)), slices.Collect(maps.Keys(remote))) {

@@ -17,6 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/internal/process"
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 )
 
 // PushOptions configure Push.
@@ -46,10 +47,7 @@ type PushOptions struct {
 
 // PushedRef is the result for one ref that a push must change on the other side.
 type PushedRef struct {
-	// Name is the full name.
-	Name string
-	// Old and New are object ids. Old is empty for a new ref, and New for a removal.
-	Old, New string
+	update.Ref
 	// Refused is the reason why the ref did not change, as in RefusedRef; empty if it did.
 	Refused string
 }
@@ -119,10 +117,8 @@ func Push(ctx context.Context, r *git.Repository, o PushOptions) (PushResult, er
 
 // change is a change of a ref of another repository.
 type change struct {
-	name string
-	// object is empty for a removal, and old for a new ref.
-	object, old string
-	force       bool
+	update.Ref
+	force bool
 }
 
 // plan returns the changes that make remote, a map of ref names to objects, identical to local. It ignores branches that branch does not
@@ -139,7 +135,7 @@ func plan(local []refs.Ref, remote map[string]string, branch func(string) bool, 
 	for _, ref := range local {
 		here[ref.Name] = true
 		if selected(ref.Name) && remote[ref.Name] != ref.Object {
-			changes = append(changes, change{name: ref.Name, object: ref.Object, old: remote[ref.Name], force: !keep})
+			changes = append(changes, change{update.Ref{Name: ref.Name, Old: remote[ref.Name], New: ref.Object}, !keep})
 		}
 	}
 	if keep {
@@ -147,22 +143,22 @@ func plan(local []refs.Ref, remote map[string]string, branch func(string) bool, 
 	}
 	for name, id := range remote {
 		if !here[name] && selected(name) {
-			changes = append(changes, change{name: name, old: id})
+			changes = append(changes, change{Ref: update.Ref{Name: name, Old: id}})
 		}
 	}
-	slices.SortFunc(changes, func(a, b change) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(changes, func(a, b change) int { return strings.Compare(a.Name, b.Name) })
 	return changes
 }
 
 // command returns the line that requests the change.
 func (c change) command() string {
-	if c.object == "" {
-		return "push :" + c.name + "\n"
+	if c.New == "" {
+		return "push :" + c.Name + "\n"
 	}
 	if c.force {
-		return "push +" + c.object + ":" + c.name + "\n"
+		return "push +" + c.New + ":" + c.Name + "\n"
 	}
-	return "push " + c.object + ":" + c.name + "\n"
+	return "push " + c.New + ":" + c.Name + "\n"
 }
 
 // maxAdvertised is the maximum size of another repository's list of refs, in bytes.
@@ -260,7 +256,7 @@ func (d *dialogue) list() (map[string]string, error) {
 func (d *dialogue) outcome(changes []change) (PushResult, error) {
 	asked := make(map[string]change, len(changes))
 	for _, c := range changes {
-		asked[c.name] = c
+		asked[c.Name] = c
 	}
 	var result PushResult
 	for len(asked) > 0 && d.answers.Scan() {
@@ -271,7 +267,7 @@ func (d *dialogue) outcome(changes []change) (PushResult, error) {
 			continue
 		}
 		delete(asked, name)
-		told := PushedRef{Name: name, Old: c.old, New: c.object}
+		told := PushedRef{Ref: c.Ref}
 		if status == "ok" {
 			result.Updated++
 		} else {

@@ -8,12 +8,12 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/internal/process"
 	"github.com/forgeplane/forgeplane/internal/git/object"
-	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 )
 
 // CheckPush returns a *git.LimitError if a push exceeds the limits of the server: if unpacked objects are too large, or the repository would
 // be. A push that only removes refs always passes, so that a full repository can be made smaller.
-func CheckPush(ctx context.Context, r *git.Repository, q *git.Quarantine, updates ...refs.Update) error {
+func CheckPush(ctx context.Context, r *git.Repository, q *git.Quarantine, updates ...update.Ref) error {
 	if q == nil {
 		return checkRemoval(ctx, r, updates)
 	}
@@ -29,14 +29,14 @@ func CheckPush(ctx context.Context, r *git.Repository, q *git.Quarantine, update
 }
 
 // checkRemoval returns a *git.LimitError if the repository is full and the updates do anything other than remove existing refs.
-func checkRemoval(ctx context.Context, r *git.Repository, updates []refs.Update) error {
+func checkRemoval(ctx context.Context, r *git.Repository, updates []update.Ref) error {
 	full := r.CheckRoom(ctx)
 	if git.LimitReached(full) == "" {
 		return full
 	}
 	names := make([]string, len(updates))
 	for i, u := range updates {
-		if names[i] = u.Ref; u.New != "" && !object.IsZeroID(u.New) || object.CheckRefName(u.Ref) != nil {
+		if names[i] = u.Name; !u.Deletes() || object.CheckRefName(u.Name) != nil {
 			return full
 		}
 	}

@@ -146,14 +146,14 @@ func (r *receiver) push(ctx context.Context, repo *git.Repository, changes []cha
 	var tips bytes.Buffer
 	objects := false
 	for i, c := range changes {
-		line := fmt.Sprintf("%s %s %s", orZeros(c.old, c.object), orZeros(c.object, c.old), c.name)
+		line := fmt.Sprintf("%s %s %s", orZeros(c.Old, c.New), orZeros(c.New, c.Old), c.Name)
 		if i == 0 {
 			line += "\x00" + wanted
 		}
 		fmt.Fprintf(requests, "%04x%s", len(line)+lengthSize, line)
-		if c.object != "" {
+		if c.New != "" {
 			objects = true
-			fmt.Fprintln(&tips, c.object)
+			fmt.Fprintln(&tips, c.New)
 		}
 	}
 	_, _ = requests.WriteString(flush)
