@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -14,7 +13,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
-	updates "github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
@@ -27,7 +25,6 @@ type gitAccess struct {
 	auth         *auth.Authenticator
 	catalog      *catalog.Catalog
 	repositories *repository.Repositories
-	pushed       func(project types.NamespacedName)
 }
 
 var (
@@ -92,6 +89,7 @@ func (g *gitAccess) Find(ctx context.Context, fullPath string, caller githttp.Ca
 		return nil, githttp.ErrNotFound
 	}
 	found := &githttp.Project{
+		Name:     client.ObjectKeyFromObject(p),
 		CanFetch: access.Fetches(),
 		Actor:    g.auth.Actor(who, access),
 		ReadOnly: readOnly(p),
@@ -111,7 +109,7 @@ func (g *gitAccess) Find(ctx context.Context, fullPath string, caller githttp.Ca
 		if err != nil {
 			return fmt.Errorf("finding the repository of %s: %w", fullPath, err)
 		}
-		found.ID, found.Repository = now.RESTID(), repo
+		found.Repository = repo
 		return nil
 	}
 	return found, nil
@@ -151,14 +149,4 @@ func readOnly(p *v1alpha1.Project) string {
 	default:
 		return ""
 	}
-}
-
-// Pushed has the status of the project brought up to date, after the answer.
-func (g *gitAccess) Pushed(ctx context.Context, p *githttp.Project, _ []updates.Ref) {
-	project, err := catalog.ByID[*v1alpha1.Project](ctx, g.catalog, p.ID)
-	if err != nil {
-		// It went away while it was pushed to.
-		return
-	}
-	g.pushed(client.ObjectKeyFromObject(project))
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/go-logr/logr/testr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/hook/hooktest"
@@ -50,12 +50,12 @@ func newPushing(t *testing.T) *pushing {
 	p.repo = familytest.Push(t, repos, app, p.client)
 	hooks := hooktest.Serve(t)
 	access := &gitAccess{
-		auth: auth.NewAuthenticator(cat, p.clock, nil), catalog: cat, repositories: repos, pushed: func(types.NamespacedName) {},
+		auth: auth.NewAuthenticator(cat, p.clock, nil), catalog: cat, repositories: repos,
 	}
 	var err error
 	p.handler, err = githttp.New(githttp.Options{
 		Authenticator: access, Projects: access, Hooks: &hooks.Server, HooksDir: hooks.Dir, HookSocket: hooks.Socket,
-		Log: testr.New(t),
+		Log: testr.New(t), Written: func(change.Event) {},
 	})
 	if err != nil {
 		t.Fatal(err)

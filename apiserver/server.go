@@ -15,7 +15,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -29,6 +28,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/fair"
@@ -85,8 +85,8 @@ type Options struct {
 	Audit *audit.Log
 	// Others has the state of the other servers of the installation; nil if there are none.
 	Others *watermark.Watermark
-	// Pushed is told of each project whose refs may have changed.
-	Pushed func(project types.NamespacedName)
+	// Written is called after each write of refs. It must not block.
+	Written func(change.Event)
 }
 
 // Server serves clients. The manager of the process starts it.
@@ -118,11 +118,11 @@ func newServer(ctx context.Context, o Options, families func(family.Kit) []endpo
 	}
 	uses := tokenuse.NewRecorder(o.Activity.Uses, o.Log)
 	authenticator := auth.NewAuthenticator(o.Catalog, o.Clock, o.Administrators).Noting(uses)
-	access := &gitAccess{auth: authenticator, catalog: o.Catalog, repositories: o.Repositories, pushed: o.Pushed}
+	access := &gitAccess{auth: authenticator, catalog: o.Catalog, repositories: o.Repositories}
 	s := &Server{listener: newListener(o), socket: filepath.Join(directory, "hook.sock"), hooks: &hook.Server{}, uses: uses}
 	gitServer, err := githttp.New(githttp.Options{
 		Authenticator: access, Projects: access, Hooks: s.hooks, HooksDir: hooksDir, HookSocket: s.socket,
-		Log: o.Log, Slots: o.GitSlots, Outdated: o.Others.Outdated,
+		Log: o.Log, Slots: o.GitSlots, Outdated: o.Others.Outdated, Written: o.Written,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("setting up Git over HTTP: %w", err)
@@ -176,7 +176,7 @@ func (s *Server) kit(o Options, a *auth.Authenticator) family.Kit {
 	// The audit log gets the writes of requests from the handlers, and those of jobs from the client.
 	k.Background = store.NewBackend(writer(o.Audit.Client(o.Client)), k.Catalog, o.RESTWrites)
 	k.IDs, k.Credentials = o.IDs, credential.NewStore(o.Client, k.Namespace)
-	k.Refs = ref.NewUpdater(k.Guard, k.Catalog, k.Repositories, o.Pushed)
+	k.Refs = ref.NewUpdater(k.Guard, k.Repositories, o.Written)
 	k.Images, k.ImagesHost = o.Registry.Registry, o.Registry.host()
 	k.Queue = func(options job.QueueOptions) family.Tasks {
 		options.Log = o.Log

@@ -36,6 +36,7 @@ import (
 	stored "github.com/forgeplane/forgeplane/internal/avatar"
 	"github.com/forgeplane/forgeplane/internal/blob"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/declare"
@@ -402,7 +403,7 @@ func newWorldWith(t *testing.T, v v1alpha1.Visibility, engine git.Options) *worl
 	k.Features = feature.New(w.store, familytest.Namespace, nil)
 	k.Guard = k.Guard.Featuring(k.Features)
 	k.Writer, k.Credentials = store.NewBackend(declare.NewWriter(w.store, w.store, &counter{last: 1 << 20}), cat, ""), credential.NewStore(w.store, familytest.Namespace)
-	k.Repositories, k.Refs = w.repos, ref.NewUpdater(k.Guard, cat, w.repos, func(types.NamespacedName) { w.pushes.Add(1) })
+	k.Repositories, k.Refs = w.repos, ref.NewUpdater(k.Guard, w.repos, func(change.Event) { w.pushes.Add(1) })
 	w.handler = newREST(k, external, endpoint.Options{
 		Memory: engine.Memory, Log: testr.New(t), Outdated: func(context.Context) (bool, error) { return w.outdated != nil && w.outdated(), nil },
 	}, families(k))

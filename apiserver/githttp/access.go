@@ -7,11 +7,12 @@ import (
 	"net/http"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/transfer"
-	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
@@ -55,17 +56,14 @@ type Authenticator interface {
 type Projects interface {
 	// Find returns the project with a full path as the caller sees it now. It returns ErrNotFound, or a failure to find out.
 	Find(ctx context.Context, fullPath string, caller Caller) (*Project, error)
-	// Pushed is called after the updates of a push were let through. Most likely they were made, but some may have failed
-	// after all. It should not take long: the client waits.
-	Pushed(ctx context.Context, project *Project, updates []update.Ref)
 }
 
 // Project is a project as one caller sees it at one moment.
 type Project struct {
-	// Open sets the id and the repository, and waits for that of a project that was made just now. It returns ErrNotFound or ErrPending,
-	// or a failure to find out.
+	// Name is the name of the declared project.
+	Name types.NamespacedName
+	// Open sets the repository, and waits for the repository of a new project. It returns ErrNotFound, ErrPending or a failure.
 	Open       func(ctx context.Context) error
-	ID         int64
 	Repository *git.Repository
 	// CanFetch is true if the caller may read the code.
 	CanFetch bool

@@ -278,7 +278,7 @@ func TestPush_isCompletedIfClientLeavesAfterAcceptance(t *testing.T) {
 	gittest.Eventually(t, "the push is done and told of", func() bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return len(f.pushed[p.id]) == 2
+		return len(f.pushed[p.name]) == 2
 	})
 	if got := shownRefs(t, p); got != "refs/heads/main "+id+"\n" {
 		t.Errorf("got %q", got)

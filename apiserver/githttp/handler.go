@@ -14,6 +14,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/pace"
 	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git/transfer"
 	"github.com/forgeplane/forgeplane/internal/hook"
@@ -27,6 +28,8 @@ type Options struct {
 	// Hooks answers the hooks in HooksDir, on the unix socket HookSocket.
 	Hooks                *hook.Server
 	HooksDir, HookSocket string
+	// Written is called after each push. It must not block.
+	Written func(change.Event)
 
 	// Outdated reports whether what a request was refused for may be older than what a client has written before, and returns when it
 	// is not any more. The error is watermark.ErrBehind if it still is. Outdated is nil where that cannot be.
@@ -55,7 +58,7 @@ type Handler struct {
 
 // New returns a handler.
 func New(o Options) (*Handler, error) {
-	if o.Authenticator == nil || o.Projects == nil || o.Hooks == nil || o.HooksDir == "" || o.HookSocket == "" {
+	if o.Authenticator == nil || o.Projects == nil || o.Hooks == nil || o.HooksDir == "" || o.HookSocket == "" || o.Written == nil {
 		return nil, errors.New("githttp: a required option is missing")
 	}
 	o.Slots = or(o.Slots, DefaultSlots())
@@ -102,7 +105,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			log.V(1).Info("client disconnected", "reason", err.Error())
 		} else {
 			if !errors.Is(err, watermark.ErrBehind) { // each caller could fill the log then
-				log.Error(err, "serving git", "status", said.status)
+				log.Error(err, "Failed to serve git", "status", said.status)
 			}
 			audit.From(r.Context()).Otherwise(audit.Failed, said.text)
 		}

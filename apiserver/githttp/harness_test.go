@@ -3,6 +3,7 @@ package githttp_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,8 +17,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/testr"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
@@ -44,7 +47,7 @@ type forge struct {
 	inGroup  func(context.Context, int64) (bool, error)
 	tokens   map[string]token
 	projects map[string]*project
-	pushed   map[int64][]update.Ref
+	pushed   map[types.NamespacedName][]update.Ref
 	again    []fair.Key // the callers that were checked again
 }
 
@@ -55,7 +58,7 @@ type token struct {
 }
 
 type project struct {
-	id         int64
+	name       types.NamespacedName
 	repository *git.Repository
 	public     bool
 	roles      map[int64]role.Role
@@ -89,7 +92,7 @@ func newForgeWith(t testing.TB, binary string, change ...func(*githttp.Options))
 func newForgeOn(t testing.TB, engine git.Options, change ...func(*githttp.Options)) *forge {
 	t.Helper()
 	f := &forge{
-		storage: inMemory(t), tokens: map[string]token{}, projects: map[string]*project{}, pushed: map[int64][]update.Ref{},
+		storage: inMemory(t), tokens: map[string]token{}, projects: map[string]*project{}, pushed: map[types.NamespacedName][]update.Ref{},
 	}
 	for name, id := range userIDs {
 		f.tokens[name] = token{user: id, scopes: "api"}
@@ -107,7 +110,7 @@ func newForgeOn(t testing.TB, engine git.Options, change ...func(*githttp.Option
 	f.hooks = hooktest.Serve(t)
 	o := githttp.Options{
 		Authenticator: f, Projects: f, Hooks: &f.hooks.Server, HooksDir: f.hooks.Dir, HookSocket: f.hooks.Socket,
-		Log: testr.New(t.(*testing.T)),
+		Log: testr.New(t.(*testing.T)), Written: f.written,
 	}
 	for _, c := range change {
 		c(&o)
@@ -141,8 +144,7 @@ func (f *forge) add(t testing.TB, path, format string) *project {
 	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	id := int64(len(f.projects) + 1)
-	p := &project{id: id, roles: map[int64]role.Role{1: role.Developer, 2: role.Maintainer, 3: role.Reporter, 4: role.Guest}}
+	p := &project{name: types.NamespacedName{Namespace: "test", Name: fmt.Sprint("project-", len(f.projects)+1)}, roles: map[int64]role.Role{1: role.Developer, 2: role.Maintainer, 3: role.Reporter, 4: role.Guest}}
 	var err error
 	if p.repository, err = f.engine.Repository(f.storage, path+".git"); err != nil {
 		t.Fatal(err)
@@ -200,6 +202,7 @@ func (f *forge) Find(_ context.Context, path string, caller githttp.Caller) (*gi
 	}
 	rules, rulesErr := p.rules, p.rulesErr
 	found := &githttp.Project{
+		Name:     p.name,
 		ReadOnly: p.readOnly,
 		CanFetch: p.public || member >= role.Reporter || isAdmin,
 		Actor:    protection.Actor{UserID: caller.UserID, Role: member, Admin: isAdmin, InGroup: f.inGroup},
@@ -207,16 +210,16 @@ func (f *forge) Find(_ context.Context, path string, caller githttp.Caller) (*gi
 	}
 	found.Open = func(context.Context) error {
 		p.opened.Add(1)
-		found.ID, found.Repository = p.id, p.repository
+		found.Repository = p.repository
 		return p.openErr
 	}
 	return found, nil
 }
 
-func (f *forge) Pushed(_ context.Context, p *githttp.Project, updates []update.Ref) {
+func (f *forge) written(e change.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.pushed[p.ID] = append(f.pushed[p.ID], updates...)
+	f.pushed[e.Project] = append(f.pushed[e.Project], e.Updates...)
 }
 
 // protect returns a rule that lets a role push.

@@ -64,8 +64,8 @@ func TestPush_isRefusedIfItsHeadIsMalformed(t *testing.T) {
 			t.Errorf("%s: the repository had %d bytes before, and has %d now", about, before, after)
 		}
 	}
-	if len(f.pushed[p.id]) != 1 {
-		t.Errorf("told of %v", f.pushed[p.id])
+	if len(f.pushed[p.name]) != 1 {
+		t.Errorf("told of %v", f.pushed[p.name])
 	}
 }
 

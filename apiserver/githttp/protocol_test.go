@@ -46,8 +46,8 @@ func TestGit_clonesFetchesAndPushes(t *testing.T) {
 				if err := upkeep.Fsck(t.Context(), p.repository, true); err != nil {
 					t.Error(err)
 				}
-				if got := len(f.pushed[p.id]); got != 5 {
-					t.Errorf("told of %d updates: %v", got, f.pushed[p.id])
+				if got := len(f.pushed[p.name]); got != 5 {
+					t.Errorf("told of %d updates: %v", got, f.pushed[p.name])
 				}
 				f.idle(t, p)
 			})

@@ -30,6 +30,7 @@ type push struct {
 	stage   atomic.Int32
 	record  *audit.Record
 	write   *git.Write
+	change  change.Write
 
 	// Set by the hook's question, before the stage is accepted.
 	updates []update.Ref
@@ -50,14 +51,15 @@ const (
 // cutOffTimeout is how long a push that is cut off may take to end by itself.
 const cutOffTimeout = 10 * time.Second
 
-// pushedTimeout is how long Projects.Pushed may take.
-const pushedTimeout = 10 * time.Second
+// confirmTimeout limits reading the refs after a push.
+const confirmTimeout = 10 * time.Second
 
 // receive takes a push. Until it is accepted it ends when the client goes away; from then on it is carried through.
 func (h *Handler) receive(client context.Context, out *answer, in *body, req request, caller Caller, project *Project) error {
 	client, leave := context.WithCancelCause(client)
 	defer leave(nil)
-	p := &push{Handler: h, path: req.path, caller: caller, project: project, record: audit.From(client), reasons: map[string]string{}}
+	p := &push{Handler: h, path: req.path, caller: caller, project: project, record: audit.From(client)}
+	p.change = change.Write{Project: project.Name, Repository: project.Repository, Via: protection.Push, Authorize: p.authorize, Written: h.Written}
 	probe := in.empty()
 	var err error
 	if p.write, err = project.Repository.PrepareWrite(); err != nil {
@@ -109,9 +111,9 @@ func (h *Handler) receive(client context.Context, out *answer, in *body, req req
 	p.record.Otherwise(audit.Refused, undecided)
 	if p.stage.Load() == accepted {
 		p.end()
-		ctx, stop := context.WithTimeout(context.WithoutCancel(client), pushedTimeout)
+		p.change.Written(change.Event{Project: project.Name, Updates: p.updates})
+		ctx, stop := context.WithTimeout(context.WithoutCancel(client), confirmTimeout)
 		defer stop()
-		h.Projects.Pushed(ctx, project, p.updates)
 		p.confirm(ctx)
 	}
 	err = out.finish(err)
@@ -133,65 +135,70 @@ func (p *push) check(ctx context.Context, asked hook.Push) (verdict hook.Verdict
 	case errors.Is(err, git.ErrClosed):
 		return hook.Verdict{Text: ReadOnly}
 	case err != nil:
-		p.Log.Error(err, "checking a push", "project", p.path, "user", p.caller.UserID)
+		p.Log.Error(err, "Failed to check a push", "project", p.path, "user", p.caller.UserID)
 		return hook.Verdict{Text: failure}
 	}
 	p.end = p.write.End
 	defer func() {
 		if r := recover(); r != nil {
-			p.Log.Error(fmt.Errorf("panic: %v", r), "checking a push", "project", p.path, "stack", string(debug.Stack()))
+			p.Log.Error(fmt.Errorf("panic: %v", r), "Failed to check a push", "project", p.path, "stack", string(debug.Stack()))
 			verdict = hook.Verdict{Text: failure}
 		}
 		if !verdict.Accepted {
 			p.end()
 		}
 	}()
-	text, err := p.decide(ctx, asked)
-	if git.NoSpace(err) {
-		text = git.Full
-	} else if err != nil {
-		text = failure
-	}
-	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // a client that has disconnected needs no decision
-		p.Log.Error(err, "checking a push", "project", p.path, "user", p.caller.UserID)
-	}
 	p.updates = asked.Updates
+	text := p.reason(ctx, p.decide(ctx, asked))
 	if text == "" && p.stage.CompareAndSwap(unchecked, accepted) {
 		return hook.Verdict{Accepted: true}
 	}
 	return hook.Verdict{Text: text}
 }
 
-// decide returns the reason why a push is refused, or "" if it is not. It uses the current caller and project, because tokens, roles and
-// rules may have changed since the push began. Inspecting the pushed objects can also take long, so it decides once more when all facts are
-// known; that reads only memory, and git then updates the refs at once.
-func (p *push) decide(ctx context.Context, asked hook.Push) (refused string, err error) {
-	quarantine, err := p.project.Repository.Quarantine(asked.Quarantine)
-	if err != nil {
-		return "", err
+// declined is an error that says why a push is refused, for the pusher.
+type declined string
+
+func (d declined) Error() string { return string(d) }
+
+// reason returns what the pusher is told about an error of decide, or "" for nil.
+func (p *push) reason(ctx context.Context, err error) string {
+	var why declined
+	var refused *change.RefusedError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &why):
+		return string(why)
+	case errors.As(err, &refused):
+		p.reasons = refused.Reasons()
+		return summary(refused.Refusals)
 	}
-	updates := make([]change.Request, len(asked.Updates))
-	for i, u := range asked.Updates {
-		updates[i] = change.Request{Ref: u, Via: protection.Push, Repository: p.project.Repository, Quarantine: quarantine}.Remembered()
+	if !errors.Is(ctx.Err(), context.Canceled) { // a client that has disconnected needs no decision
+		p.Log.Error(err, "Failed to check a push", "project", p.path, "user", p.caller.UserID)
 	}
-	if err := p.within(ctx, quarantine, asked.Updates); git.LimitReached(err) != "" {
-		return refusals{git.LimitReached(err)}.String(), nil
-	} else if err != nil {
-		return "", err
+	if git.NoSpace(err) {
+		return git.Full
 	}
-	for range 2 {
-		refused, err = p.decideNow(ctx, updates, branches(asked.Updates))
-		if refused != "" || err != nil {
-			return refused, err
-		}
-		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
-		}
-	}
-	return "", nil
+	return failure
 }
 
-// within returns a *git.LimitError where the push is more than the server allows.
+// decide returns an error if the push is refused: a declined, a *change.RefusedError, or a failure to find out.
+func (p *push) decide(ctx context.Context, asked hook.Push) error {
+	quarantine, err := p.project.Repository.Quarantine(asked.Quarantine)
+	if err != nil {
+		return err
+	}
+	err = p.within(ctx, quarantine, asked.Updates)
+	if limit := git.LimitReached(err); limit != "" {
+		return declined(summary([]change.Refusal{{Reason: limit}}))
+	} else if err != nil {
+		return err
+	}
+	return p.change.Decide(ctx, quarantine, asked.Updates...)
+}
+
+// within returns a *git.LimitError if the push exceeds the limits of the server.
 func (p *push) within(ctx context.Context, q *git.Quarantine, listed []update.Ref) error {
 	if err := transfer.CheckPush(ctx, p.project.Repository, q, listed...); err != nil {
 		return err
@@ -207,22 +214,23 @@ func (p *push) within(ctx context.Context, q *git.Quarantine, listed []update.Re
 
 // The messages for a pusher whose token or account has ended since the push began.
 const (
-	tokenEnded = "The access token has expired or was revoked since this push began. Nothing was changed. Push again with another token."
-	blocked    = "Your account has been blocked since this push began. Nothing was changed."
+	tokenEnded declined = "The access token has expired or was revoked since this push began. Nothing was changed. Push again with another token."
+	blocked    declined = "Your account has been blocked since this push began. Nothing was changed."
 )
 
-// decideNow decides by what is declared at this moment.
-func (p *push) decideNow(ctx context.Context, updates []change.Request, branches []string) (refused string, err error) {
+// authorize returns the pusher as an actor, and the protections of some branches, as they are declared now: tokens, roles and rules may have
+// changed since the push began.
+func (p *push) authorize(ctx context.Context, branches []string) (actor protection.Actor, rules []protection.Rule, err error) {
 	caller, err := p.Authenticator.Again(ctx, p.caller)
 	switch {
 	case errors.Is(err, ErrUnauthenticated):
-		return tokenEnded, nil
+		return actor, nil, tokenEnded
 	case errors.Is(err, ErrBlocked):
-		return blocked, nil
+		return actor, nil, blocked
 	case err != nil:
-		return "", fmt.Errorf("checking the caller again: %w", err)
+		return actor, nil, fmt.Errorf("checking the caller again: %w", err)
 	case !caller.has(scopes[transfer.ReceivePack]):
-		return missingScope[transfer.ReceivePack].text, nil
+		return actor, nil, declined(missingScope[transfer.ReceivePack].text)
 	}
 	project, err := p.find(ctx, p.path, caller)
 	if err == nil {
@@ -230,59 +238,32 @@ func (p *push) decideNow(ctx context.Context, updates []change.Request, branches
 	}
 	switch {
 	case errors.Is(err, ErrNotFound), err == nil && project.Repository.Dir() != p.project.Repository.Dir():
-		return "The project has been moved or removed. Nothing was changed.", nil
+		return actor, nil, declined("The project has been moved or removed. Nothing was changed.")
 	case err != nil:
-		return "", err
+		return actor, nil, err
 	case p.readOnly(project) != "":
-		return p.readOnly(project), nil
+		return actor, nil, declined(p.readOnly(project))
 	case !project.Actor.CanWrite():
-		return "You are not allowed to push code to this project.", nil
+		return actor, nil, declined("You are not allowed to push code to this project.")
 	}
-	rules, err := project.Rules(ctx, branches)
+	rules, err = project.Rules(ctx, branches)
 	if err != nil {
-		return "", fmt.Errorf("finding the protections: %w", err)
+		return actor, nil, fmt.Errorf("finding the protections: %w", err)
 	}
-	var all refusals
-	for _, u := range updates {
-		reason, err := u.Refused(ctx, rules, project.Actor)
-		if err != nil {
-			return "", err
-		}
-		if reason != "" {
-			all = append(all, reason)
-			p.reasons[u.Name] = reason
-		}
-	}
-	return all.String(), nil
+	return project.Actor, rules, nil
 }
 
-// branches are the names of the branches among the refs that are updated.
-func branches(updates []update.Ref) []string {
-	var names []string
-	for _, u := range updates {
-		if name, ok := protection.Branch(u.Name); ok {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// refusals are the reasons, each of which names its ref.
-type refusals []string
-
-// maxLines is how many refs are named to the pusher.
+// maxLines is the maximum number of refusals that the pusher is shown.
 const maxLines = 20
 
-func (r refusals) String() string {
-	if len(r) == 0 {
-		return ""
-	}
+// summary returns the message for a pusher whose updates are refused.
+func summary(refusals []change.Refusal) string {
 	var b strings.Builder
 	b.WriteString("The push is refused, and nothing was changed.\n")
-	for _, line := range r[:min(len(r), maxLines)] {
-		b.WriteString(line + "\n")
+	for _, r := range refusals[:min(len(refusals), maxLines)] {
+		b.WriteString(r.Reason + "\n")
 	}
-	if more := len(r) - maxLines; more > 0 {
+	if more := len(refusals) - maxLines; more > 0 {
 		fmt.Fprintf(&b, "and %d more.\n", more)
 	}
 	return b.String()

@@ -15,8 +15,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/update"
 )
 
-// change updates an object in the cluster.
-func change[T client.Object](t *testing.T, d *desk, obj T, key client.ObjectKey, how func(T)) {
+// amend updates an object in the cluster.
+func amend[T client.Object](t *testing.T, d *desk, obj T, key client.ObjectKey, how func(T)) {
 	t.Helper()
 	if err := d.Client.Get(t.Context(), key, obj); err != nil {
 		t.Fatal(err)
@@ -51,10 +51,10 @@ func TestWrite_isAuthorizedAfterPreparation(t *testing.T) {
 	}{
 		"nothing happens": {func(*testing.T, *desk) {}, "201"},
 		"the user is blocked": {func(t *testing.T, d *desk) {
-			change(t, d, &v1alpha1.User{}, dora, func(u *v1alpha1.User) { u.Spec.State = v1alpha1.UserBlocked })
+			amend(t, d, &v1alpha1.User{}, dora, func(u *v1alpha1.User) { u.Spec.State = v1alpha1.UserBlocked })
 		}, "403"},
 		"the token is revoked": {func(t *testing.T, d *desk) {
-			change(t, d, &v1alpha1.AccessToken{}, tokenOf(t, d, "dora"), func(o *v1alpha1.AccessToken) { o.Spec.Revoked = true })
+			amend(t, d, &v1alpha1.AccessToken{}, tokenOf(t, d, "dora"), func(o *v1alpha1.AccessToken) { o.Spec.Revoked = true })
 		}, "401"},
 		"the token is deleted": {func(t *testing.T, d *desk) {
 			o := &v1alpha1.AccessToken{ObjectMeta: metav1.ObjectMeta{Name: tokenOf(t, d, "dora").Name}}
@@ -70,18 +70,18 @@ func TestWrite_isAuthorizedAfterPreparation(t *testing.T) {
 			}
 			for _, m := range all.Items {
 				if m.Spec.Role == v1alpha1.RoleDeveloper {
-					change(t, d, &v1alpha1.Membership{}, client.ObjectKeyFromObject(&m), func(m *v1alpha1.Membership) { m.Spec.Role = v1alpha1.RoleGuest })
+					amend(t, d, &v1alpha1.Membership{}, client.ObjectKeyFromObject(&m), func(m *v1alpha1.Membership) { m.Spec.Role = v1alpha1.RoleGuest })
 				}
 			}
 		}, "403"},
 		"the project is archived": {func(t *testing.T, d *desk) {
-			change(t, d, &v1alpha1.Project{}, acme, func(p *v1alpha1.Project) { p.Spec.Archived = true })
+			amend(t, d, &v1alpha1.Project{}, acme, func(p *v1alpha1.Project) { p.Spec.Archived = true })
 		}, "403"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, history(t))
-			change(t, d, &v1alpha1.AccessToken{}, tokenOf(t, d, "dora"), func(o *v1alpha1.AccessToken) {
+			amend(t, d, &v1alpha1.AccessToken{}, tokenOf(t, d, "dora"), func(o *v1alpha1.AccessToken) {
 				o.Spec.ExpiresAt = &metav1.Time{Time: d.Clock.Now().Add(time.Hour)}
 			})
 			prepared := false

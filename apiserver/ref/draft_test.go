@@ -17,6 +17,7 @@ import (
 	. "github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/edit"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
@@ -76,10 +77,10 @@ func newDesk(t *testing.T, c *gittest.Client) *desk {
 	d := &desk{Forge: f, repos: familytest.Repositories(t, f.Catalog)}
 	d.web = familytest.Push(t, d.repos, web, c)
 	d.client = &gittest.Client{Dir: d.web.Dir()}
-	d.writer = NewUpdater(f.Guard, f.Catalog, d.repos, func(p types.NamespacedName) {
+	d.writer = NewUpdater(f.Guard, d.repos, func(e change.Event) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.pushed = append(d.pushed, p)
+		d.pushed = append(d.pushed, e.Project)
 	})
 	nothing, err := d.repos.Of(t.Context(), empty)
 	if err == nil {

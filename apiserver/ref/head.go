@@ -4,14 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 )
+
+// headTimeout limits SetHead. It continues if its client disconnects.
+const headTimeout = time.Minute
 
 // SetHead makes HEAD name the default branch that a project declares, as its controller does a little later. Where there is no
 // repository, or it takes no changes at the moment, that is left to the controller.
@@ -25,7 +30,7 @@ func (u *Updater) SetHead(ctx context.Context, p *v1alpha1.Project) error {
 	} else if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updateTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), headTimeout)
 	defer cancel()
 	ctx, end, err := repo.BeginWrite(ctx)
 	if errors.Is(err, git.ErrClosed) {
@@ -37,7 +42,7 @@ func (u *Updater) SetHead(ctx context.Context, p *v1alpha1.Project) error {
 	if err := refs.SetHead(ctx, repo, p.Spec.DefaultBranch); err != nil {
 		return fmt.Errorf("setting the default branch: %w", err)
 	}
-	u.pushed(client.ObjectKeyFromObject(p))
+	u.written(change.Event{Project: client.ObjectKeyFromObject(p)})
 	return nil
 }
 

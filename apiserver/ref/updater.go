@@ -5,19 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/internal/audit"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/git"
-	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/repository"
@@ -26,16 +21,13 @@ import (
 // Updater changes refs for callers. It permits what a push permits.
 type Updater struct {
 	guard        *auth.Guard
-	catalog      *catalog.Catalog
 	repositories *repository.Repositories
-	pushed       func(project types.NamespacedName)
+	written      func(change.Event)
 }
 
-// NewUpdater returns an Updater. It calls pushed for each project whose refs have changed.
-func NewUpdater(
-	guard *auth.Guard, cat *catalog.Catalog, r *repository.Repositories, pushed func(project types.NamespacedName),
-) *Updater {
-	return &Updater{guard: guard, catalog: cat, repositories: r, pushed: pushed}
+// NewUpdater returns an Updater. It calls written after each write.
+func NewUpdater(guard *auth.Guard, r *repository.Repositories, written func(change.Event)) *Updater {
+	return &Updater{guard: guard, repositories: r, written: written}
 }
 
 // RefusedError says why the caller may not make an update.
@@ -55,83 +47,50 @@ func (r *RefusedError) Answer() *endpoint.Error {
 	return endpoint.Message(http.StatusForbidden, "%s", r.Reason).Describe("%s", r.Description)
 }
 
-// ErrDefaultBranch is returned where the default branch would be deleted.
-var ErrDefaultBranch = errors.New("the default branch of a project cannot be deleted")
-
 const (
 	archived = "The project is archived"
 	readOnly = "The repository is temporarily read-only. Please try again later."
 )
 
-// updateTimeout is how long a change may take that has begun, even when its client goes away.
-const updateTimeout = time.Minute
-
-// Update makes all updates in the repository of the project that a request is about, or none. They are decided on as a push is,
-// with the project as it is then. The error is RefusedError for what the caller may not do, ErrDefaultBranch, an answer for projects that
-// take no changes, or one of refs.Apply.
+// Update applies all updates in the repository of the project that a request is about, or none. They are decided on like those of a push.
+// The error is a *RefusedError, change.ErrDefaultBranch, an answer for a project that takes no changes, or one of refs.Apply.
 func (u *Updater) Update(ctx context.Context, s auth.Project, repo *git.Repository, updates ...update.Ref) error {
 	return u.Write(ctx, s, repo, func(context.Context) ([]update.Ref, error) { return updates, nil })
 }
 
 // Write is Update with a prepare function that writes objects before the refs are changed. If the project takes no changes, prepare is not
 // called.
-func (u *Updater) Write(ctx context.Context, s auth.Project, repo *git.Repository, prepare func(ctx context.Context) ([]update.Ref, error)) (err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updateTimeout)
-	defer cancel()
-	// From here on, closing the repository waits for this write, or this write finds it closed.
-	ctx, end, err := repo.BeginWrite(ctx)
-	switch {
+func (u *Updater) Write(ctx context.Context, s auth.Project, repo *git.Repository, prepare func(ctx context.Context) ([]update.Ref, error)) error {
+	w := change.Write{
+		Project: client.ObjectKeyFromObject(s.Scope.Project), Repository: repo, Via: protection.API, Written: u.written,
+		Authorize: func(ctx context.Context, branches []string) (protection.Actor, []protection.Rule, error) {
+			return u.authorize(ctx, s, repo, branches)
+		},
+	}
+	err := w.Apply(ctx, prepare)
+	switch refused := (*change.RefusedError)(nil); {
 	case errors.Is(err, git.ErrClosed):
 		return endpoint.Forbidden(readOnly)
-	case err != nil:
-		return err
+	case errors.As(err, &refused):
+		return &RefusedError{Ref: refused.Refusals[0].Ref, Reason: refused.Refusals[0].Reason}
 	}
-	defer end()
-	if err := u.writable(ctx, s, repo); err != nil {
-		return err
-	}
-	updates, err := prepare(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { tell(ctx, updates, err) }()
-	// That may have taken its time, and a token or a role have ended.
+	return err
+}
+
+// authorize admits a request again, because the token, the role and the project may have changed since it was admitted.
+func (u *Updater) authorize(ctx context.Context, s auth.Project, repo *git.Repository, branches []string) (actor protection.Actor, rules []protection.Rule, err error) {
 	if s, err = u.guard.Again(ctx, s); err != nil {
-		return err
+		return actor, nil, err
 	}
-	if err := u.writable(ctx, s, repo); err != nil {
-		return err
+	if err := u.writable(ctx, s.Scope.Project, repo); err != nil {
+		return actor, nil, err
 	}
-	if err := u.check(ctx, s, repo, updates); err != nil {
-		return err
-	}
-	if err := refs.Apply(ctx, repo, updates...); err != nil {
-		return err
-	}
-	u.pushed(client.ObjectKeyFromObject(s.Scope.Project))
-	return nil
+	rules, err = u.rules(ctx, s, branches)
+	return u.guard.Actor(s.Subject), rules, err
 }
 
-// tell adds to the audit event which refs were requested to change, and the result.
-func tell(ctx context.Context, updates []update.Ref, err error) {
-	result := audit.Done
-	switch refused := (*RefusedError)(nil); {
-	case errors.As(err, &refused), errors.Is(err, ErrDefaultBranch):
-		result = audit.Refused
-	case err != nil:
-		result = audit.Failed
-	}
-	audit.From(ctx).Updates(updates, result, nil)
-}
-
-// writable says why the project takes no changes, as it is now.
-func (u *Updater) writable(ctx context.Context, s auth.Project, repo *git.Repository) error {
-	p, err := catalog.ByID[*v1alpha1.Project](ctx, u.catalog, s.Scope.Project.RESTID())
-	if errors.Is(err, catalog.ErrNotFound) {
-		return endpoint.NotFound("Project")
-	} else if err != nil {
-		return err
-	}
+// writable returns an error if the project takes no changes.
+func (u *Updater) writable(ctx context.Context, p *v1alpha1.Project, repo *git.Repository) error {
 	switch is, err := u.repositories.Of(ctx, p); {
 	case p.Spec.Archived:
 		return endpoint.Forbidden(archived)
@@ -139,50 +98,13 @@ func (u *Updater) writable(ctx context.Context, s auth.Project, repo *git.Reposi
 		return endpoint.Forbidden(readOnly)
 	case err != nil:
 		return err
-	case is.Dir() != repo.Dir(): // it was moved meanwhile
+	case is.Dir() != repo.Dir(): // it has been moved
 		return endpoint.Forbidden(readOnly)
 	}
 	return nil
 }
 
-// check returns the reason why the updates must not be made.
-func (u *Updater) check(ctx context.Context, s auth.Project, repo *git.Repository, updates []update.Ref) error {
-	named := make([]string, len(updates))
-	for i, u := range updates {
-		named[i] = u.Name
-	}
-	head, err := refs.ReadHead(ctx, repo)
-	if err != nil {
-		return err
-	}
-	rules, err := u.rules(ctx, s, named...)
-	if err != nil {
-		return err
-	}
-	actor := u.guard.Actor(s.Subject)
-	for _, u := range updates {
-		if u.Deletes() && u.Name == Branches+head.Branch {
-			return ErrDefaultBranch
-		}
-		reason, err := change.Request{Ref: u, Via: protection.API, Repository: repo}.Refused(ctx, rules, actor)
-		if err != nil {
-			return err
-		}
-		if reason != "" {
-			return &RefusedError{Ref: u.Name, Reason: reason}
-		}
-	}
-	return nil
-}
-
-// rules are the protections that count for refs.
-func (u *Updater) rules(ctx context.Context, s auth.Project, named ...string) ([]protection.Rule, error) {
-	var branches []string
-	for _, r := range named {
-		if name, ok := protection.Branch(r); ok {
-			branches = append(branches, name)
-		}
-	}
+func (u *Updater) rules(ctx context.Context, s auth.Project, branches []string) ([]protection.Rule, error) {
 	rules, err := u.guard.Rules(ctx, s, branches)
 	if err != nil {
 		return nil, fmt.Errorf("finding the protections: %w", err)
@@ -192,7 +114,8 @@ func (u *Updater) rules(ctx context.Context, s auth.Project, named ...string) ([
 
 // MayPush is the function MayPush for the caller and the project that the request is about.
 func (u *Updater) MayPush(ctx context.Context, s auth.Project, ref string) (protection.Verdict, error) {
-	rules, err := u.rules(ctx, s, ref)
+	branch, _ := protection.Branch(ref)
+	rules, err := u.rules(ctx, s, []string{branch})
 	if err != nil {
 		return protection.Verdict{}, err
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/avatar"
 	"github.com/forgeplane/forgeplane/apiserver/connection"
 	"github.com/forgeplane/forgeplane/apiserver/family"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/internal/watermark"
 )
@@ -60,9 +60,9 @@ func addServer(ctx context.Context, mgr ctrl.Manager, o *options, s shared) erro
 		// The door through kube-apiserver serves the metrics of the generic API server.
 		Metrics: []prometheus.Registerer{metrics.Registry, legacyregistry.Registerer()},
 		Others:  others, Audit: s.audit,
-		Pushed: func(project types.NamespacedName) {
-			observer.Pushed(project)
-			keeper.Pushed(project)
+		Written: func(e change.Event) {
+			observer.Pushed(e.Project)
+			keeper.Pushed(e.Project)
 		},
 	})
 	if err != nil {

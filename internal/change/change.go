@@ -1,85 +1,175 @@
-// Package change decides on updates of refs, whichever way they come: it finds out in the repository what package protection
-// needs to know.
+// Package change changes the refs of projects, whichever way a change is requested: it decides on the updates, applies them, notes them for the
+// audit log, and publishes them. For a decision it finds out in the repository what package protection needs to know.
 package change
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
+	"slices"
+	"time"
 
-	"github.com/forgeplane/forgeplane/internal/codeowners"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/git"
-	"github.com/forgeplane/forgeplane/internal/git/history"
-	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
-// Request is a ref update that somebody requests.
-type Request struct {
-	update.Ref
-	// Via is the way by which it comes.
-	Via protection.Via
-	// Repository is where the ref is.
+// Write is a write of refs in the repository of a project: a push, a request of the REST API, or a job such as a merge.
+type Write struct {
+	Project    types.NamespacedName
 	Repository *git.Repository
-	// Quarantine has the objects of a push; nil for what is in the repository.
-	Quarantine *git.Quarantine
-
-	known *known
+	Via        protection.Via
+	// Authorize returns the writer as an actor, and the protections of some branches, as they are declared at the time of the call. Its error
+	// ends the write: the writer may not write any more, or the project takes no changes.
+	Authorize func(ctx context.Context, branches []string) (protection.Actor, []protection.Rule, error)
+	// Written is called after the refs were written.
+	Written func(Event)
 }
 
-// known is what was found out in the repository about an update.
-type known struct {
-	forced *bool
-	owned  *[]string
+// Event says that refs were written. It is lost if its process is killed, so what follows from it must also follow from the repository.
+type Event struct {
+	Project types.NamespacedName
+	// Updates are the updates of the write. git may have failed to apply some updates of a push. Without updates, only HEAD has changed.
+	Updates []update.Ref
 }
 
-// Remembered returns an update that asks the repository once, however often it is decided about. It is for one goroutine.
-func (u Request) Remembered() Request {
-	u.known = &known{}
-	return u
+// RefusedError says which updates of a write are refused. None of its updates is applied then.
+type RefusedError struct {
+	// Refusals are in the order of the updates. There is at least one.
+	Refusals []Refusal
 }
 
-// Refused says why the update is refused to an actor, given the rules of the project, and nothing if it is not. The reason is
-// for the person who asked. An error means that there is no decision: the update must not be made.
-func (u Request) Refused(ctx context.Context, rules []protection.Rule, actor protection.Actor) (reason string, err error) {
-	if text := u.malformed(); text != "" && !u.Deletes() { // a malformed name that has got in must be allowed out
-		return text, nil
-	}
-	c := protection.Change{Ref: u.Ref, Via: u.Via, Forced: u.forced, OwnedPaths: u.ownedPaths}
-	switch verdict, err := protection.Decide(ctx, rules, actor, c); {
-	case errors.Is(err, git.ErrFileTooLarge), errors.Is(err, codeowners.ErrTooLarge):
-		return "The CODEOWNERS file of the branch is too large to determine who must approve. To make it smaller, " +
-			"first turn off the approval of code owners in the protection of the branch.", nil
-	case errors.Is(err, git.ErrOutputTooLarge):
-		return "Too many files change at once to determine whether their code owners must approve. Push fewer changes at a time.", nil
-	case err != nil || verdict.Allowed:
-		return "", err
-	default:
-		return verdict.Reason, nil
-	}
+// Refusal is the reason why an update is refused.
+type Refusal struct {
+	// Ref is the full name of the ref, and Reason is for the person who requested the update.
+	Ref, Reason string
 }
 
-// malformed says what is wrong with the name of the ref, and nothing if it is fine.
-func (u Request) malformed() string {
-	if err := object.CheckRefName(u.Name); err != nil {
-		return err.Error() + "."
+func (e *RefusedError) Error() string { return e.Refusals[0].Reason }
+
+// Reasons returns the reasons by ref.
+func (e *RefusedError) Reasons() map[string]string {
+	reasons := make(map[string]string, len(e.Refusals))
+	for _, r := range e.Refusals {
+		reasons[r.Ref] = r.Reason
 	}
-	if branch, ok := strings.CutPrefix(u.Name, "refs/heads/"); ok && object.IsID(branch) {
-		return fmt.Sprintf("A branch cannot be named %s: that name stands for an object.", branch)
-	}
-	return ""
+	return reasons
 }
 
-func (u Request) forced(ctx context.Context) (bool, error) {
-	if u.known != nil && u.known.forced != nil {
-		return *u.known.forced, nil
+// ErrDefaultBranch is returned for a deletion of the default branch.
+var ErrDefaultBranch = errors.New("the default branch of a project cannot be deleted")
+
+// timeout limits a write that has begun. It continues if its client disconnects.
+const timeout = time.Minute
+
+// Apply applies all updates that prepare returns, or none. prepare can write the objects that the updates need:
+//
+//	err := write.Apply(ctx, func(ctx context.Context) ([]update.Ref, error) {
+//		merge, err := edit.Commit(ctx, write.Repository, commit)
+//		return []update.Ref{{Name: "refs/heads/main", Old: commit.Parent, New: merge}}, err
+//	})
+//
+// Apply authorizes the writer before it calls prepare, so that nothing is prepared for a refusal, and decides on the updates after it. The error is
+// git.ErrClosed if the repository is closed, or one of Authorize, prepare, Decide or refs.Apply. A branch that has moved since prepare read it
+// stays as it is: the error is refs.ErrMoved then.
+func (w *Write) Apply(ctx context.Context, prepare func(ctx context.Context) ([]update.Ref, error)) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	// From here on, closing the repository waits for this write, or this write finds it closed.
+	ctx, end, err := w.Repository.BeginWrite(ctx)
+	if err != nil {
+		return err
 	}
-	forward, err := history.IsAncestor(ctx, u.Repository, u.Old, u.New, u.Quarantine)
-	forced := !forward
-	if u.known != nil && err == nil {
-		u.known.forced = &forced
+	defer end()
+	if _, _, err := w.Authorize(ctx, nil); err != nil {
+		return err
 	}
-	return forced, err
+	updates, err := prepare(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { note(ctx, updates, err) }()
+	if err := w.Decide(ctx, nil, updates...); err != nil {
+		return err
+	}
+	if err := refs.Apply(ctx, w.Repository, updates...); err != nil {
+		return err
+	}
+	w.Written(Event{w.Project, updates})
+	return nil
+}
+
+// note adds the updates of a write to the audit event of its request.
+func note(ctx context.Context, updates []update.Ref, err error) {
+	result, reasons := audit.Done, map[string]string(nil)
+	switch refused := (*RefusedError)(nil); {
+	case errors.As(err, &refused):
+		result, reasons = audit.Refused, refused.Reasons()
+	case errors.Is(err, ErrDefaultBranch):
+		result = audit.Refused
+	case err != nil:
+		result = audit.Failed
+	}
+	audit.From(ctx).Updates(updates, result, reasons)
+}
+
+// Decide returns an error if the updates must not be made: one of Authorize, a *RefusedError or ErrDefaultBranch. Any other error means that
+// there is no decision. q has the objects of a push; nil means that all objects are in the repository.
+//
+// Reading the repository can take long, and tokens, roles and rules can change meanwhile. So if a rule depended on the repository, Decide
+// decides once more, with what it has read. The second decision, like one that needs nothing from the repository, takes no time, and the caller
+// applies the updates at once.
+func (w *Write) Decide(ctx context.Context, q *git.Quarantine, updates ...update.Ref) error {
+	requests, branches := make([]*request, len(updates)), []string(nil)
+	for i, u := range updates {
+		requests[i] = &request{Ref: u, via: w.Via, repository: w.Repository, quarantine: q}
+		if name, ok := protection.Branch(u.Name); ok {
+			branches = append(branches, name)
+		}
+	}
+	err := w.decide(ctx, requests, branches)
+	if err == nil && slices.ContainsFunc(requests, (*request).hasRead) {
+		err = w.decide(ctx, requests, branches)
+	}
+	return err
+}
+
+func (w *Write) decide(ctx context.Context, requests []*request, branches []string) error {
+	actor, rules, err := w.Authorize(ctx, branches)
+	if err != nil {
+		return err
+	}
+	if err := w.checkHead(ctx, requests); err != nil {
+		return err
+	}
+	var refused RefusedError
+	for _, r := range requests {
+		reason, err := r.refused(ctx, rules, actor)
+		if err != nil {
+			return err
+		}
+		if reason != "" {
+			refused.Refusals = append(refused.Refusals, Refusal{r.Name, reason})
+		}
+	}
+	if len(refused.Refusals) > 0 {
+		return &refused
+	}
+	return context.Cause(ctx)
+}
+
+// checkHead returns ErrDefaultBranch if the default branch would be deleted. Git itself refuses that in a push.
+func (w *Write) checkHead(ctx context.Context, requests []*request) error {
+	deletes := func(r *request) bool { return r.Deletes() }
+	if w.Via == protection.Push || !slices.ContainsFunc(requests, deletes) {
+		return nil
+	}
+	head, err := refs.ReadHead(ctx, w.Repository)
+	if err == nil && slices.ContainsFunc(requests, func(r *request) bool { return r.Deletes() && r.Name == "refs/heads/"+head.Branch }) {
+		err = ErrDefaultBranch
+	}
+	return err
 }

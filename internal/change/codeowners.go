@@ -13,43 +13,42 @@ import (
 )
 
 const (
-	// maxChanged is how long the names of all changed files may be together, in bytes.
+	// maxChanged is the maximum length of the names of all changed files together, in bytes.
 	maxChanged = 16 << 20
-	// maxOwned is how many owned paths are of interest: they are there to be named to the pusher.
+	// maxOwned is the maximum number of owned paths that are determined for the message to the pusher.
 	maxOwned = 10
 )
 
-// ownedPaths is findOwned, asked once where that is remembered.
-func (u Request) ownedPaths(ctx context.Context) ([]string, error) {
-	if u.known != nil && u.known.owned != nil {
-		return *u.known.owned, nil
+func (r *request) ownedPaths(ctx context.Context) ([]string, error) {
+	if r.owned == nil {
+		owned, err := r.findOwned(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.owned = &owned
 	}
-	owned, err := u.findOwned(ctx)
-	if u.known != nil && err == nil {
-		u.known.owned = &owned
-	}
-	return owned, err
+	return *r.owned, nil
 }
 
 // findOwned returns some of the changed paths that need the approval of a code owner. It reads the owners from the branch before the
 // change, so that a push cannot release itself. A new branch is compared with the default branch.
-func (u Request) findOwned(ctx context.Context) ([]string, error) {
-	owners, from := u.Old, u.Old
-	if u.Expects("") {
-		head, err := refs.ReadHead(ctx, u.Repository)
+func (r *request) findOwned(ctx context.Context) ([]string, error) {
+	owners, from := r.Old, r.Old
+	if r.Expects("") {
+		head, err := refs.ReadHead(ctx, r.repository)
 		if err != nil || head.Commit == "" { // an empty repository has no owners
 			return nil, err
 		}
 		owners = head.Commit
-		if from, err = history.MergeBase(ctx, u.Repository, head.Commit, u.New, u.Quarantine); err != nil {
+		if from, err = history.MergeBase(ctx, r.repository, head.Commit, r.New, r.quarantine); err != nil {
 			return nil, err
 		}
 	}
-	file, err := u.owners(ctx, owners)
+	file, err := r.owners(ctx, owners)
 	if file == nil || err != nil {
 		return nil, err
 	}
-	changed, err := history.ChangedPaths(ctx, u.Repository, from, u.New, maxChanged, u.Quarantine)
+	changed, err := history.ChangedPaths(ctx, r.repository, from, r.New, maxChanged, r.quarantine)
 	if err != nil {
 		return nil, err
 	}
@@ -68,9 +67,9 @@ func (u Request) findOwned(ctx context.Context) ([]string, error) {
 }
 
 // owners reads the CODEOWNERS file of a commit. It returns nil if there is none.
-func (u Request) owners(ctx context.Context, commit string) (*codeowners.File, error) {
+func (r *request) owners(ctx context.Context, commit string) (*codeowners.File, error) {
 	for _, path := range codeowners.Locations {
-		text, err := snapshot.ReadFile(ctx, u.Repository, commit, path, codeowners.MaxSize)
+		text, err := snapshot.ReadFile(ctx, r.repository, commit, path, codeowners.MaxSize)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		} else if err != nil {

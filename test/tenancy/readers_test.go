@@ -19,6 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver"
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/test/controlplane"
@@ -60,7 +61,7 @@ func newReaders(ctx context.Context, f *forge.Forge) readers {
 			Version: "test", Namespace: forge.PlatformNamespace, Home: forge.PlatformNamespace,
 		},
 		Address: host, RuntimeDir: GinkgoT().TempDir(), HookBinary: program, ExternalURL: external,
-		Client: f.Live(), Live: f.Live(), IDs: f.IDs, Log: logr.Discard(), Pushed: func(types.NamespacedName) {},
+		Client: f.Live(), Live: f.Live(), IDs: f.IDs, Log: logr.Discard(), Written: func(change.Event) {},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	serving, stop := context.WithCancel(context.Background())

@@ -15,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/branches"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
@@ -54,8 +55,8 @@ func newShopWith(t *testing.T, c *gittest.Client, o git.Options) *shop {
 	)
 	repos := familytest.Limited(t, f.Catalog, o)
 	s := &shop{Forge: f, client: c, git: familytest.Push(t, repos, web, c)}
-	pushed := func(p types.NamespacedName) { s.pushed = append(s.pushed, p) }
-	f.Repositories, f.Refs = repos, ref.NewUpdater(f.Guard, f.Catalog, repos, pushed)
+	pushed := func(e change.Event) { s.pushed = append(s.pushed, e.Project) }
+	f.Repositories, f.Refs = repos, ref.NewUpdater(f.Guard, repos, pushed)
 	f.Serve(New(f.Kit).Table())
 	for _, p := range []*v1alpha1.Project{archived, readOnly} {
 		familytest.Push(t, repos, p, c)

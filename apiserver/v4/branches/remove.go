@@ -9,6 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/git/update"
@@ -26,7 +27,7 @@ func (f *Family) remove(ctx context.Context, s auth.Project, r *branchRequest) (
 	switch err := f.Refs.Update(ctx, s, repo, update.Ref{Name: b.Name, Old: b.Object}); {
 	case errors.As(err, &refused):
 		return none, endpoint.Message(http.StatusForbidden, "Protected branch can't be removed").Describe("%s", refused.Reason)
-	case errors.Is(err, ref.ErrDefaultBranch):
+	case errors.Is(err, change.ErrDefaultBranch):
 		return none, endpoint.Message(http.StatusBadRequest, "The default branch of a project cannot be deleted.")
 	case errors.Is(err, refs.ErrMoved):
 		return none, endpoint.Conflict("The branch has changed in the meantime")

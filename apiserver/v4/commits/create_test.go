@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -18,6 +17,7 @@ import (
 	. "github.com/forgeplane/forgeplane/apiserver/v4/commits"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/test/seed"
@@ -65,7 +65,7 @@ func newLimitedDesk(t *testing.T, c *gittest.Client, l git.Limits) *desk {
 		t.Fatal(err)
 	}
 	d.empty = &gittest.Client{Dir: nothing.Dir()}
-	w := ref.NewUpdater(f.Guard, f.Catalog, repos, func(types.NamespacedName) { d.pushed++ })
+	w := ref.NewUpdater(f.Guard, repos, func(change.Event) { d.pushed++ })
 	f.Repositories, f.Refs = repos, w
 	f.Serve(New(f.Kit).Table())
 	return d

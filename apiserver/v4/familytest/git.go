@@ -4,11 +4,11 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/repository"
@@ -67,5 +67,5 @@ func Push(t testing.TB, repos *repository.Repositories, p *v1alpha1.Project, c *
 // Keep makes the families of the forge use repositories.
 func (f *Forge) Keep(repos *repository.Repositories) {
 	f.Repositories = repos
-	f.Refs = ref.NewUpdater(f.Guard, f.Catalog, repos, func(types.NamespacedName) {})
+	f.Refs = ref.NewUpdater(f.Guard, repos, func(change.Event) {})
 }

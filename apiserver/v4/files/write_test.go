@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/files"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
@@ -49,7 +49,7 @@ func newDesk(t *testing.T, c *gittest.Client) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := ref.NewUpdater(f.Guard, f.Catalog, repos, func(types.NamespacedName) { d.pushed++ })
+	w := ref.NewUpdater(f.Guard, repos, func(change.Event) { d.pushed++ })
 	f.Repositories, f.Refs = repos, w
 	f.Serve(New(f.Kit).Table())
 	return d

@@ -16,7 +16,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -24,6 +23,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/projects"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 )
@@ -425,7 +425,7 @@ func TestProject_showsItsRepositoryDespiteStaleStatus(t *testing.T) {
 	f := familytest.New(t, familytest.User("root", 1, familytest.Admin), site, shard,
 		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic))
 	repos, pushed := familytest.Repositories(t, f.Catalog), 0
-	updater := ref.NewUpdater(f.Guard, f.Catalog, repos, func(types.NamespacedName) { pushed++ })
+	updater := ref.NewUpdater(f.Guard, repos, func(change.Event) { pushed++ })
 	f.Refs = updater
 	f.Serve(New(f.Kit).Table())
 	shown := func(text string) {

@@ -14,12 +14,12 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/repositories"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
@@ -98,7 +98,7 @@ func newPress(t *testing.T, c *gittest.Client) *press {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := ref.NewUpdater(f.Guard, f.Catalog, repos, func(types.NamespacedName) { p.pushed++ })
+	w := ref.NewUpdater(f.Guard, repos, func(change.Event) { p.pushed++ })
 	f.Repositories, f.Refs = repos, w
 	f.Serve(New(f.Kit, &p.brought).Table())
 	return p

@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/tags"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
@@ -47,7 +48,7 @@ func newShopWith(t *testing.T, c *gittest.Client, o git.Options) *shop {
 	)
 	repos := familytest.Limited(t, f.Catalog, o)
 	s := &shop{Forge: f, client: c, git: familytest.Push(t, repos, web, c)}
-	w := ref.NewUpdater(f.Guard, f.Catalog, repos, func(p types.NamespacedName) { s.pushed = append(s.pushed, p) })
+	w := ref.NewUpdater(f.Guard, repos, func(e change.Event) { s.pushed = append(s.pushed, e.Project) })
 	f.Repositories, f.Refs = repos, w
 	f.Serve(New(f.Kit).Table())
 	familytest.Push(t, repos, archived, c)
