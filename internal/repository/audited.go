@@ -160,10 +160,10 @@ func (h *Handle) imported(ctx context.Context, e *audit.Event) {
 // Push pushes to another repository. Its own refs do not change. See transfer.Push.
 func (h *Handle) Push(ctx context.Context, o transfer.PushOptions) (transfer.PushResult, error) {
 	e := audit.Event{Action: actionMirror, Target: audit.Address(o.URL)}
-	o.Tell = func(p transfer.PushedRef) {
-		ref := audit.Ref{Ref: p.Ref, Result: audit.Done}
-		if p.Refused != "" {
-			ref.Result, ref.Reason = audit.Refused, p.Refused
+	o.Tell = func(u update.Ref, refused string) {
+		ref := audit.Ref{Ref: u, Result: audit.Done}
+		if refused != "" {
+			ref.Result, ref.Reason = audit.Refused, refused
 		}
 		e.Add(ref)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 )
 
 // native are the default ports of the schemes whose servers talk to receive-pack directly.
@@ -128,7 +129,7 @@ func portOf(u *url.URL) string {
 }
 
 // exchange asks the other side for its refs, and requests the changes that decide returns.
-func exchange(ctx context.Context, r *git.Repository, w *wire, tell func(PushedRef), decide func(remote map[string]string) []change) (PushResult, error) {
+func exchange(ctx context.Context, r *git.Repository, w *wire, tell func(update.Ref, string), decide func(remote map[string]string) []change) (PushResult, error) {
 	receiver := newReceiver(w, w)
 	receiver.secret = w.secret
 	if err := receiver.list(); err != nil {
@@ -138,7 +139,7 @@ func exchange(ctx context.Context, r *git.Repository, w *wire, tell func(PushedR
 	refuse := func(c change, why RefusedRef) {
 		result.Refused = append(result.Refused, why)
 		if tell != nil {
-			tell(PushedRef{c.Ref, why.Reason})
+			tell(c.Ref, why.Reason)
 		}
 	}
 	changes := decide(receiver.refs)
@@ -175,7 +176,7 @@ func exchange(ctx context.Context, r *git.Repository, w *wire, tell func(PushedR
 		default:
 			result.Updated++
 			if tell != nil {
-				tell(PushedRef{Ref: c.Ref})
+				tell(c.Ref, "")
 			}
 		}
 	}

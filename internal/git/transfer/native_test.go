@@ -16,6 +16,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/transfer"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/git/upkeep"
 )
 
@@ -102,7 +103,7 @@ func keepsDivergentRefs(t *testing.T, format string) {
 			var told []string
 			r := m.pushed(t, func(o *transfer.PushOptions) {
 				by(o)
-				o.Keep, o.Tell = true, func(p transfer.PushedRef) { told = append(told, p.Name+" "+p.Refused) }
+				o.Keep, o.Tell = true, func(u update.Ref, refused string) { told = append(told, u.Name+" "+refused) }
 			})
 			var names []string
 			for _, refused := range r.Refused {

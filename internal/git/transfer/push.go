@@ -41,15 +41,9 @@ type PushOptions struct {
 	Timeout time.Duration
 	// Stall is how long the transfer may stall, in whole seconds for http and https. The default is a minute.
 	Stall time.Duration
-	// Tell is called with the result for each ref that must change, in no order, unless the other side did not report one. It may be nil.
-	Tell func(PushedRef)
-}
-
-// PushedRef is the result for one ref that a push must change on the other side.
-type PushedRef struct {
-	update.Ref
-	// Refused is the reason why the ref did not change, as in RefusedRef; empty if it did.
-	Refused string
+	// Tell is called with the result for each ref that must change, in no order, unless the other side did not report one: refused is the reason
+	// of a refusal, as in RefusedRef, or "". It may be nil.
+	Tell func(u update.Ref, refused string)
 }
 
 // PushResult is the result of a push.
@@ -165,7 +159,7 @@ func (c change) command() string {
 const maxAdvertised = 64 << 20
 
 // converse asks the other side for its refs, and requests the changes that decide returns.
-func converse(ctx context.Context, r *git.Repository, s *source, tell func(PushedRef), decide func(remote map[string]string) []change) (PushResult, error) {
+func converse(ctx context.Context, r *git.Repository, s *source, tell func(update.Ref, string), decide func(remote map[string]string) []change) (PushResult, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	asks, ask, err := os.Pipe() // git reads this end itself, so it can end without reading everything
@@ -203,7 +197,7 @@ type dialogue struct {
 	ask     io.Writer
 	answers *bufio.Scanner
 	secrets []string
-	tell    func(PushedRef)
+	tell    func(update.Ref, string)
 }
 
 // hold conducts the conversation from the list of refs to the end of the push.
@@ -267,16 +261,16 @@ func (d *dialogue) outcome(changes []change) (PushResult, error) {
 			continue
 		}
 		delete(asked, name)
-		told := PushedRef{Ref: c.Ref}
+		why := ""
 		if status == "ok" {
 			result.Updated++
 		} else {
 			refused := d.refused(name, reason)
-			told.Refused = refused.Reason
+			why = refused.Reason
 			result.Refused = append(result.Refused, refused)
 		}
 		if d.tell != nil {
-			d.tell(told)
+			d.tell(c.Ref, why)
 		}
 	}
 	if len(asked) > 0 {
