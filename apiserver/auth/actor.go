@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
@@ -37,7 +38,11 @@ func (a *Authenticator) actor(c Caller, access Access) protection.Actor {
 
 // Rules returns the protections that apply to the project of a scope now and match any of these branches.
 func (a *Authenticator) Rules(ctx context.Context, s catalog.Scope, branches []string) ([]protection.Rule, error) {
-	return protection.Rules(ctx, a.catalog, s, branches, a.clock.Now())
+	rules, err := protection.Rules(ctx, a.catalog, s, branches, a.clock.Now())
+	if err != nil {
+		return nil, fmt.Errorf("finding the protections: %w", err)
+	}
+	return rules, nil
 }
 
 // Rules is Rules for the project that a request names.

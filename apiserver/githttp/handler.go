@@ -5,6 +5,7 @@
 package githttp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -61,11 +62,11 @@ func New(o Options) (*Handler, error) {
 	if o.Authenticator == nil || o.Projects == nil || o.Hooks == nil || o.HooksDir == "" || o.HookSocket == "" || o.Written == nil {
 		return nil, errors.New("githttp: a required option is missing")
 	}
-	o.Slots = or(o.Slots, DefaultSlots())
-	o.IdleTimeout = or(o.IdleTimeout, 5*time.Minute)
-	o.Patience = or(o.Patience, time.Minute)
-	o.Timeout = or(o.Timeout, 2*time.Hour)
-	o.MaxFetchBytes = or(o.MaxFetchBytes, 16<<20)
+	o.Slots = cmp.Or(o.Slots, DefaultSlots())
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, 5*time.Minute)
+	o.Patience = cmp.Or(o.Patience, time.Minute)
+	o.Timeout = cmp.Or(o.Timeout, 2*time.Hour)
+	o.MaxFetchBytes = cmp.Or(o.MaxFetchBytes, 16<<20)
 	return &Handler{Options: o, slots: fair.New("git", "Git requests", o.Slots)}, nil
 }
 
@@ -77,14 +78,6 @@ func DefaultSlots() fair.Limits {
 
 // Requests returns the slots of requests, which are a collector of metrics.
 func (h *Handler) Requests() *fair.Slots { return h.slots }
-
-func or[T comparable](value, otherwise T) T {
-	var zero T
-	if value == zero {
-		return otherwise
-	}
-	return value
-}
 
 // ServeHTTP serves one request. The answer contains what the client may know about a failure; everything else is logged.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {

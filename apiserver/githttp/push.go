@@ -247,10 +247,7 @@ func (p *push) authorize(ctx context.Context, branches []string) (actor protecti
 		return actor, nil, declined("You are not allowed to push code to this project.")
 	}
 	rules, err = project.Rules(ctx, branches)
-	if err != nil {
-		return actor, nil, fmt.Errorf("finding the protections: %w", err)
-	}
-	return project.Actor, rules, nil
+	return project.Actor, rules, err
 }
 
 // maxLines is the maximum number of refusals that the pusher is shown.

@@ -1,6 +1,7 @@
 package githttp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ func (e refusal) write(w http.ResponseWriter) {
 	case http.StatusMethodNotAllowed:
 		w.Header().Set("Allow", e.allow)
 	case http.StatusServiceUnavailable:
-		e.retry = or(e.retry, defaultRetry)
+		e.retry = cmp.Or(e.retry, defaultRetry)
 	}
 	if e.retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((e.retry+time.Second-1)/time.Second)))

@@ -12,6 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/edit"
 	"github.com/forgeplane/forgeplane/internal/git/object"
@@ -78,7 +79,7 @@ func (u *Updater) Commit(ctx context.Context, s auth.Project, repo *git.Reposito
 		if may, err := u.MayPush(ctx, s, ref); err != nil {
 			return nil, err
 		} else if !may.Allowed {
-			return nil, &RefusedError{Ref: ref, Reason: notAllowed, Description: may.Reason}
+			return nil, &RefusedError{change.Refusal{Ref: ref, Reason: notAllowed}, may.Reason}
 		}
 		parent, old, err := d.start(ctx, repo)
 		if err != nil {

@@ -15,9 +15,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 )
 
-// headTimeout limits SetHead. It continues if its client disconnects.
-const headTimeout = time.Minute
-
 // SetHead makes HEAD name the default branch that a project declares, as its controller does a little later. Where there is no
 // repository, or it takes no changes at the moment, that is left to the controller.
 func (u *Updater) SetHead(ctx context.Context, p *v1alpha1.Project) error {
@@ -30,7 +27,7 @@ func (u *Updater) SetHead(ctx context.Context, p *v1alpha1.Project) error {
 	} else if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), headTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	ctx, end, err := repo.BeginWrite(ctx)
 	if errors.Is(err, git.ErrClosed) {

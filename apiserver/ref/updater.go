@@ -3,7 +3,6 @@ package ref
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,10 +31,7 @@ func NewUpdater(guard *auth.Guard, r *repository.Repositories, written func(chan
 
 // RefusedError says why the caller may not make an update.
 type RefusedError struct {
-	// Ref is the full name.
-	Ref string
-	// Reason is for the person who asked.
-	Reason string
+	change.Refusal
 	// Description says what Reason leaves open, such as the protection and the role. It can be empty.
 	Description string
 }
@@ -72,7 +68,7 @@ func (u *Updater) Write(ctx context.Context, s auth.Project, repo *git.Repositor
 	case errors.Is(err, git.ErrClosed):
 		return endpoint.Forbidden(readOnly)
 	case errors.As(err, &refused):
-		return &RefusedError{Ref: refused.Refusals[0].Ref, Reason: refused.Refusals[0].Reason}
+		return &RefusedError{Refusal: refused.Refusals[0]}
 	}
 	return err
 }
@@ -85,7 +81,7 @@ func (u *Updater) authorize(ctx context.Context, s auth.Project, repo *git.Repos
 	if err := u.writable(ctx, s.Scope.Project, repo); err != nil {
 		return actor, nil, err
 	}
-	rules, err = u.rules(ctx, s, branches)
+	rules, err = u.guard.Rules(ctx, s, branches)
 	return u.guard.Actor(s.Subject), rules, err
 }
 
@@ -104,18 +100,10 @@ func (u *Updater) writable(ctx context.Context, p *v1alpha1.Project, repo *git.R
 	return nil
 }
 
-func (u *Updater) rules(ctx context.Context, s auth.Project, branches []string) ([]protection.Rule, error) {
-	rules, err := u.guard.Rules(ctx, s, branches)
-	if err != nil {
-		return nil, fmt.Errorf("finding the protections: %w", err)
-	}
-	return rules, nil
-}
-
 // MayPush is the function MayPush for the caller and the project that the request is about.
 func (u *Updater) MayPush(ctx context.Context, s auth.Project, ref string) (protection.Verdict, error) {
 	branch, _ := protection.Branch(ref)
-	rules, err := u.rules(ctx, s, []string{branch})
+	rules, err := u.guard.Rules(ctx, s, []string{branch})
 	if err != nil {
 		return protection.Verdict{}, err
 	}

@@ -65,12 +65,7 @@ var ErrDefaultBranch = errors.New("the default branch of a project cannot be del
 // timeout limits a write that has begun. It continues if its client disconnects.
 const timeout = time.Minute
 
-// Apply applies all updates that prepare returns, or none. prepare can write the objects that the updates need:
-//
-//	err := write.Apply(ctx, func(ctx context.Context) ([]update.Ref, error) {
-//		merge, err := edit.Commit(ctx, write.Repository, commit)
-//		return []update.Ref{{Name: "refs/heads/main", Old: commit.Parent, New: merge}}, err
-//	})
+// Apply applies all updates that prepare returns, or none. prepare can write the objects that the updates need.
 //
 // Apply authorizes the writer before it calls prepare, so that nothing is prepared for a refusal, and decides on the updates after it. The error is
 // git.ErrClosed if the repository is closed, or one of Authorize, prepare, Decide or refs.Apply. A branch that has moved since prepare read it
@@ -142,11 +137,17 @@ func (w *Write) decide(ctx context.Context, requests []*request, branches []stri
 	if err != nil {
 		return err
 	}
-	if err := w.checkHead(ctx, requests); err != nil {
-		return err
+	var head refs.Head
+	if w.Via != protection.Push { // Git itself protects the default branch from pushes
+		if head, err = refs.ReadHead(ctx, w.Repository); err != nil {
+			return err
+		}
 	}
 	var refused RefusedError
 	for _, r := range requests {
+		if r.Deletes() && head.Branch != "" && r.Name == "refs/heads/"+head.Branch {
+			return ErrDefaultBranch
+		}
 		reason, err := r.refused(ctx, rules, actor)
 		if err != nil {
 			return err
@@ -159,17 +160,4 @@ func (w *Write) decide(ctx context.Context, requests []*request, branches []stri
 		return &refused
 	}
 	return context.Cause(ctx)
-}
-
-// checkHead returns ErrDefaultBranch if the default branch would be deleted. Git itself refuses that in a push.
-func (w *Write) checkHead(ctx context.Context, requests []*request) error {
-	deletes := func(r *request) bool { return r.Deletes() }
-	if w.Via == protection.Push || !slices.ContainsFunc(requests, deletes) {
-		return nil
-	}
-	head, err := refs.ReadHead(ctx, w.Repository)
-	if err == nil && slices.ContainsFunc(requests, func(r *request) bool { return r.Deletes() && r.Name == "refs/heads/"+head.Branch }) {
-		err = ErrDefaultBranch
-	}
-	return err
 }
