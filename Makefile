@@ -58,7 +58,7 @@ build: ## Build Forgeplane into bin.
 helm: ## Build Helm and kubeconform, which test the chart, into bin.
 	@$(GO) build -modfile=hack/helm/go.mod -ldflags='-s -w' -o bin/ helm.sh/helm/v4/cmd/helm github.com/yannh/kubeconform/cmd/kubeconform
 
-IMAGE ?= forgeplane
+IMAGE ?= localhost/forgeplane
 OUT ?= bin/image
 
 .PHONY: image
