@@ -191,14 +191,14 @@ func (p *pushing) find(t *testing.T, into client.Object, key client.ObjectKey) c
 	return into
 }
 
-func (p *pushing) token(t *testing.T, who string, change func(*v1alpha1.AccessToken)) {
+func (p *pushing) token(t *testing.T, who string, modify func(*v1alpha1.AccessToken)) {
 	t.Helper()
 	a := p.find(t, &v1alpha1.AccessToken{}, client.ObjectKey{Name: tokenName(who)}).(*v1alpha1.AccessToken)
-	change(a)
+	modify(a)
 	p.declared.Put(a)
 }
 
-func (p *pushing) membership(t *testing.T, who string, change func(*v1alpha1.Membership)) {
+func (p *pushing) membership(t *testing.T, who string, modify func(*v1alpha1.Membership)) {
 	t.Helper()
 	var all v1alpha1.MembershipList
 	if err := p.declared.Reader().List(t.Context(), &all); err != nil {
@@ -207,7 +207,7 @@ func (p *pushing) membership(t *testing.T, who string, change func(*v1alpha1.Mem
 	for i := range all.Items {
 		m := &all.Items[i]
 		if (m.Spec.UserRef.Name == who || m.Spec.UserRef.Path == who) && m.Spec.ProjectRef != nil && m.Spec.ProjectRef.Name == "app" {
-			change(m)
+			modify(m)
 			p.declared.Put(m)
 			return
 		}

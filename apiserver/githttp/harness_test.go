@@ -77,19 +77,19 @@ const (
 
 var userIDs = map[string]int64{developer: 1, maintainer: 2, reporter: 3, guest: 4, stranger: 5, admin: 6}
 
-func newForge(t testing.TB, change ...func(*githttp.Options)) *forge {
+func newForge(t testing.TB, configure ...func(*githttp.Options)) *forge {
 	t.Helper()
-	return newForgeWith(t, "git", change...)
+	return newForgeWith(t, "git", configure...)
 }
 
 // newForgeWith is newForge with another git binary.
-func newForgeWith(t testing.TB, binary string, change ...func(*githttp.Options)) *forge {
+func newForgeWith(t testing.TB, binary string, configure ...func(*githttp.Options)) *forge {
 	t.Helper()
-	return newForgeOn(t, git.Options{Binary: binary}, change...)
+	return newForgeOn(t, git.Options{Binary: binary}, configure...)
 }
 
 // newForgeOn is newForge with another engine.
-func newForgeOn(t testing.TB, engine git.Options, change ...func(*githttp.Options)) *forge {
+func newForgeOn(t testing.TB, engine git.Options, configure ...func(*githttp.Options)) *forge {
 	t.Helper()
 	f := &forge{
 		storage: inMemory(t), tokens: map[string]token{}, projects: map[string]*project{}, pushed: map[types.NamespacedName][]update.Ref{},
@@ -112,7 +112,7 @@ func newForgeOn(t testing.TB, engine git.Options, change ...func(*githttp.Option
 		Authenticator: f, Projects: f, Hooks: &f.hooks.Server, HooksDir: f.hooks.Dir, HookSocket: f.hooks.Socket,
 		Log: testr.New(t.(*testing.T)), Written: f.written,
 	}
-	for _, c := range change {
+	for _, c := range configure {
 		c(&o)
 	}
 	h, err := githttp.New(o)
@@ -157,10 +157,10 @@ func (f *forge) add(t testing.TB, path, format string) *project {
 }
 
 // set changes a project while the server runs.
-func (f *forge) set(change func()) {
+func (f *forge) set(modify func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	change()
+	modify()
 }
 
 // url returns the URL of a project for a user; user is empty for anonymous requests.

@@ -58,11 +58,9 @@ const confirmTimeout = 10 * time.Second
 func (h *Handler) receive(client context.Context, out *answer, in *body, req request, caller Caller, project *Project) error {
 	client, leave := context.WithCancelCause(client)
 	defer leave(nil)
-	p := &push{Handler: h, path: req.path, caller: caller, project: project, record: audit.From(client)}
-	p.change = change.Write{Project: project.Name, Repository: project.Repository, Via: protection.Push, Authorize: p.authorize, Written: h.Written}
 	probe := in.empty()
-	var err error
-	if p.write, err = project.Repository.PrepareWrite(); err != nil {
+	p, err := h.newPush(client, req, caller, project)
+	if err != nil {
 		return err
 	}
 	defer p.write.End()
@@ -121,6 +119,15 @@ func (h *Handler) receive(client context.Context, out *answer, in *body, req req
 		return refused
 	}
 	return err
+}
+
+// newPush returns a push whose write is prepared; end it.
+func (h *Handler) newPush(client context.Context, req request, caller Caller, project *Project) (*push, error) {
+	p := &push{Handler: h, path: req.path, caller: caller, project: project, record: audit.From(client)}
+	p.change = change.Write{Project: project.Name, Repository: project.Repository, Via: protection.Push, Authorize: p.authorize, Written: h.Written}
+	var err error
+	p.write, err = project.Repository.PrepareWrite()
+	return p, err
 }
 
 // failure is told to the pusher when there is no decision. The reason is in the log.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/forgeplane/forgeplane/apiserver"
@@ -68,14 +69,10 @@ func addServer(ctx context.Context, mgr ctrl.Manager, o *options, s shared) erro
 	if err != nil {
 		return err
 	}
-	if err := mgr.Add(observer); err != nil {
-		return fmt.Errorf("adding the observer of pushes: %w", err)
-	}
-	if err := mgr.Add(keeper); err != nil {
-		return fmt.Errorf("adding the maintenance of repositories: %w", err)
-	}
-	if err := mgr.Add(server); err != nil {
-		return fmt.Errorf("adding the server: %w", err)
+	for _, part := range []manager.Runnable{observer, keeper, server} {
+		if err := mgr.Add(part); err != nil {
+			return fmt.Errorf("adding the server: %w", err)
+		}
 	}
 	if o.door.open() {
 		if err := addDoor(mgr, o, s, server); err != nil {

@@ -93,19 +93,19 @@ func (r readers) expect(ctx context.Context, obj v1alpha1.Object, story func() s
 	}
 }
 
-func (r readers) expectAt(obj v1alpha1.Object, family, fullPath string, id int64, story func() string) {
+func (r readers) expectAt(obj v1alpha1.Object, collection, fullPath string, id int64, story func() string) {
 	GinkgoHelper()
 	// An object that is being deleted holds its place, and is not served over REST.
 	if !obj.GetDeletionTimestamp().IsZero() || id == 0 {
 		return
 	}
 	if fullPath == "" {
-		Eventually(r.api.Status).WithArguments(fmt.Sprintf("GET /%s/%d", family, id)).
-			Should(Equal(http.StatusNotFound), func() string { return fmt.Sprintf("%s %s holds no path:\n%s", family, obj.GetName(), story()) })
+		Eventually(r.api.Status).WithArguments(fmt.Sprintf("GET /%s/%d", collection, id)).
+			Should(Equal(http.StatusNotFound), func() string { return fmt.Sprintf("%s %s holds no path:\n%s", collection, obj.GetName(), story()) })
 		return
 	}
 	Eventually(func() (int64, error) {
-		answer, err := r.api.Try(fmt.Sprintf("GET /%s/%s", family, url.PathEscape(fullPath)), "")
+		answer, err := r.api.Try(fmt.Sprintf("GET /%s/%s", collection, url.PathEscape(fullPath)), "")
 		if err != nil || answer.Status != http.StatusOK {
 			return 0, fmt.Errorf("%s: %w", answer, err)
 		}

@@ -128,7 +128,7 @@ func (s *storage) ConvertToTable(_ context.Context, obj, options runtime.Object)
 		}
 	}
 	var err error
-	t.Rows, err = table.MetaToTableRow(obj, func(obj runtime.Object, m metav1.Object, name, _ string) ([]any, error) {
+	t.Rows, err = table.MetaToTableRow(obj, func(obj runtime.Object, _ metav1.Object, name, _ string) ([]any, error) {
 		cells := []any{name}
 		for _, c := range s.Columns {
 			cells = append(cells, c.Cell(obj.(client.Object)))

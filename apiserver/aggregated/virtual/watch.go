@@ -45,9 +45,9 @@ func (s *storage) Watch(ctx context.Context, o *metainternal.ListOptions) (watch
 		return nil, err
 	}
 	out := make(chan watch.Event)
-	client := watch.NewProxyWatcher(out)
-	go w.run(ctx, client.StopChan(), out, events)
-	return client, nil
+	proxy := watch.NewProxyWatcher(out)
+	go w.run(ctx, proxy.StopChan(), out, events)
+	return proxy, nil
 }
 
 // begin returns the events up to now. It fails if the client must list the objects again.
