@@ -21,8 +21,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// checked is the name of the project that a check creates and removes.
-const checked = "forgeplane-check"
+// checked is the name of the project that a check creates and removes, and purpose its description, by which another check knows that it can
+// remove what was left.
+const checked, purpose = "forgeplane-check", "Created by a check, and removed by the next one."
 
 // check is what a client of a running forge does.
 type check struct {
@@ -39,7 +40,7 @@ func checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "check", Short: "Try a running forge: push, clone and ask the REST API", Args: cobra.NoArgs,
 		Long: `Create the project ` + checked + ` of the user of an access token over REST, push a commit to it, clone it, find the commit over REST,
-and delete the project. "helm test" does this.`,
+and delete the project. It refuses if the user has another project of this name. "helm test" does this.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			token, err := os.ReadFile(tokenFile)
 			if err != nil {
@@ -79,10 +80,10 @@ func (c check) run(ctx context.Context) (err error) {
 	}
 	path := "/projects/" + url.PathEscape(user.Username+"/"+checked)
 	remove := func() error { return c.remove(context.WithoutCancel(ctx), path) }
-	if err := remove(); err != nil {
+	if err := c.clear(ctx, path, remove); err != nil {
 		return err
 	}
-	if err := c.ask(ctx, http.MethodPost, "/projects", map[string]string{"name": checked, "visibility": "private"}, nil); err != nil {
+	if err := c.ask(ctx, http.MethodPost, "/projects", map[string]string{"name": checked, "description": purpose, "visibility": "private"}, nil); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
@@ -100,6 +101,25 @@ func (c check) run(ctx context.Context) (err error) {
 		return fmt.Errorf("the last commit over REST is %s, but %s was pushed", found.ID, commit)
 	}
 	return nil
+}
+
+// clear removes what an earlier check has left, and refuses another project of the same name.
+func (c check) clear(ctx context.Context, path string, remove func() error) error {
+	var left struct {
+		Description string `json:"description"`
+		FullPath    string `json:"path_with_namespace"`
+	}
+	err := c.ask(ctx, http.MethodGet, path, nil, &left)
+	switch {
+	case isNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case left.Description != purpose:
+		return fmt.Errorf("the project %s is not one of a check: rename it, or use the token of another user", left.FullPath)
+	default:
+		return remove()
+	}
 }
 
 // pushAndClone pushes a commit to a repository, clones it, and returns the commit.
@@ -168,12 +188,16 @@ func (c check) remove(ctx context.Context, path string) error {
 	defer cancel()
 	return wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 		err := c.ask(ctx, http.MethodDelete, path, nil, nil)
-		var status statusError
-		if errors.As(err, &status) && status.code == http.StatusNotFound {
+		if isNotFound(err) {
 			return true, nil
 		}
 		return false, err
 	})
+}
+
+func isNotFound(err error) bool {
+	var status statusError
+	return errors.As(err, &status) && status.code == http.StatusNotFound
 }
 
 // statusError is an answer that is not a success.

@@ -148,6 +148,17 @@ var _ = Describe("An installation with the commands of the documentation", Order
 		Expect(after).To(Equal(before))
 	})
 
+	It("gets its administrator in an upgrade only if there is none, as after an installation that failed", func() {
+		upgrade := commands("upgrade.md", "Upgrade")[0]
+		admin.Kubectl("patch", "user", "root", "--type=merge", `--patch={"spec":{"name":"Somebody"}}`)
+		run(upgrade)
+		Expect(admin.Field(".spec.name", "user", "root")).To(Equal("Somebody"))
+		admin.Kubectl("delete", "user,accesstoken", "root")
+		run(upgrade)
+		Expect(admin.Field(".spec.admin", "user", "root")).To(Equal("true"))
+		Expect(admin.Field(".spec.secretRef.name", "accesstoken", "root")).To(Equal("forgeplane-root-token"))
+	})
+
 	It("starts with the arguments of its Deployment and the permissions of the chart", func() {
 		log := start()
 		By("using the permissions")

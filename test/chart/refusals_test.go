@@ -84,6 +84,7 @@ var _ = Describe("Refusals of the chart", func() {
 			"shards[0].name=B,shards[0].size=1Gi":                      "/shards/0/name",
 			"shards[0].name=b,shards[0].hostPath=srv":                  "/shards/0/hostPath",
 			"shards[0].name=b,shards[0].size=1Gi,shards[0].weight=101": "/shards/0/weight",
+			"admin.username=_root":                                     "/admin/username",
 			"admin.email=root":                                         "/admin/email",
 			"admin.tokenSecret=":                                       "/admin/tokenSecret",
 			"trustedProxies={10.0.0.0/33}":                             "/trustedProxies/0",

@@ -103,10 +103,9 @@ var _ = Describe("The values of the chart", func() {
 		Expect(find[rbacv1.ClusterRole](rendered, "ClusterRole", "forgeplane-setup").Rules[0].ResourceNames).To(Equal([]string{"default", "fast", "old", "nfs"}))
 	})
 
-	It("declare no administrator if asked not to, and do not declare it again in an upgrade", func() {
+	It("declare no administrator if asked not to", func() {
 		const administrator = "/etc/forgeplane/setup/administrator.yaml"
 		Expect(jobArgs(render(), "forgeplane-setup")).To(ContainElement(administrator))
-		Expect(jobArgs(render("--is-upgrade"), "forgeplane-setup")).NotTo(ContainElement(administrator))
 		without := render("--set=admin.create=false")
 		Expect(jobArgs(without, "forgeplane-setup")).NotTo(ContainElement(administrator))
 		Expect(find[corev1.ConfigMap](without, "ConfigMap", "forgeplane-setup").Data).NotTo(HaveKey("administrator.yaml"))

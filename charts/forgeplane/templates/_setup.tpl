@@ -3,6 +3,15 @@
 {{ .Values.admin.username | lower | replace "_" "-" | replace "." "-" }}
 {{- end }}
 
+{{/* "true" if the cluster has an administrator. Outside of a cluster, as in helm template, it is empty. */}}
+{{- define "forgeplane.hasAdministrator" -}}
+{{- if .Capabilities.APIVersions.Has "forgeplane.dev/v1alpha1/User" }}
+{{- range dig "items" list (lookup "forgeplane.dev/v1alpha1" "User" "" "") }}
+{{- if dig "spec" "admin" false . }}true{{ end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* The shards. */}}
 {{- define "forgeplane.shards" -}}
 {{- range prepend .Values.shards (merge (dict "name" "default") .Values.repositories) }}
@@ -10,7 +19,7 @@
 apiVersion: forgeplane.dev/v1alpha1
 kind: RepositoryStorage
 metadata:
-  name: {{ .name }}
+  name: {{ .name | quote }}
 spec:
   path: /var/lib/forgeplane/{{ if eq .name "default" }}repositories{{ else }}shards/{{ .name }}{{ end }}
   weight: {{ hasKey . "weight" | ternary .weight 100 }}
@@ -22,7 +31,7 @@ spec:
 apiVersion: forgeplane.dev/v1alpha1
 kind: User
 metadata:
-  name: {{ include "forgeplane.admin" . }}
+  name: {{ include "forgeplane.admin" . | quote }}
 spec:
   username: {{ .Values.admin.username | quote }}
   name: {{ .Values.admin.name | quote }}
@@ -32,14 +41,14 @@ spec:
 apiVersion: forgeplane.dev/v1alpha1
 kind: AccessToken
 metadata:
-  name: {{ include "forgeplane.admin" . }}
+  name: {{ include "forgeplane.admin" . | quote }}
 spec:
   userRef:
-    name: {{ include "forgeplane.admin" . }}
+    name: {{ include "forgeplane.admin" . | quote }}
   description: First steps
   scopes: [api]
   secretRef:
-    name: {{ .Values.admin.tokenSecret }}
+    name: {{ .Values.admin.tokenSecret | quote }}
 {{- end }}
 
 {{/* What the pods of Jobs and tests have in common. */}}
