@@ -205,7 +205,8 @@ func (g *Guard) Again(ctx context.Context, was Project) (Project, error) {
 		return Project{}, refused(err, false)
 	}
 	// By id it is the same project even if it was renamed meanwhile.
-	s := Subject{Caller: caller, endpoint: was.endpoint, named: []string{strconv.FormatInt(was.Scope.Project.RESTID(), 10)}}
+	named := append([]string{strconv.FormatInt(was.Scope.Project.RESTID(), 10)}, was.named[1:]...)
+	s := Subject{Caller: caller, endpoint: was.endpoint, named: named}
 	_, _, err = g.admit(ctx, &s)
 	return Project{s}, err
 }

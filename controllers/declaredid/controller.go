@@ -85,7 +85,7 @@ func (c *Controller) Reconcile(ctx context.Context, r reconcile.Request) (reconc
 		return reconcile.Result{}, nil
 	}
 	err = c.write(ctx, r.Name, &was, subjects)
-	if collides(err) {
+	if collides(err, was.Name != "") {
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	}
 	if err != nil {
@@ -94,9 +94,9 @@ func (c *Controller) Reconcile(ctx context.Context, r reconcile.Request) (reconc
 	return reconcile.Result{}, nil
 }
 
-// collides reports whether a write failed because the cache is behind.
-func collides(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
+// collides reports whether a write of a record failed because the cache is behind. known says that the cache has the record.
+func collides(err error, known bool) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || known && apierrors.IsNotFound(err)
 }
 
 func (c *Controller) write(ctx context.Context, namespace string, was *rbacv1.RoleBinding, subjects []rbacv1.Subject) error {

@@ -287,6 +287,29 @@ var _ = Describe("A REST id", func() {
 		})
 	}
 
+	It("is not declared again where every service account may do everything", func(ctx SpecContext) {
+		as := tenant(ctx, "edit")
+		permissive := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "permissive-" + space}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "system:serviceaccounts"}},
+		}
+		Expect(f.Live().Create(ctx, permissive)).To(Succeed())
+		allowed := func(ctx context.Context) bool {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: "system:serviceaccount:" + space + ":any", Groups: []string{"system:serviceaccounts"},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: forge.PlatformNamespace, Group: "forgeplane.dev", Resource: "ids", Verb: "declare"},
+			}}
+			Expect(f.Live().Create(ctx, review)).To(Succeed())
+			return review.Status.Allowed
+		}
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(f.Live().Delete(ctx, permissive)).To(Succeed())
+			Eventually(allowed).WithContext(ctx).Should(BeFalse())
+		})
+		Eventually(allowed).WithContext(ctx).Should(BeTrue())
+		Expect(as.Create(ctx, pin(forge.Group("acme").In(space).Build(), 77))).To(pinRefused)
+	})
+
 	It("is declared again for no other object and in no other namespace, whatever role a tenant has in the namespace", func(ctx SpecContext) {
 		as := tenant(ctx, "edit", "cluster-admin")
 		running := f.Run()
@@ -306,7 +329,7 @@ var _ = Describe("A REST id", func() {
 		for _, obj := range []v1alpha1.Identified{
 			generated, pin(forge.Group("acme-2").In(space).Build(), id), pin(forge.Project("acme").In(acme).Build(), id), pin(again(), id+1),
 		} {
-			Expect(as.Create(ctx, obj)).To(And(pinRefused, MatchError(ContainSubstring("only the id that an object of this name had"))), "%T %s", obj, obj.GetName())
+			Expect(as.Create(ctx, obj)).To(And(pinRefused, MatchError(ContainSubstring("only the id that a manifest of this object contained"))), "%T %s", obj, obj.GetName())
 		}
 		plain := forge.Group("plain").In(space).Build()
 		Expect(as.Create(ctx, plain)).To(Succeed())

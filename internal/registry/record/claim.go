@@ -98,9 +98,10 @@ func (c *Claim) Keep(ctx context.Context, least time.Duration, do func(ctx conte
 			}
 		}
 	})
-	err := do(limited)
-	close(done)
-	renewing.Wait()
+	err := func() error {
+		defer func() { close(done); renewing.Wait() }() // also if it panics
+		return do(limited)
+	}()
 	if err != nil && lost != nil {
 		return lost
 	}
