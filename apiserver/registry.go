@@ -63,8 +63,11 @@ func newImages(ctx context.Context, o Options, authenticator *auth.Authenticator
 	}
 	tokens := registryhttp.NewTokenServer(registryhttp.TokenOptions{
 		Authenticator: authenticator, Catalog: o.Catalog, Names: r.Registry.Names, Records: r.Registry.Records, Keys: r.Keys,
-		Lifetime: r.Lifetime, Outdated: o.Others.Outdated, Log: o.Log,
+		Lifetime: r.Lifetime, Slots: r.Slots, Outdated: o.Others.Outdated, Log: o.Log,
 	})
+	if err := register(o.Metrics, tokens.Slots()); err != nil {
+		return nil, err
+	}
 	if r.Elsewhere {
 		return &images{keys: r.Keys, served: unavailable("the container registry is at " + r.URL.String()), tokens: tokens}, nil
 	}

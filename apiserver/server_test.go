@@ -22,6 +22,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/test/patience"
@@ -46,6 +47,7 @@ func serveToys(t *testing.T, o Options, table endpoint.Table) toyServer {
 	}
 	cat := catalogtest.New(t).Catalog()
 	o.HookBinary, o.ExternalURL, o.Version, o.Log = program, external, "test", testr.New(t)
+	o.Written = func(change.Event) {}
 	o.Catalog, o.Repositories, o.Clock = cat, familytest.Limited(t, cat, git.Options{}), clocktesting.NewFakePassiveClock(noon)
 	server, err := newServer(t.Context(), o, func(family.Kit) []endpoint.Table { return []endpoint.Table{table} })
 	if err != nil {

@@ -4,7 +4,7 @@
 set -eu
 
 parts="crash e2e fuzz git image moves node registry replicas rest tenancy toy vulncheck"
-export FORGEPLANE_SOAK=1
+export FORGEPLANE_SOAK=1 FORGEPLANE_TEST_SKOPEO=required
 # The seed is printed, so that a failure can be repeated.
 export FORGEPLANE_TEST_SEED="${FORGEPLANE_TEST_SEED:-$(date +%s)}"
 

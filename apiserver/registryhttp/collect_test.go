@@ -350,7 +350,7 @@ func TestCollect_readsWhatClientsCannotPush(t *testing.T) {
 	bearer, _ := w.bearer(t, "dan", "repository:acme/app:pull")
 	status, _, body := w.do(t, bearer, http.MethodGet, "/v2/acme/app/blobs/"+d.String(), nil, nil)
 	g.Expect(status).To(Equal(http.StatusOK), body)
-	g.Expect(w.images(t, "acme/app").Detail(t.Context(), "kept")).To(HaveField("Size", BeNil()))
+	g.Expect(w.imagesOf(t, "acme/app").Detail(t.Context(), "kept")).To(HaveField("Size", BeNil()))
 }
 
 func TestCollect_isDoneByNextOneAfterCrash(t *testing.T) {

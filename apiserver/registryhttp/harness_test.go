@@ -48,6 +48,8 @@ type world struct {
 	registry *registry.Registry
 	keys     *token.Keys
 	clock    *clocktesting.FakeClock
+	tokens   *registryhttp.TokenServer
+	images   *registryhttp.Handler
 	// outdated is what the cache of the servers is; nil for up to date.
 	outdated func() (bool, error)
 }
@@ -105,16 +107,19 @@ func newWorldOn(t *testing.T, in driver.StorageDriver, serve func(http.Handler) 
 	authenticator := auth.NewAuthenticator(f.Catalog, f.Clock, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	t.Cleanup(stop)
-	handler, err := registryhttp.New(ctx, registryhttp.Options{
+	slots := registryhttp.DefaultSlots()
+	slots.Wait = 100 * time.Millisecond // only a caller who holds all slots waits
+	w.images, err = registryhttp.New(ctx, registryhttp.Options{
 		Registry: w.registry, Keys: w.keys, Realm: server.URL + registryhttp.TokenPath, External: external, Authenticator: authenticator, Catalog: f.Catalog,
-		Outdated: w.isOutdated, Log: logr.Discard(), // the library has one log for the process
+		Slots: slots, Outdated: w.isOutdated, Log: logr.Discard(), // the library has one log for the process
 	})
 	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { g.Expect(handler.Close()).To(Succeed()) })
-	mux.Handle("/v2/", handler)
-	mux.Handle(registryhttp.TokenPath, registryhttp.NewTokenServer(registryhttp.TokenOptions{
-		Authenticator: authenticator, Catalog: f.Catalog, Names: w.registry.Names, Records: w.records, Keys: w.keys, Outdated: w.isOutdated, Log: testr.New(t),
-	}))
+	t.Cleanup(func() { g.Expect(w.images.Close()).To(Succeed()) })
+	w.tokens = registryhttp.NewTokenServer(registryhttp.TokenOptions{
+		Authenticator: authenticator, Catalog: f.Catalog, Names: w.registry.Names, Records: w.records, Keys: w.keys, Slots: slots, Outdated: w.isOutdated, Log: testr.New(t),
+	})
+	mux.Handle("/v2/", w.images)
+	mux.Handle(registryhttp.TokenPath, w.tokens)
 	return w
 }
 

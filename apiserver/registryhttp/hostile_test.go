@@ -396,7 +396,7 @@ func (w *world) changeToken(t *testing.T, username string, change func(*v1alpha1
 func TestDetail_dependsOnOwnRepositoryAlone(t *testing.T) {
 	g, w := NewWithT(t), newWorld(t)
 	w.push(t, "acme/open:1")
-	source, err := w.images(t, "acme/open").Detail(t.Context(), "1")
+	source, err := w.imagesOf(t, "acme/open").Detail(t.Context(), "1")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(source.Size).NotTo(BeNil())
 	r := &repository{world: w, t: t, g: g}
@@ -409,16 +409,19 @@ func TestDetail_dependsOnOwnRepositoryAlone(t *testing.T) {
 		r.must(http.StatusCreated, http.MethodPut, "/manifests/same", v1.MediaTypeImageManifest, image)
 	}
 	r.must(http.StatusAccepted, http.MethodDelete, "/v2/acme/app/blobs/"+digest.FromString(body).String(), "", "")
-	partial, err := w.images(t, "acme/app").Detail(t.Context(), "same")
+	// A process that has not seen the pushes knows nothing of the images.
+	w.registry, err = registry.New(t.Context(), w.storage, w.records, w.registry.Names, w.clock)
+	g.Expect(err).NotTo(HaveOccurred())
+	partial, err := w.imagesOf(t, "acme/app").Detail(t.Context(), "same")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(partial.Created).To(BeNil())
-	whole, err := w.images(t, "acme/open").Detail(t.Context(), "same")
+	whole, err := w.imagesOf(t, "acme/open").Detail(t.Context(), "same")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(whole.Created).To(HaveValue(BeTemporally("==", time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC))))
 }
 
-// images returns the images of a repository.
-func (w *world) images(t *testing.T, name string) *registry.Images {
+// imagesOf returns the images of a repository.
+func (w *world) imagesOf(t *testing.T, name string) *registry.Images {
 	t.Helper()
 	images, err := w.registry.Images(t.Context(), w.record(t, name))
 	if err != nil {

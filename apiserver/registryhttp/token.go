@@ -46,6 +46,8 @@ type TokenOptions struct {
 	Keys          *token.Keys
 	// Lifetime of a token; 0 stands for DefaultLifetime.
 	Lifetime time.Duration
+	// Slots are shared by the callers whose requests are served; empty stands for DefaultSlots.
+	Slots fair.Limits
 	// Outdated reports whether a refusal may be older than what a client has written before; nil where that cannot be.
 	Outdated func(ctx context.Context) (bool, error)
 	Log      logr.Logger
@@ -56,6 +58,7 @@ type TokenOptions struct {
 type TokenServer struct {
 	o      TokenOptions
 	rights rights
+	slots  *fair.Slots
 }
 
 // NewTokenServer returns a server.
@@ -63,8 +66,16 @@ func NewTokenServer(o TokenOptions) *TokenServer {
 	if o.Lifetime == 0 {
 		o.Lifetime = DefaultLifetime
 	}
-	return &TokenServer{o, rights{o.Authenticator, o.Catalog, o.Names}}
+	if o.Slots == (fair.Limits{}) {
+		o.Slots = DefaultSlots()
+	}
+	return &TokenServer{
+		o: o, rights: rights{o.Authenticator, o.Catalog, o.Names}, slots: fair.New("registry-tokens", "requests for tokens of the container registry", o.Slots),
+	}
 }
+
+// Slots returns the slots of requests, which are a collector of metrics.
+func (s *TokenServer) Slots() *fair.Slots { return s.slots }
 
 // refusal is an answer of the token endpoint other than a token.
 type refusal struct {
@@ -109,7 +120,11 @@ func (s *TokenServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var refused *refusal
 	var often *ratelimit.Exceeded
+	var full *fair.Busy
 	switch {
+	case errors.As(err, &full):
+		w.Header().Set("Retry-After", fmt.Sprint(int(full.RetryAfter.Seconds())+1))
+		refused = &refusal{status: http.StatusTooManyRequests, code: "TOOMANYREQUESTS", message: full.Error()}
 	case errors.As(err, &often):
 		w.Header().Set("Retry-After", fmt.Sprint(int(often.Wait.Seconds())+1))
 		refused = &refusal{status: http.StatusTooManyRequests, code: "TOOMANYREQUESTS", message: often.Error()}
@@ -156,6 +171,11 @@ func (s *TokenServer) issue(r *http.Request) (string, error) {
 	if err := ratelimit.CountGit(ctx); err != nil {
 		return "", err
 	}
+	leave, err := s.slots.Enter(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
 	scopes := scopesOf(query["scope"])
 	claims, err := s.claims(ctx, caller, scopes)
 	if err == nil && len(claims.Access) < len(scopes) && s.o.Outdated != nil {

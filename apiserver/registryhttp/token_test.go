@@ -10,7 +10,9 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
+	"github.com/forgeplane/forgeplane/apiserver/registryhttp"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
 	"github.com/forgeplane/forgeplane/internal/registry/token"
 )
@@ -186,6 +188,31 @@ func TestToken_countsTowardLimitsOfGit(t *testing.T) {
 			g.Expect(body).To(ContainSubstring(`"TOOMANYREQUESTS"`))
 		})
 	}
+}
+
+func TestSlots_refuseCallerWhoUsesFullShare(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	query := url.Values{"service": {token.Service}, "scope": {"repository:acme/app:pull"}}
+	status := func(who string) int {
+		status, _ := w.ask(t, who, familytest.Value(who), query)
+		return status
+	}
+	mary, _ := w.bearer(t, "mary", "repository:acme/app:pull")
+	for _, s := range []*fair.Slots{w.tokens.Slots(), w.images.Slots()} {
+		held := s.Try(fair.With(t.Context(), fair.User(2)), registryhttp.DefaultSlots().Share)
+		g.Expect(held).NotTo(BeNil())
+		t.Cleanup(held.Leave)
+	}
+	g.Expect(status("mary")).To(Equal(http.StatusTooManyRequests))
+	g.Expect(status("dan")).To(Equal(http.StatusOK), "others have their own")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.server.URL+"/v2/acme/app/tags/list", http.NoBody)
+	g.Expect(err).NotTo(HaveOccurred())
+	r.Header.Set("Authorization", "Bearer "+mary)
+	answer, err := http.DefaultClient.Do(r)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer answer.Body.Close()
+	g.Expect(answer).To(HaveHTTPStatus(http.StatusTooManyRequests))
+	g.Expect(answer.Header.Get("Retry-After")).NotTo(BeEmpty())
 }
 
 func TestToken_recordsRepositoryOfGrantedPush(t *testing.T) {

@@ -94,6 +94,18 @@ func (p *pushed) detail(tag string) *registry.Detail {
 // madeAt is the configuration of an image that was made in a year.
 func madeAt(year int) string { return fmt.Sprintf(`{"created":"%d-01-02T03:04:05+01:00"}`, year) }
 
+func TestDetail_readsEachImageOnce(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	p := w.pushed(t, "web")
+	for _, tag := range []string{"one", "two"} {
+		p.image(tag, v1.MediaTypeImageManifest, v1.MediaTypeImageConfig, v1.MediaTypeImageLayerGzip, madeAt(2020))
+	}
+	first := p.detail("one")
+	w.failAt("/blobs/")
+	g.Expect(p.detail("one")).To(Equal(first))
+	g.Expect(p.detail("two")).To(Equal(first))
+}
+
 func TestDetail_describesEachKindOfManifest(t *testing.T) {
 	at := func(year int) *time.Time {
 		t := time.Date(year, 1, 2, 2, 4, 5, 0, time.UTC)

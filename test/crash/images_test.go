@@ -315,6 +315,11 @@ var _ = Describe("Forgeplane, killed in the middle of the removal of images", Or
 			moments := []time.Duration{time.Duration(chance.Float64() * float64(whole)), time.Duration(chance.Float64() * float64(whole))}
 			slices.Sort(moments)
 			<-time.After(moments[0])
+			select {
+			case <-collection.Done():
+			default:
+				hit["a collection"]++
+			}
 			Expect(collection.Kill()).To(Succeed())
 			<-time.After(moments[1] - moments[0])
 			machine.kill()

@@ -1,7 +1,9 @@
 package containers_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
 	"github.com/forgeplane/forgeplane/internal/registry/registrytest"
 )
@@ -23,6 +26,7 @@ import (
 // registry is off.
 type world struct {
 	*familytest.Forge
+	storage *registrytest.Storage
 }
 
 func newWorld(t *testing.T) *world {
@@ -39,7 +43,10 @@ func newWorld(t *testing.T) *world {
 		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer), familytest.InGroup("acme", "acme", "dan", v1alpha1.RoleDeveloper),
 		familytest.InGroup("acme", "acme", "gus", v1alpha1.RoleGuest),
 	)}
-	w.Images = registrytest.New(t, w.Catalog, databasetest.Open(t, databasetest.SQLite(t), record.Migrations()), w.Clock)
+	directory, err := registry.OpenDirectory(t.TempDir())
+	g.Expect(err).NotTo(HaveOccurred())
+	w.storage = registrytest.NewStorage(directory)
+	w.Images = registrytest.NewIn(t, w.storage, w.Catalog, databasetest.Open(t, databasetest.SQLite(t), record.Migrations()), w.Clock)
 	var p v1alpha1.Project
 	for _, image := range []struct{ project, name string }{{"app", ""}, {"app", "web"}, {"off", ""}} {
 		g.Expect(w.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: image.project}, &p)).To(Succeed())
@@ -130,6 +137,18 @@ func TestRemoveTag_keepsImage(t *testing.T) {
 	g.Expect(w.As("dan", "DELETE /projects/20/registry/repositories/2/tags/1.0", "").String()).To(Equal("200 200"))
 	g.Expect(w.As("dan", "DELETE /projects/20/registry/repositories/2/tags/1.0", "").String()).To(Equal(`404 {"message":"404 Tag Not Found"}`))
 	g.Expect(w.As("dan", "GET /projects/20/registry/repositories/2/tags", "").Body).To(And(ContainSubstring(`"2.0"`), Not(ContainSubstring(`"1.0"`))))
+}
+
+func TestRemoveTag_saysIfItFails(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	w.push(t, "1.0", "{}")
+	w.storage.Before(func(_ context.Context, operation, _ string) error {
+		if operation == "Delete" {
+			return errors.New("the disk is full of errors")
+		}
+		return nil
+	})
+	g.Expect(w.As("dan", "DELETE /projects/20/registry/repositories/2/tags/1.0", "").String()).To(Equal(`400 {"message":"400 Bad request - the tag cannot be deleted at the moment"}`))
 }
 
 func TestRemove_deletesRepositoryInBackground(t *testing.T) {
