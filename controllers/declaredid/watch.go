@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,7 +62,24 @@ func (c *Controller) wake(ctx context.Context, obj client.Object, q queue, delet
 			q.Add(ofNamespace(name.Namespace))
 		}
 	}
-	if !deleted && fieldmanager.DeclaresID(obj) && !slices.Contains(names, this) {
+	switch {
+	case deleted || slices.Contains(names, this):
+	case fieldmanager.DeclaresID(obj):
 		q.AddAfter(ofNamespace(obj.GetNamespace()), c.later)
+	case c.outdated(ctx, obj):
+		q.Add(ofNamespace(obj.GetNamespace()))
 	}
+}
+
+// outdated reports whether another id of an object is recorded, which an earlier object of this name had.
+func (c *Controller) outdated(ctx context.Context, obj client.Object) bool {
+	var binding rbacv1.RoleBinding
+	d, err := c.ids.DeclarerOf(obj)
+	if err != nil || c.client.Get(ctx, c.ids.BindingKey(obj.GetNamespace()), &binding) != nil {
+		return false // without a record, nothing is outdated
+	}
+	return slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool {
+		_, recorded := ids.Record([]rbacv1.Subject{s}, types.UID(s.Namespace))[d]
+		return recorded
+	})
 }
