@@ -1,8 +1,11 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -111,6 +114,39 @@ var _ = Describe("A whole team in one file", Ordered, func() {
 		clone.Commit("README.md", "The shop.\n")
 		clone.MustPush("main")
 		head = clone.Git("rev-parse", "HEAD")
+	})
+
+	It("is not written again when the same file is applied again", func() {
+		written := func() map[string]string {
+			all := map[string]string{}
+			for _, o := range slices.Concat(every(client.InNamespace("bakery")), secrets("bakery")) {
+				all[o.GetKind()+" "+o.GetName()] = o.GetResourceVersion()
+			}
+			return all
+		}
+		before := written()
+		baker("apply", "--server-side")
+		Consistently(written).WithTimeout(500 * time.Millisecond).WithPolling(100 * time.Millisecond).Should(Equal(before))
+	})
+
+	It("can be pruned by an apply set, with the project and all of its settings at once", func() {
+		declared := expectReady()
+		text, err := os.ReadFile(filepath.Join(checkout.Dir, file))
+		Expect(err).NotTo(HaveOccurred())
+		group, _, _ := strings.Cut(string(text), "\n---\n")
+		set := func(manifest string) {
+			GinkgoHelper()
+			admin.With("KUBECTL_APPLYSET=true").DoWith(manifest, "kubectl", "apply", "--server-side", "--prune", "--applyset=bakery", "--namespace=bakery", "--filename=-")
+		}
+		for range 3 {
+			set(string(text))
+			Expect(expectReady()).To(ConsistOf(declared))
+			set(group)
+			Eventually(found).Should(ConsistOf("Group bakery"))
+		}
+		set(string(text))
+		Expect(expectReady()).To(ConsistOf(declared))
+		Expect(as("max", "max-token").Clone(bakery.url("shop")).Git("rev-parse", "HEAD")).To(Equal(head))
 	})
 
 	It("can be pruned as a whole and applied again, and loses nothing", func() {

@@ -146,7 +146,7 @@ type createRequest struct {
 	AllowedToPush        []level                 `param:"allowed_to_push" doc:"Others who can push."`
 	AllowedToMerge       []level                 `param:"allowed_to_merge" doc:"Others who can merge."`
 	AllowedToUnprotect   []level                 `param:"allowed_to_unprotect" doc:"Others who can unprotect."`
-	AllowForcePush       endpoint.Optional[bool] `param:"allow_force_push" doc:"Whether those who may push may rewrite history."`
+	AllowForcePush       endpoint.Optional[bool] `param:"allow_force_push" blank:"refuse" doc:"Whether those who may push may rewrite history."`
 	CodeOwnerApproval    endpoint.Optional[bool] `param:"code_owner_approval_required" doc:"Whether pushes to owned files are refused."`
 }
 

@@ -99,6 +99,7 @@ func TestInvalidRequests_areRefusedWithAReason(t *testing.T) {
 		},
 		{"POST /projects/20/protected_branches", `{"name":"` + strings.Repeat("a", 256) + `"}`, `422 {"message":["Name is too long (maximum is 255 characters)"]}`},
 		{"POST /projects/20/protected_branches", `{"name":"x","allowed_to_unprotect":[{"access_level":0}]}`, `422 {"message":["Unprotect access levels access level is not included in the list"]}`},
+		{"POST /projects/20/protected_branches?name=x&allow_force_push=", ``, `400 {"error":"allow_force_push is empty"}`},
 		{"GET /projects/20/protected_branches/none", ``, `404 {"message":"404 Not found"}`},
 		{"PATCH /projects/20/protected_branches/none", `{}`, `404 {"message":"404 Not found"}`},
 		{"PATCH /projects/20/protected_branches/main", `{"allow_force_push":""}`, `400 {"error":"allow_force_push is empty"}`},
