@@ -158,7 +158,7 @@ var _ = Describe("A group of virtual resources", Ordered, func() {
 		}
 	})
 
-	It("is shown to those whom RBAC allows", func() {
+	It("is shown to users with the permission", func() {
 		code := func(c caller, namespace string) int {
 			GinkgoHelper()
 			response, err := c.http.Get(c.host + at + "/namespaces/" + namespace + "/toys")

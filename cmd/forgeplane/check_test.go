@@ -14,16 +14,16 @@ func TestCheck_leavesProjectOfUserAlone(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method + " " + r.URL.Path {
 		case "GET /api/v4/user":
-			fmt.Fprint(w, `{"username":"root"}`)
-		case "GET /api/v4/projects/root/forgeplane-check":
-			fmt.Fprint(w, `{"path_with_namespace":"root/forgeplane-check","description":"Mine"}`)
+			fmt.Fprint(w, `{"username":"dana"}`)
+		case "GET /api/v4/projects/dana/forgeplane-check":
+			fmt.Fprint(w, `{"path_with_namespace":"dana/forgeplane-check","description":"Mine"}`)
 		default:
 			t.Errorf("%s %s", r.Method, r.URL)
 		}
 	}))
 	t.Cleanup(server.Close)
 	err := check{url: server.URL, git: "git"}.run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "root/forgeplane-check is not one of a check") {
+	if err == nil || !strings.Contains(err.Error(), "dana/forgeplane-check is not one of a check") {
 		t.Error(err)
 	}
 }

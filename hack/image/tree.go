@@ -70,7 +70,7 @@ func readTree(archive io.Reader) (tree, error) {
 	}
 }
 
-// follow returns the path of the file to which a path leads, or false if there is none.
+// follow returns the path of the file that a path resolves to, or false if the file does not exist.
 func (t tree) follow(name string) (string, bool) {
 	for range 40 { // as many links as Linux follows
 		name = clean(name)

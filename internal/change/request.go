@@ -130,7 +130,7 @@ func (r *request) findOwned(ctx context.Context) ([]string, error) {
 	return owned, nil
 }
 
-// owners reads the CODEOWNERS file of a commit. It returns nil if there is none.
+// owners reads the CODEOWNERS file of a commit. It returns nil if the file does not exist.
 func (r *request) owners(ctx context.Context, commit string) (*codeowners.File, error) {
 	for _, path := range codeowners.Locations {
 		text, err := snapshot.ReadFile(ctx, r.repository, commit, path, codeowners.MaxSize)

@@ -79,7 +79,7 @@ func Failed(reason, format string, args ...any) error {
 // Again does not end the steps, and is not a failure: it schedules another reconcile after d at the latest.
 func Again(d time.Duration) error { return &outcome{kind: again, after: d} }
 
-// scheduled is the error that ended steps of which an earlier one returned Again.
+// scheduled is the error of a step after an earlier step returned Again.
 type scheduled struct {
 	error
 	after time.Duration

@@ -89,7 +89,7 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 	})
 })
 
-// registered returns the registration, or nil if there is none.
+// registered returns the registration, or nil if it does not exist.
 func registered() *unstructured.Unstructured {
 	GinkgoHelper()
 	found := &unstructured.Unstructured{}
