@@ -45,6 +45,18 @@ const (
 	// ReadLabels and WriteLabels apply to the labels of a project.
 	ReadLabels  endpoint.Ability = "read_labels"
 	WriteLabels endpoint.Ability = "write_labels"
+	// ReadIssues allows seeing the issues of a project with their notes, and ReadConfidential also the confidential ones of others and internal
+	// notes. CreateIssues allows creating issues and notes, AdminIssues changing those of others, and DestroyIssues deleting them.
+	ReadIssues       endpoint.Ability = "read_issues"
+	ReadConfidential endpoint.Ability = "read_confidential_issues"
+	CreateIssues     endpoint.Ability = "create_issues"
+	AdminIssues      endpoint.Ability = "admin_issues"
+	DestroyIssues    endpoint.Ability = "destroy_issues"
+	// ModerateNotes allows changing, resolving and removing the notes of others.
+	ModerateNotes endpoint.Ability = "moderate_notes"
+	// ReadMilestones and WriteMilestones apply to the milestones of a project.
+	ReadMilestones  endpoint.Ability = "read_milestones"
+	WriteMilestones endpoint.Ability = "write_milestones"
 	// ReadProjectMembers and WriteProjectMembers apply to the members of a project.
 	ReadProjectMembers  endpoint.Ability = "read_project_members"
 	WriteProjectMembers endpoint.Ability = "write_project_members"
@@ -67,6 +79,13 @@ const (
 	// ReadGroupBadges and WriteGroupBadges apply to the badges of a group.
 	ReadGroupBadges  endpoint.Ability = "read_group_badges"
 	WriteGroupBadges endpoint.Ability = "write_group_badges"
+	// ReadEpics and WriteEpics apply to the epics of a group, and ReadConfidentialEpics to the confidential ones of others.
+	ReadEpics             endpoint.Ability = "read_epics"
+	ReadConfidentialEpics endpoint.Ability = "read_confidential_epics"
+	WriteEpics            endpoint.Ability = "write_epics"
+	// ReadGroupMilestones and WriteGroupMilestones apply to the milestones of a group.
+	ReadGroupMilestones  endpoint.Ability = "read_group_milestones"
+	WriteGroupMilestones endpoint.Ability = "write_group_milestones"
 	// ReadGroupImages allows listing the container repositories of the projects of a group.
 	ReadGroupImages endpoint.Ability = "read_group_container_images"
 	// ManageGroupTokens allows seeing, creating, rotating and revoking the access tokens of a group.
@@ -142,6 +161,14 @@ var rules = map[endpoint.Ability]rule{
 	AdminRemoteMirrors:          {about: aboutProject, role: role.Maintainer},
 	ReadLabels:                  {about: aboutProject},
 	WriteLabels:                 {about: aboutProject, role: role.Reporter},
+	ReadIssues:                  {about: aboutProject},
+	ReadConfidential:            {about: aboutProject, role: role.Reporter},
+	CreateIssues:                {about: aboutProject},
+	AdminIssues:                 {about: aboutProject, role: role.Reporter},
+	DestroyIssues:               {about: aboutProject, role: role.Owner},
+	ModerateNotes:               {about: aboutProject, role: role.Maintainer},
+	ReadMilestones:              {about: aboutProject},
+	WriteMilestones:             {about: aboutProject, role: role.Reporter},
 	ReadProjectMembers:          {about: aboutProject},
 	WriteProjectMembers:         {about: aboutProject, role: role.Maintainer},
 	ReadGroup:                   {about: aboutGroup},
@@ -154,6 +181,11 @@ var rules = map[endpoint.Ability]rule{
 	WriteGroupLabels:            {about: aboutGroup, role: role.Reporter},
 	ReadGroupBadges:             {about: aboutGroup},
 	WriteGroupBadges:            {about: aboutGroup, role: role.Owner},
+	ReadEpics:                   {about: aboutGroup},
+	ReadConfidentialEpics:       {about: aboutGroup, role: role.Reporter},
+	WriteEpics:                  {about: aboutGroup, role: role.Reporter},
+	ReadGroupMilestones:         {about: aboutGroup},
+	WriteGroupMilestones:        {about: aboutGroup, role: role.Reporter},
 	ReadGroupImages:             {about: aboutGroup, role: role.Reporter},
 	ManageGroupTokens:           {about: aboutGroup, role: role.Owner},
 	AdminGroupProtectedBranches: {about: aboutGroup, role: role.Owner},

@@ -11,9 +11,16 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/epic"
+	"github.com/forgeplane/forgeplane/internal/iid"
+	"github.com/forgeplane/forgeplane/internal/issue"
 	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/internal/milestone"
+	"github.com/forgeplane/forgeplane/internal/note"
+	"github.com/forgeplane/forgeplane/internal/reaction"
 	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
+	"github.com/forgeplane/forgeplane/internal/stateevent"
 	"github.com/forgeplane/forgeplane/internal/storagemove"
 	"github.com/forgeplane/forgeplane/internal/subscription"
 	"github.com/forgeplane/forgeplane/internal/tokenuse"
@@ -28,6 +35,12 @@ type Stores struct {
 	Written       *watermark.Written
 	Moves         *storagemove.History
 	Containers    *record.Store
+	Milestones    *milestone.Store
+	Issues        *issue.Store
+	Epics         *epic.Store
+	Notes         *note.Store
+	Reactions     *reaction.Store
+	StateEvents   *stateevent.Store
 
 	swept []swept
 }
@@ -82,7 +95,32 @@ var aggregates = []aggregate{
 	{record.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Containers = record.New(s.Database, c)
 		tasks := job.NewQueue(s.Database, job.QueueOptions{Name: registry.DeletionQueue})
-		return []swept{{record.KindProject, knownOrRetained, registry.Leftovers(s.Containers, tasks)}}
+		return []swept{{kind: record.KindProject, having: knownOrRetained, rows: registry.Leftovers(s.Containers, tasks), images: true}}
+	}},
+	{iid.Migrations, func(s *Stores, _ clock.PassiveClock) []swept { return places(iid.Subjects(s.Database)) }},
+	{milestone.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
+		s.Milestones = milestone.New(s.Database, c)
+		return places(s.Milestones.Subjects())
+	}},
+	{issue.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
+		s.Issues = issue.New(s.Database, c)
+		return places(s.Issues.Subjects())
+	}},
+	{epic.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
+		s.Epics = epic.New(s.Database, c)
+		return places(s.Epics.Subjects())
+	}},
+	{note.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
+		s.Notes = note.New(s.Database, c)
+		return places(s.Notes.Subjects())
+	}},
+	{reaction.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
+		s.Reactions = reaction.New(s.Database, c)
+		return places(s.Reactions.Subjects())
+	}},
+	{stateevent.Migrations, func(s *Stores, _ clock.PassiveClock) []swept {
+		s.StateEvents = stateevent.New(s.Database)
+		return places(s.StateEvents.Subjects())
 	}},
 }
 

@@ -2,7 +2,6 @@ package activity
 
 import (
 	"context"
-	"slices"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
@@ -10,7 +9,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/registry/record"
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/retained"
 	"github.com/forgeplane/forgeplane/internal/sweep"
 )
@@ -20,19 +19,27 @@ type swept struct {
 	kind   string
 	having func(*catalog.Catalog) sweep.Having
 	rows   sweep.Rows
+	// images says that the rows have contents in the container registry.
+	images bool
 }
 
 // rows are rows that belong to the objects of a kind.
-func rows[T v1alpha1.Identified](kind string, r sweep.Rows) swept { return swept{kind, known[T], r} }
+func rows[T v1alpha1.Identified](kind string, r sweep.Rows) swept {
+	return swept{kind: kind, having: known[T], rows: r}
+}
+
+// places are rows that belong to projects and groups. Those of a deleted project stay for as long as a project can adopt its repository.
+func places(r sweep.Rows) []swept {
+	return []swept{{kind: database.KindProject, having: knownOrRetained, rows: r}, rows[*v1alpha1.Group](database.KindGroup, r)}
+}
 
 // Sweeper returns the sweeper that removes the activity of objects that are gone. Without images, it leaves the container repositories alone.
 func (s Stores) Sweeper(cat *catalog.Catalog, images bool, c clock.WithTicker, log logr.Logger) *sweep.Sweeper {
 	var objects []sweep.Objects
 	for _, o := range s.swept {
-		objects = append(objects, sweep.Objects{Kind: o.kind, Having: o.having(cat), Rows: o.rows})
-	}
-	if !images {
-		objects = slices.DeleteFunc(objects, func(o sweep.Objects) bool { return o.Kind == record.KindProject })
+		if images || !o.images {
+			objects = append(objects, sweep.Objects{Kind: o.kind, Having: o.having(cat), Rows: o.rows})
+		}
 	}
 	return sweep.New(objects, s.Written.Forget, c, log)
 }

@@ -1,0 +1,120 @@
+// Package note stores the notes on items, such as issues, and the discussions that they form: a table of the activity database.
+package note
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/uptrace/bun"
+	"k8s.io/utils/clock"
+
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/sweep"
+)
+
+// Kind is the kind of items that are notes.
+const Kind = "note"
+
+//go:embed migrations
+var migrations embed.FS
+
+// Migrations returns the migrations of the table, for database.Open.
+func Migrations() fs.FS { return migrations }
+
+// ErrNotFound says that an item has no note with an id.
+var ErrNotFound = errors.New("there is no such note")
+
+// Note is a note on an item.
+type Note struct {
+	bun.BaseModel `bun:"table:notes"`
+
+	ID int64 `bun:"id,pk,autoincrement"`
+	// In is the project or group of the item.
+	In database.Subject `bun:"embed:subject_"`
+	On database.Item    `bun:"embed:item_"`
+	// Discussion is the id of the discussion that the note belongs to. An individual note is alone in it.
+	Discussion string `bun:"discussion"`
+	Individual bool   `bun:"individual"`
+	Resolvable bool   `bun:"resolvable"`
+	// System says that the note records a change of the item.
+	System bool `bun:"system"`
+	// Internal says that only Reporters see the note.
+	Internal bool          `bun:"internal"`
+	Body     string        `bun:"body"`
+	Author   database.User `bun:"embed:author_"`
+	// Resolver is who has resolved the discussion; empty while it is not resolved, as ResolvedAt is.
+	Resolver   database.User `bun:"embed:resolver_"`
+	ResolvedAt time.Time     `bun:"resolved_at,nullzero"`
+	Created    time.Time     `bun:"created_at"`
+	Updated    time.Time     `bun:"updated_at"`
+}
+
+// Item returns what reactions to the note belong to.
+func (n Note) Item() database.Item { return database.Item{Kind: Kind, ID: n.ID} }
+
+// Store is the notes in a database. It is safe for concurrent use.
+type Store struct {
+	db    *database.DB
+	clock clock.PassiveClock
+}
+
+// New returns the notes of a database that was opened with Migrations.
+func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
+
+// Subjects are the notes by their projects and groups, for a sweep.Sweeper.
+func (s *Store) Subjects() sweep.Rows { return sweep.Table(s.db, (*Note)(nil)) }
+
+// Create adds a note, and completes it. If Created is not zero, it stays.
+func (s *Store) Create(ctx context.Context, n *Note) error {
+	if n.Created.IsZero() {
+		n.Created = s.clock.Now().UTC()
+	}
+	n.Updated = n.Created
+	return s.db.Write(ctx, fmt.Sprintf("creating a note on %s", n.On), func(ctx context.Context, db bun.IDB) error {
+		_, err := db.NewInsert().Model(n).Returning("id").Exec(ctx)
+		return err
+	})
+}
+
+// Get returns the note on an item with an id. The error is ErrNotFound if there is none.
+func (s *Store) Get(ctx context.Context, on database.Item, id int64) (n Note, err error) {
+	err = s.db.Read(ctx, fmt.Sprintf("reading note %d", id), func(ctx context.Context, db bun.IDB) error {
+		err := db.NewSelect().Model(&n).Where("id = ?", id).Where("item_kind = ?", on.Kind).Where("item_id = ?", on.ID).Scan(ctx)
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrNotFound
+		}
+		return err
+	})
+	return n, err
+}
+
+// Counts returns the numbers of notes that people have written on items of a kind. Items without such notes are left out.
+func (s *Store) Counts(ctx context.Context, kind string, ids ...int64) (map[int64]int64, error) {
+	counts := map[int64]int64{}
+	if len(ids) == 0 {
+		return counts, nil
+	}
+	var rows []struct{ ID, N int64 }
+	err := s.db.Read(ctx, "counting notes", func(ctx context.Context, db bun.IDB) error {
+		return db.NewSelect().Model((*Note)(nil)).ColumnExpr("item_id AS id").ColumnExpr("count(*) AS n").
+			Where("item_kind = ?", kind).Where("item_id IN (?)", bun.List(ids)).Where("NOT system").Group("item_id").Scan(ctx, &rows)
+	})
+	for _, r := range rows {
+		counts[r.ID] = r.N
+	}
+	return counts, err
+}
+
+// Remove removes all notes on an item, which is deleted in the same transaction, and returns their ids.
+func (s *Store) Remove(ctx context.Context, on database.Item) (ids []int64, err error) {
+	err = s.db.Write(ctx, fmt.Sprintf("removing the notes on %s", on), func(ctx context.Context, db bun.IDB) error {
+		_, err := db.NewDelete().Model((*Note)(nil)).Where("item_kind = ?", on.Kind).Where("item_id = ?", on.ID).Returning("id").Exec(ctx, &ids)
+		return err
+	})
+	return ids, err
+}
