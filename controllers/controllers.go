@@ -81,8 +81,8 @@ type Parts struct {
 	CountLater time.Duration
 	// MeasureVolume measures the volumes of shards; nil stands for the file system's own answer.
 	MeasureVolume repositorystorage.Measure
-	// Images are the container repositories of projects; it may be nil.
-	Images project.Images
+	// Activity is what users have done in projects; it may be nil.
+	Activity project.Activity
 	// Audit records the writes of controllers; it may be nil.
 	Audit *audit.Log
 	// Metrics is the registry for the slots of imports and mirrors; it may be nil.
@@ -115,7 +115,7 @@ func (p Parts) All() []Controller {
 		of(c, group.New(base, p.Clock)),
 		of(c, project.New(base, p.IDs, repositories, project.Options{
 			Secrets: p.Secrets, Live: p.Secrets, Namespace: p.Namespace, Clock: p.Clock, AllowFileImport: p.AllowFileImport, Egress: p.Egress,
-			Retention: p.Retention, Images: p.Images, Metrics: p.Metrics, Changed: changed,
+			Retention: p.Retention, Activity: p.Activity, Metrics: p.Metrics, Changed: changed,
 		})),
 		of(c, retainedrepository.New(base, repositories)),
 		of(c, storagemove.New(base, repositories, storagemove.Options{

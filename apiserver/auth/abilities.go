@@ -133,8 +133,8 @@ type rule struct {
 	images bool
 	// insider withholds the ability from external users in groups of personal projects.
 	insider bool
-	// repository says that the ability needs something that the controller of a project creates: the repository, or the protection of its
-	// default branch.
+	// repository says that the ability needs something that the controller of a project creates: the repository, the protection of its
+	// default branch, or the issues that it adopts.
 	repository bool
 }
 
@@ -163,12 +163,12 @@ var rules = map[endpoint.Ability]rule{
 	WriteLabels:                 {about: aboutProject, role: role.Reporter},
 	ReadIssues:                  {about: aboutProject},
 	ReadConfidential:            {about: aboutProject, role: role.Reporter},
-	CreateIssues:                {about: aboutProject},
+	CreateIssues:                {about: aboutProject, repository: true},
 	AdminIssues:                 {about: aboutProject, role: role.Reporter},
 	DestroyIssues:               {about: aboutProject, role: role.Owner},
 	ModerateNotes:               {about: aboutProject, role: role.Maintainer},
 	ReadMilestones:              {about: aboutProject},
-	WriteMilestones:             {about: aboutProject, role: role.Reporter},
+	WriteMilestones:             {about: aboutProject, role: role.Reporter, repository: true},
 	ReadProjectMembers:          {about: aboutProject},
 	WriteProjectMembers:         {about: aboutProject, role: role.Maintainer},
 	ReadGroup:                   {about: aboutGroup},

@@ -30,6 +30,6 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options, s shared)
 		Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("forgeplane"),
 		Catalog: s.catalog, IDs: s.ids, Repositories: s.repositories, Clock: clock.RealClock{},
 		Namespace: o.namespace, AllowFileImport: o.development, Egress: proxy, Mirrors: o.mirrors, Moves: o.moves, History: s.Moves, Registry: s.registry, Cleanups: o.cleanups, Retention: o.retention.quota(), Audit: s.audit,
-		CountLater: countLater, Images: s.Containers, Metrics: metrics.Registry,
+		CountLater: countLater, Activity: s.Stores, Metrics: metrics.Registry,
 	}.AddTo(mgr, controller.Options{MaxConcurrentReconciles: o.concurrency})
 }

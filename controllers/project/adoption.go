@@ -128,19 +128,19 @@ func (c *Controller) takeOver(ctx context.Context, p *v1alpha1.Project, r *v1alp
 	if !r.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	if err := errors.Join(c.succeed(ctx, p, r), c.takeImages(ctx, p, r)); err != nil {
+	if err := errors.Join(c.succeed(ctx, p, r), c.takeActivity(ctx, p, r)); err != nil {
 		return err
 	}
 	return c.forget(ctx, r)
 }
 
-// takeImages gives the project the images of the deleted one.
-func (c *Controller) takeImages(ctx context.Context, p *v1alpha1.Project, r *v1alpha1.RetainedRepository) error {
-	if c.options.Images == nil {
+// takeActivity gives the project what users have done in the deleted one.
+func (c *Controller) takeActivity(ctx context.Context, p *v1alpha1.Project, r *v1alpha1.RetainedRepository) error {
+	if c.options.Activity == nil {
 		return nil
 	}
-	if err := c.options.Images.Adopt(ctx, types.UID(r.Spec.Project.UID), p.RESTID(), p.UID); err != nil {
-		return fmt.Errorf("taking over the images of the deleted project: %w", err)
+	if err := c.options.Activity.Adopt(ctx, types.UID(r.Spec.Project.UID), p.RESTID(), p.UID); err != nil {
+		return fmt.Errorf("taking over the activity of the deleted project: %w", err)
 	}
 	return nil
 }

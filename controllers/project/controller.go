@@ -51,17 +51,17 @@ type Options struct {
 	Egress *egress.Proxy
 	// Retention limits what deleted projects may leave.
 	Retention quota.Retention
-	// Images are the container repositories of projects; it may be nil.
-	Images Images
+	// Activity is what users have done in projects; it may be nil.
+	Activity Activity
 	// Metrics is the registry for the slots of imports; it may be nil.
 	Metrics prometheus.Registerer
 	// Changed returns the projects whose repositories are gone or back.
 	Changed <-chan event.TypedGenericEvent[*v1alpha1.Project]
 }
 
-// Images are the container repositories of projects; a record.Store.
-type Images interface {
-	// Adopt gives those of a deleted project to the one that takes over its repository. It can be repeated.
+// Activity is what users have done in projects, such as their issues and images; an activity.Stores.
+type Activity interface {
+	// Adopt gives that of a deleted project to the one that takes over its repository. It can be repeated.
 	Adopt(ctx context.Context, former types.UID, projectID int64, project types.UID) error
 }
 

@@ -38,7 +38,7 @@ var (
 	_ = BeforeSuite(func() { cluster = forge.StartCluster() })
 	_ = BeforeEach(func() {
 		images = record.New(databasetest.Open(GinkgoTB(), databasetest.SQLite(GinkgoTB()), record.Migrations()), clock.RealClock{})
-		f = forge.New(cluster, forge.Options{AllowFileImport: true, Images: images})
+		f = forge.New(cluster, forge.Options{AllowFileImport: true, Activity: images})
 		shard = f.NewStorage("shard")
 		namespace = f.NewNamespace()
 		acme = forge.Group("acme").In(namespace).Visibility(v1alpha1.VisibilityPublic).Build()

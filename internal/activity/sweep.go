@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/go-logr/logr"
+	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -21,6 +22,8 @@ type swept struct {
 	rows   sweep.Rows
 	// images says that the rows have contents in the container registry.
 	images bool
+	// move gives the rows of a deleted project to the one that adopts its repository; nil if others do.
+	move func(ctx context.Context, from, to database.Subject) error
 }
 
 // rows are rows that belong to the objects of a kind.
@@ -29,8 +32,8 @@ func rows[T v1alpha1.Identified](kind string, r sweep.Rows) swept {
 }
 
 // places are rows that belong to projects and groups. Those of a deleted project stay for as long as a project can adopt its repository.
-func places(r sweep.Rows) []swept {
-	return []swept{{kind: database.KindProject, having: knownOrRetained, rows: r}, rows[*v1alpha1.Group](database.KindGroup, r)}
+func places(r sweep.Inherited) []swept {
+	return []swept{{kind: database.KindProject, having: knownOrRetained, rows: r, move: r.Move}, rows[*v1alpha1.Group](database.KindGroup, r)}
 }
 
 // Sweeper returns the sweeper that removes the activity of objects that are gone. Without images, it leaves the container repositories alone.
@@ -71,4 +74,20 @@ func knownOrRetained(c *catalog.Catalog) sweep.Having {
 		}
 		return all, err
 	}
+}
+
+// Adopt gives the activity of a deleted project to the one that adopts its repository, such as its issues and images. It can be repeated.
+func (s Stores) Adopt(ctx context.Context, former types.UID, projectID int64, project types.UID) error {
+	return s.Database.Atomically(ctx, "adopting the activity of a deleted project", func(ctx context.Context, _ bun.IDB) error {
+		for _, o := range s.swept {
+			if o.move == nil {
+				continue
+			}
+			from, to := database.Subject{Kind: o.kind, UID: former}, database.Subject{Kind: o.kind, ID: projectID, UID: project}
+			if err := o.move(ctx, from, to); err != nil {
+				return err
+			}
+		}
+		return s.Containers.Adopt(ctx, former, projectID, project)
+	})
 }

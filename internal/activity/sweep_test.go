@@ -12,6 +12,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
+	"github.com/forgeplane/forgeplane/internal/issue"
+	"github.com/forgeplane/forgeplane/internal/note"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
 	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
@@ -32,6 +34,9 @@ func TestSweeper_removesActivityOfDeletedObjects(t *testing.T) {
 			for _, kind := range []string{tokenuse.KindAccessToken, tokenuse.KindBotToken, tokenuse.KindTriggerToken} {
 				g.Expect(s.Uses.Use(t.Context(), database.Subject{Kind: kind, ID: 1, UID: "gone"}, clock.Now())).To(Succeed())
 			}
+			place := database.Subject{Kind: database.KindProject, ID: 20, UID: "gone"}
+			broken := issue.Issue{In: place, Title: "Broken"}
+			g.Expect(s.Issues.Create(t.Context(), &broken)).To(Succeed())
 			r, err := s.Containers.Ensure(t.Context(), 20, "gone", "")
 			g.Expect(err).NotTo(HaveOccurred())
 
@@ -43,6 +48,33 @@ func TestSweeper_removesActivityOfDeletedObjects(t *testing.T) {
 				g.Expect(s.Uses.LastUsed(t.Context(), kind, "gone")).To(BeEmpty(), kind)
 			}
 			g.Expect(s.Containers.Get(t.Context(), r.ID)).To(HaveField("Status", c.status))
+			_, err = s.Issues.Get(t.Context(), place.UID, broken.IID)
+			g.Expect(err).To(MatchError(issue.ErrNotFound))
 		})
 	}
+}
+
+func TestStores_giveActivityToProjectThatAdopts(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g := NewWithT(t)
+		s, err := activity.Open(t.Context(), name, clocktesting.NewFakeClock(time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)))
+		g.Expect(err).NotTo(HaveOccurred())
+		t.Cleanup(func() { g.Expect(s.Database.Close()).To(Succeed()) })
+		former, next := database.Subject{Kind: database.KindProject, ID: 7, UID: "former"}, database.Subject{Kind: database.KindProject, ID: 9, UID: "next"}
+		images, err := s.Containers.Ensure(t.Context(), former.ID, former.UID, "app")
+		g.Expect(err).NotTo(HaveOccurred())
+		first, own := issue.Issue{In: former, Title: "Broken"}, issue.Issue{In: next, Title: "New"}
+		g.Expect(s.Issues.Create(t.Context(), &first)).To(Succeed())
+		comment := note.Note{In: former, On: first.Item(), Body: "Indeed."}
+		g.Expect(s.Notes.Create(t.Context(), &comment)).To(Succeed())
+
+		for range 2 {
+			g.Expect(s.Adopt(t.Context(), former.UID, next.ID, next.UID)).To(Succeed())
+		}
+		g.Expect(s.Containers.Get(t.Context(), images.ID)).To(HaveField("ProjectUID", next.UID))
+		g.Expect(s.Issues.Get(t.Context(), next.UID, first.IID)).To(HaveField("In", next))
+		g.Expect(s.Notes.Get(t.Context(), first.Item(), comment.ID)).To(HaveField("In", next))
+		g.Expect(s.Issues.Create(t.Context(), &own)).To(Succeed())
+		g.Expect(own.IID).To(Equal(first.IID + 1))
+	})
 }

@@ -76,7 +76,7 @@ type Store struct {
 func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
 
 // Subjects are the epics by their groups, for a sweep.Sweeper.
-func (s *Store) Subjects() sweep.Rows { return sweep.Table(s.db, (*Epic)(nil)) }
+func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*Epic)(nil)) }
 
 // Create adds an epic, and completes it.
 func (s *Store) Create(ctx context.Context, e *Epic) error {

@@ -42,4 +42,4 @@ func Next(ctx context.Context, d *database.DB, in database.Subject, kind string)
 }
 
 // Subjects are the numbers by their projects and groups, for a sweep.Sweeper.
-func Subjects(d *database.DB) sweep.Rows { return sweep.Table(d, (*row)(nil)) }
+func Subjects(d *database.DB) sweep.Inherited { return sweep.Table(d, (*row)(nil)) }

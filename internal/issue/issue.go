@@ -108,7 +108,7 @@ type Store struct {
 func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
 
 // Subjects are the issues by their projects, for a sweep.Sweeper.
-func (s *Store) Subjects() sweep.Rows { return sweep.Table(s.db, (*Issue)(nil)) }
+func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*Issue)(nil)) }
 
 // Create adds an issue with its labels and assignees, and completes it.
 func (s *Store) Create(ctx context.Context, i *Issue) error {

@@ -63,7 +63,7 @@ type Store struct {
 func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
 
 // Subjects are the milestones by their projects and groups, for a sweep.Sweeper.
-func (s *Store) Subjects() sweep.Rows { return sweep.Table(s.db, (*Milestone)(nil)) }
+func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*Milestone)(nil)) }
 
 // Create adds a milestone, and completes it.
 func (s *Store) Create(ctx context.Context, m *Milestone) error {

@@ -67,7 +67,7 @@ type Store struct {
 func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
 
 // Subjects are the notes by their projects and groups, for a sweep.Sweeper.
-func (s *Store) Subjects() sweep.Rows { return sweep.Table(s.db, (*Note)(nil)) }
+func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*Note)(nil)) }
 
 // Create adds a note, and completes it. If Created is not zero, it stays.
 func (s *Store) Create(ctx context.Context, n *Note) error {

@@ -54,7 +54,7 @@ type Store struct {
 func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
 
 // Subjects are the reactions by their projects and groups, for a sweep.Sweeper.
-func (s *Store) Subjects() sweep.Rows { return sweep.Table(s.db, (*Reaction)(nil)) }
+func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*Reaction)(nil)) }
 
 // Add adds a reaction, and completes it. The error is ErrTaken if the user has given it already.
 func (s *Store) Add(ctx context.Context, r *Reaction) error {

@@ -50,7 +50,7 @@ type Store struct{ db *database.DB }
 func New(db *database.DB) *Store { return &Store{db} }
 
 // Subjects are the events by their projects and groups, for a sweep.Sweeper.
-func (s *Store) Subjects() sweep.Rows { return sweep.Table(s.db, (*Event)(nil)) }
+func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*Event)(nil)) }
 
 // Add records an event, in the transaction that changes the item. Created is the time of that change.
 func (s *Store) Add(ctx context.Context, e *Event) error {

@@ -66,8 +66,8 @@ type Options struct {
 	Retention quota.Retention
 	// Limits are the limits of repositories and Git processes; zero values mean the defaults.
 	Limits git.Limits
-	// Images are the container repositories of projects; nil for none.
-	Images project.Images
+	// Activity is what users have done in projects; nil for nothing.
+	Activity project.Activity
 	// Audit records the writes of the controllers, unless it is nil.
 	Audit *audit.Log
 	// Metrics is the registry of the controllers, unless it is nil.
@@ -128,7 +128,7 @@ func New(c *Cluster, o Options) *Forge {
 	for _, one := range (controllers.Parts{
 		Client: writer, Secrets: c.manager.GetAPIReader(), Events: f.events, Catalog: cat, IDs: f.IDs,
 		Repositories: f.Repositories, Clock: f.Clock, Namespace: PlatformNamespace, AllowFileImport: o.AllowFileImport, MeasureVolume: measure,
-		Egress: f.egress, Mirrors: o.Mirrors, Moves: o.Moves, History: o.History, Registry: o.Registry(cat, f.Clock), Retention: o.Retention, Images: o.Images, Audit: o.Audit,
+		Egress: f.egress, Mirrors: o.Mirrors, Moves: o.Moves, History: o.History, Registry: o.Registry(cat, f.Clock), Retention: o.Retention, Activity: o.Activity, Audit: o.Audit,
 	}).All() {
 		f.controllers[one.Kind] = one.Reconciler
 	}
