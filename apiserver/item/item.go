@@ -91,7 +91,7 @@ func (n Note) Place() database.Subject { return n.In }
 // Type implements Item.
 func (Note) Type() string { return "Note" }
 
-// Finder finds items for endpoint.Found. What the caller must not see is answered like an item that does not exist. The endpoint must ask for
+// Finder finds items for endpoint.Found. It answers like for a missing item if the caller must not see the item. The endpoint must ask for
 // auth.ReadConfidential or auth.ReadConfidentialEpics.
 type Finder struct{ Stores activity.Stores }
 

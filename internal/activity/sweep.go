@@ -31,7 +31,7 @@ func rows[T v1alpha1.Identified](kind string, r sweep.Rows) swept {
 	return swept{kind: kind, having: known[T], rows: r}
 }
 
-// places are rows that belong to projects and groups. Those of a deleted project stay for as long as a project can adopt its repository.
+// places are rows that belong to projects and groups. The rows of a deleted project stay for as long as a project can adopt its repository.
 func places(r sweep.Inherited) []swept {
 	return []swept{{kind: database.KindProject, having: knownOrRetained, rows: r, move: r.Move}, rows[*v1alpha1.Group](database.KindGroup, r)}
 }

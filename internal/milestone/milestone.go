@@ -78,7 +78,7 @@ func (s *Store) Create(ctx context.Context, m *Milestone) error {
 	})
 }
 
-// WithIDs returns the milestones with some ids by their ids. Those that do not exist are left out.
+// WithIDs returns the milestones with some ids by their ids. It leaves out missing ones.
 func (s *Store) WithIDs(ctx context.Context, ids ...int64) (map[int64]Milestone, error) {
 	found := map[int64]Milestone{}
 	if len(ids) == 0 {

@@ -23,7 +23,7 @@ func Migrations() fs.FS { return migrations }
 // State is the state that an item has changed to.
 type State string
 
-// The states. The creation of an item is no event.
+// The states. Creating an item is not an event.
 const (
 	Closed   State = "closed"
 	Reopened State = "reopened"

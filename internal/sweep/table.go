@@ -13,7 +13,7 @@ import (
 // tables that refer to them must go with them (ON DELETE CASCADE).
 func Table(db *database.DB, row any) Inherited { return table{db, row} }
 
-// Inherited are Rows that a new object can take over from one that is gone.
+// Inherited are Rows that a new object can take over from a deleted one.
 type Inherited interface {
 	Rows
 	// Move gives the rows of a subject to another one of its kind, which has none. It can be repeated.
