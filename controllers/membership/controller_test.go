@@ -8,7 +8,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/forge"
@@ -250,6 +252,31 @@ var _ = Describe("A membership", func() {
 		f.ExpectWaiting(declared, v1alpha1.ReasonReferenceNotFound, "groupRef: group acme: not found")
 		Expect(declared.Status.EffectiveRole).To(BeEmpty())
 		Expect(declared.Status.Claims).To(BeEmpty())
+		f.ExpectRestartWritesNothing()
+	})
+
+	It("loses its owner when somebody applies what was created over REST, and stays when its group is gone", func() {
+		f.Run()
+		f.Create(ada, acme)
+		made := forge.Membership(ada).In(acme).As(v1alpha1.RoleDeveloper).Build()
+		made.Spec.GroupRef.UID = string(acme.UID)
+		f.CreateOverREST(made)
+		f.ExpectReady(made)
+		Expect(made.OwnerReferences).To(ConsistOf(HaveField("UID", acme.UID)))
+
+		manifest := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Membership",
+			"metadata": map[string]any{"name": made.Name, "namespace": made.Namespace},
+			"spec": map[string]any{
+				"groupRef": map[string]any{"name": "acme"}, "userRef": map[string]any{"name": "ada"}, "role": "Developer",
+			},
+		}}
+		Expect(f.Live().Apply(GinkgoT().Context(), client.ApplyConfigurationFromUnstructured(manifest), client.FieldOwner("kubectl"), client.ForceOwnership)).To(Succeed())
+		f.Eventually(made).Should(HaveField("ObjectMeta.OwnerReferences", BeEmpty()))
+		f.ExpectReady(made)
+		f.Delete(acme)
+		f.ExpectGone(acme)
+		f.ExpectWaiting(made, v1alpha1.ReasonReferenceNotFound, "groupRef: group acme: not found")
 		f.ExpectRestartWritesNothing()
 	})
 
