@@ -198,6 +198,51 @@ spec: {projectRef: {name: app}, branch: declared, push: [{role: Maintainer}]}
 		Expect(admin.Fail("kubectl", "get", "--raw="+kubernetesPath+rules+"/raw%2F%2A")).To(ContainSubstring("NotFound"))
 		Expect(outcome(pushOf(dana, "raw/1"))).To(Succeed())
 	})
+
+	It("refuses what the ClusterRole of a level does not allow, such as plain paths, and admits every request with forgeplane-rest-user", func() {
+		patch("", "user/"+barn.user("max"), `{"spec":{"kubernetes":{"username":"barn:max"}}}`)
+		bind := func(role string) {
+			GinkgoHelper()
+			admin.Kubectl("create", "clusterrolebinding", role+"-barn", "--clusterrole="+role, "--user=barn:max")
+		}
+		request := func(verb, path string, more ...string) command {
+			return func() (string, error) {
+				return admin.Try("kubectl", append([]string{verb, "--raw=" + kubernetesPath + path, "--as=barn:max"}, more...)...)
+			}
+		}
+		body := func(text string) string {
+			GinkgoHelper()
+			file := filepath.Join(GinkgoT().TempDir(), "body.json")
+			Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
+			return "--filename=" + file
+		}
+		admitted := func(try command, words string) {
+			GinkgoHelper()
+			Eventually(try).WithPolling(polling).Should(ContainSubstring(words)) // RBAC and Forgeplane see a binding a little later
+		}
+		forbidden := func(try command, what string) {
+			GinkgoHelper()
+			screen, err := try()
+			Expect(err).To(HaveOccurred())
+			Expect(screen).To(ContainSubstring(`User "barn:max" cannot ` + what + ` in API group "rest.forgeplane.dev" at the cluster scope`))
+		}
+		project := "/projects/" + barn.show("project/app", "{.spec.id}")
+		byID, byPath, byPathTwice := request("get", project), request("get", "/projects/barn%2Fapp"), request("get", "/projects/barn%252Fapp")
+		label := request("create", project+"/labels", body(`{"name": "hay", "color": "#FFEEAA"}`))
+		protect := request("create", project+"/protected_branches", body(`{"name": "level/*"}`))
+		forbidden(byID, `get resource "projects"`)
+
+		bind("forgeplane-rest-reporter")
+		admitted(byID, `"path_with_namespace":"barn/app"`)
+		admitted(byPathTwice, `"path_with_namespace":"barn/app"`)
+		admitted(label, `"name":"hay"`)
+		forbidden(protect, `create resource "projects/protected_branches"`)
+		forbidden(byPath, `get resource "projects/app"`)
+
+		bind("forgeplane-rest-user")
+		admitted(byPath, `"path_with_namespace":"barn/app"`)
+		admitted(protect, `"name":"level/*"`)
+	})
 })
 
 // outcome returns the outcome of one attempt, without the progress messages.
