@@ -19,9 +19,10 @@ import (
 // slots are the limits of simultaneous requests of each kind, and the shares of callers.
 type slots struct {
 	number map[string]int
-	// memory is the memory for requests and answers, or 0 for any amount.
+	// memory is the memory for requests and responses. 0 means no limit.
 	memory resource.QuantityValue
-	// disk is the disk space for uploads, or 0 for any amount. uploads is the directory for them, or empty for the directory of the process.
+	// disk is the disk space for uploads. 0 means no limit. uploads is the directory for them. The default is in the directory of the
+	// process.
 	disk    resource.QuantityValue
 	uploads string
 	// share is the share of one caller, and reserved is the part that is reserved for callers with credentials, both in percent.
@@ -98,13 +99,13 @@ func (s *slots) engine() git.Slots {
 	return git.Slots{Archives: s.of("archives"), Blobs: s.of("blobs"), Walks: s.of("walks")}
 }
 
-// requests returns the memory for requests and answers.
+// requests returns the memory for requests and responses.
 func (s *slots) requests() *fair.Memory {
 	return fair.NewMemory("request-memory", fair.Of(int(s.memory.Value()), s.share, s.reserved))
 }
 
 // onDisk returns the disk space for uploads.
 func (s *slots) onDisk() *fair.Memory {
-	return fair.NewMemory("upload-disk", fair.Of(int(s.disk.Value()), s.share, s.reserved)).Words(
+	return fair.NewMemory("upload-disk", fair.Of(int(s.disk.Value()), s.share, s.reserved)).WithMessages(
 		"Your uploads use all of the %d MiB of disk space that one caller can have.", "The server is busy: uploads use all of the %d MiB of disk space for uploads.")
 }

@@ -2,7 +2,7 @@ package fair
 
 import "context"
 
-// Hold is slots that a caller has taken together.
+// Hold is a number of slots that a caller holds together.
 type Hold struct {
 	slots  *Slots
 	caller *caller
@@ -10,12 +10,11 @@ type Hold struct {
 	weight int
 }
 
-// Caller is who holds them.
+// Caller returns the holder of the slots.
 func (h *Hold) Caller() Key { return h.caller.key }
 
-// Weigh changes how many slots these are, for what turns out to take more or less than was thought. It does not wait: more may be
-// held then than there are, and others wait the longer.
-func (h *Hold) Weigh(weight int) {
+// Resize changes the number of slots held. It never blocks, so the total can exceed the limit for a while.
+func (h *Hold) Resize(weight int) {
 	s, c := h.slots, h.caller
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,7 +29,7 @@ func (h *Hold) Weigh(weight int) {
 	}
 }
 
-// Leave releases the slots, and gives them to the next caller. Call it exactly once.
+// Leave releases the slots for the next caller. Call it exactly once.
 func (h *Hold) Leave() {
 	s, c := h.slots, h.caller
 	s.mu.Lock()
@@ -56,7 +55,7 @@ func (s *Slots) Try(ctx context.Context, weight int) *Hold {
 	return &Hold{slots: s, caller: c, weight: weight}
 }
 
-// OverShare reports whether a weight more is more than the share of the caller, whatever the others hold.
+// OverShare reports whether the caller would exceed their share with weight more slots.
 func (s *Slots) OverShare(ctx context.Context, weight int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,19 +63,19 @@ func (s *Slots) OverShare(ctx context.Context, weight int) bool {
 	return c != nil && !s.may(c, weight)
 }
 
-// Short reports whether somebody waits who holds less than a share.
+// Short reports whether a caller who holds less than a share waits.
 func (s *Slots) Short() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.turns[0].Len() > 0 || s.turns[1].Len() > 0
 }
 
-// Share is how many slots one caller may hold.
+// Share returns the maximum number of slots of one caller.
 func (s *Slots) Share() int { return s.limits.Share }
 
-// Words has Busy say something else than that requests are running: own where the caller has a share, and others where others have
-// what there is. Each is a sentence with a %d in it, for the limit. It returns the slots.
-func (s *Slots) Words(own, others string) *Slots {
+// WithMessages replaces the texts of Busy: own if the caller has reached the share, others if the total is used up. Each is a sentence with
+// %d for the limit. It returns s.
+func (s *Slots) WithMessages(own, others string) *Slots {
 	s.own, s.others = own, others
 	return s
 }

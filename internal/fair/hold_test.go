@@ -70,7 +70,7 @@ func TestHold_keepsOthersWaitingAfterItGrows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fair.New("test", "MiB", fair.Limits{Total: 100, Share: 50})
 		mine, more := hold(t, s, fair.User(1), 10), hold(t, s, fair.User(1), 10)
-		mine.Weigh(90)
+		mine.Resize(90)
 		var order []string
 		queue(t, s, fair.User(1), 1, func(func()) { order = append(order, "own") })
 		if s.Short() {
@@ -85,7 +85,7 @@ func TestHold_keepsOthersWaitingAfterItGrows(t *testing.T) {
 		if want := []string{"other"}; !slices.Equal(order, want) || s.Short() {
 			t.Errorf("got %v, want %v", order, want)
 		}
-		mine.Weigh(49)
+		mine.Resize(49)
 		synctest.Wait()
 		if want := []string{"other", "own"}; !slices.Equal(order, want) {
 			t.Errorf("got %v, want %v", order, want)

@@ -10,14 +10,13 @@ import (
 	"strings"
 )
 
-// Key is the caller that something is counted for. The zero Key is Forgeplane itself, for work that it does on behalf
-// of nobody: it has no more than any other caller.
+// Key identifies a caller in limits. The zero Key is Forgeplane itself, which has the same share as any other caller.
 type Key struct {
 	kind    kind
 	user    int64
 	name    string
 	address netip.Addr
-	// unsigned says that an identity has no more than callers who have not signed in.
+	// unsigned says that an identity has the limits of anonymous callers.
 	unsigned bool
 }
 
@@ -32,7 +31,7 @@ const (
 	bots
 )
 
-// User is the key of a user, by the REST id, whichever token or identity the user calls with.
+// User returns the key of a user with a REST id, for all tokens and identities of the user.
 func User(id int64) Key { return Key{kind: user, user: id} }
 
 // Identity returns the key of a Kubernetes identity that acts without a user. All service accounts of a namespace share a key, because the
@@ -47,20 +46,20 @@ func Identity(name string) Key {
 	return Key{kind: identity, name: name}
 }
 
-// Unsigned is the key of an identity that is nobody's who has signed in, and has no more than they have.
+// Unsigned returns the key of an identity with the limits of anonymous callers.
 func (k Key) Unsigned() Key {
 	k.unsigned = true
 	return k
 }
 
-// Namespace is the key of a namespace, for what its objects have Forgeplane do while nobody waits for it.
+// Namespace returns the key of a namespace, for background work that its objects cause.
 func Namespace(name string) Key { return Key{kind: namespace, name: name} }
 
-// Bots is the key of all bots of the project or group with a UID, because anyone who can create one of them can create many.
+// Bots returns the key of all bots of the project or group with a UID, because anyone who can create one of them can create many.
 func Bots(target string) Key { return Key{kind: bots, name: target} }
 
-// Address is the key of a caller who has not signed in. The 64 bits of an IPv6 network count as one address, because everybody
-// there has as many as they like.
+// Address returns the key of an anonymous caller. An IPv6 network of 64 bits counts as one address, because its users can choose any
+// address in it.
 func Address(a netip.Addr) Key {
 	const bits = 64
 	a = a.Unmap().WithZone("")
@@ -72,10 +71,10 @@ func Address(a netip.Addr) Key {
 	return Key{kind: address, address: a}
 }
 
-// Anonymous reports whether the key belongs to a caller who has not signed in.
+// Anonymous reports whether the key belongs to an anonymous caller.
 func (k Key) Anonymous() bool { return k.kind == address || k.unsigned }
 
-// Hash writes the key to a hash, so that no two keys write the same.
+// Hash writes the key to a hash. Different keys write different data.
 func (k Key) Hash(h *maphash.Hash) {
 	var bytes [25]byte
 	bytes[0] = byte(k.kind)
@@ -95,14 +94,14 @@ func (k Key) Hash(h *maphash.Hash) {
 
 type contextKey struct{}
 
-// With returns a context for work that is done for a caller.
+// With returns a context for work on behalf of a caller.
 func With(ctx context.Context, k Key) context.Context { return context.WithValue(ctx, contextKey{}, k) }
 
-type promptKey struct{}
+type noWaitKey struct{}
 
-// Promptly returns a context in which callers never wait for slots that they themselves hold or wait for; they get Busy at once. Use it for
-// work that other callers need as well.
-func Promptly(ctx context.Context) context.Context { return context.WithValue(ctx, promptKey{}, true) }
+// NoWait returns a context in which callers do not wait for slots of their own share, but get Busy at once. Use it for work that other
+// callers need as well.
+func NoWait(ctx context.Context) context.Context { return context.WithValue(ctx, noWaitKey{}, true) }
 
 // From returns the caller that the work of ctx counts for, or the zero Key if the caller is unknown.
 func From(ctx context.Context) Key {
@@ -110,7 +109,7 @@ func From(ctx context.Context) Key {
 	return k
 }
 
-// words are how String names the kinds of keys.
+// words are the names of the kinds of keys in String.
 var words = map[kind]string{self: "self", user: "user", identity: "identity", address: "address", namespace: "namespace", bots: "bots"}
 
 // String returns the key as text, which ParseKey reads.
@@ -128,7 +127,7 @@ func (k Key) String() string {
 	return words[k.kind] + ":" + value
 }
 
-// ParseKey returns the key whose String a text is.
+// ParseKey parses the result of String.
 func ParseKey(text string) (k Key, err error) {
 	rest, unsigned := strings.CutPrefix(text, "unsigned ")
 	word, value, _ := strings.Cut(rest, ":")

@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// page is what memory is counted in, and pages how many of them a MiB has.
+	// page is the unit of memory in bytes, and pages is the number of pages in a MiB.
 	page  = 64 << 10
 	pages = 1 << 20 / page
 )
 
-// Memory is what a process holds for callers, such as answers that they do not take. It is counted in bytes, and shared as Slots are. A
-// nil *Memory is any amount.
+// Memory limits the memory that a process uses for callers, such as for responses that they do not read. It is counted in bytes and shared
+// like Slots. A nil *Memory has no limit.
 type Memory struct {
 	slots *Slots
-	// own and others are what Busy says.
+	// own and others are the texts of Busy.
 	own, others string
 }
 
-// NewMemory returns memory with limits in bytes; nil for a Total of 0. name is the name of its metrics, which count pieces of 64 KiB.
+// NewMemory returns memory with limits in bytes, or nil for a Total of 0. name is the name of its metrics, which count units of 64 KiB.
 func NewMemory(name string, l Limits) *Memory {
 	if l.Total <= 0 {
 		return nil
@@ -34,21 +34,21 @@ func NewMemory(name string, l Limits) *Memory {
 	}
 }
 
-// Words has Busy say something else, for what is not memory: own where the caller has a share, and others where others have what there is.
-// Each is a sentence with a %d in it, for the MiB. It returns the memory.
-func (m *Memory) Words(own, others string) *Memory {
+// WithMessages replaces the texts of Busy: own if the caller has reached the share, others if the total is used up. Each is a sentence with
+// %d for the limit in MiB. It returns m.
+func (m *Memory) WithMessages(own, others string) *Memory {
 	if m != nil {
 		m.own, m.others = own, others
 	}
 	return m
 }
 
-// count is how many pages some bytes take.
+// count returns the number of pages for a number of bytes.
 func count(bytes int64) int { return int((bytes + page - 1) / page) }
 
-// Take waits until the caller of ctx may hold a number of bytes. weigh changes that number afterwards; 0 releases all of them. It can
-// return the errors of Slots.Take.
-func (m *Memory) Take(ctx context.Context, bytes int64) (weigh func(bytes int64), err error) {
+// Take waits until the caller of ctx can hold a number of bytes. resize changes that number, and releases them with 0. It returns the
+// errors of Slots.Take.
+func (m *Memory) Take(ctx context.Context, bytes int64) (resize func(bytes int64), err error) {
 	if m == nil {
 		return func(int64) {}, nil
 	}
@@ -56,28 +56,28 @@ func (m *Memory) Take(ctx context.Context, bytes int64) (weigh func(bytes int64)
 	if err != nil {
 		return nil, m.explain(err)
 	}
-	return h.weighBytes, nil
+	return h.resizeBytes, nil
 }
 
-// Try is Take without waiting: nil where there is no room.
-func (m *Memory) Try(ctx context.Context, bytes int64) (weigh func(bytes int64)) {
+// Try is Take without waiting. It returns nil if the memory is not free.
+func (m *Memory) Try(ctx context.Context, bytes int64) (resize func(bytes int64)) {
 	if m == nil {
 		return func(int64) {}
 	}
 	if h := m.slots.Try(ctx, count(bytes)); h != nil {
-		return h.weighBytes
+		return h.resizeBytes
 	}
 	return nil
 }
 
-// OverShare reports whether so many bytes more are more than the share of the caller of ctx, whatever the others hold.
+// OverShare reports whether the caller of ctx would exceed their share with the additional bytes.
 func (m *Memory) OverShare(ctx context.Context, bytes int64) bool {
 	return m != nil && m.slots.OverShare(ctx, count(bytes))
 }
 
-func (h *Hold) weighBytes(bytes int64) { h.Weigh(count(bytes)) }
+func (h *Hold) resizeBytes(bytes int64) { h.Resize(count(bytes)) }
 
-// explain has Busy say how much memory there is.
+// explain adds the limit to a Busy error.
 func (m *Memory) explain(err error) error {
 	var busy *Busy
 	switch {

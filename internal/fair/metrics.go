@@ -6,10 +6,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus" // the library that controller-runtime's own metrics are made with
 )
 
-// metrics are what Slots tell an operator. Their labels do not depend on who calls.
+// metrics are the metrics of Slots. Their labels do not depend on the callers.
 type metrics struct {
 	limit, held, waiting, refused *prometheus.Desc
-	// How often somebody was refused because of the own share, and because all slots were taken. Guarded by the mutex of the Slots.
+	// refusedShare and refusedTotal count the refusals because of the caller's share and because of the total. The mutex of the Slots
+	// guards them.
 	refusedShare, refusedTotal uint64
 }
 
@@ -18,15 +19,15 @@ func newMetrics(name string) metrics {
 		return prometheus.NewDesc(metric, help, labels, prometheus.Labels{"slots": name})
 	}
 	return metrics{
-		limit:   desc("forgeplane_slots", "How many requests of a kind are served at once."),
-		held:    desc("forgeplane_slots_held", "How many requests of a kind are being served."),
-		waiting: desc("forgeplane_slots_waiting", "How many requests of a kind wait for others, by whether their callers have signed in.", "callers"),
+		limit:   desc("forgeplane_slots", "Number of slots."),
+		held:    desc("forgeplane_slots_held", "Number of slots that callers hold."),
+		waiting: desc("forgeplane_slots_waiting", "Number of requests that wait for a slot, by class of caller.", "callers"),
 		refused: desc("forgeplane_slots_refused_total",
-			"How many requests of a kind were refused because their caller had the share of one caller (share), or because all slots were taken (total).", "reason"),
+			"Number of requests that were refused because their caller held a full share (share), or because all slots were taken (total).", "reason"),
 	}
 }
 
-// Register has a registry collect the metrics; nil is for none.
+// Register registers the metrics with a registry, which can be nil.
 func (s *Slots) Register(r prometheus.Registerer) error {
 	if r == nil {
 		return nil

@@ -7,24 +7,24 @@ import (
 	"slices"
 )
 
-// Queue is work that waits for slots without somebody who waits for it: jobs of tenants, as many as there are. Where several tenants
-// have some, the one goes first who holds the fewest slots, and of these the one who has waited longest since it held one. The jobs of
-// one tenant keep their order. Nothing else takes the slots of a queue. It is used by one goroutine at a time.
+// Queue has any number of jobs of tenants that wait for slots. The tenant with the fewest slots has the first turn, and among equals the
+// tenant whose last turn is the longest ago. The jobs of one tenant keep their order. The slots of a queue must not be used otherwise. A
+// Queue is for one goroutine at a time.
 type Queue[J comparable] struct {
 	slots *Slots
-	// lines are in the order of their turns.
+	// lines has the lines of tenants in the order of their last turns.
 	lines list.List
 	of    map[Key]*list.Element
 	at    map[J]place
 }
 
-// line is the jobs of a tenant.
+// line has the jobs of a tenant.
 type line struct {
 	key  Key
 	jobs list.List
 }
 
-// place is where a job waits.
+// place is the place of a job in the queue.
 type place struct{ line, job *list.Element }
 
 // NewQueue returns an empty queue for slots.
@@ -32,7 +32,7 @@ func NewQueue[J comparable](s *Slots) *Queue[J] {
 	return &Queue[J]{slots: s, of: map[Key]*list.Element{}, at: map[J]place{}}
 }
 
-// Add has a job of a tenant wait, which does not wait yet.
+// Add queues a job of a tenant. The job must not be queued already.
 func (q *Queue[J]) Add(k Key, job J) {
 	e := q.of[k]
 	if e == nil {
@@ -43,7 +43,7 @@ func (q *Queue[J]) Add(k Key, job J) {
 	q.slots.count(k, 1)
 }
 
-// Remove has a job not wait any more, if it does.
+// Remove dequeues a job, if it is queued.
 func (q *Queue[J]) Remove(job J) {
 	p, waits := q.at[job]
 	if !waits {
@@ -75,7 +75,7 @@ func (q *Queue[J]) Next(take func(J) bool) (next J, hold *Hold) {
 	return next, nil
 }
 
-// Done gives the slot of a job back that has ended.
+// Done releases the slot of a job that has ended.
 func (q *Queue[J]) Done(h *Hold) {
 	h.Leave()
 	if e := q.of[h.caller.key]; e != nil {
@@ -83,7 +83,7 @@ func (q *Queue[J]) Done(h *Hold) {
 	}
 }
 
-// turns are the lines of those who may have a slot, in their order.
+// turns returns the lines of tenants that can have another slot, in the order of their turns.
 func (q *Queue[J]) turns() []*list.Element {
 	var all []*list.Element
 	held := map[*list.Element]int{}
@@ -96,14 +96,14 @@ func (q *Queue[J]) turns() []*list.Element {
 	return all
 }
 
-// count says in the metrics how many more wait.
+// count adds to the number of waiting requests in the metrics.
 func (s *Slots) count(k Key, more int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting[k.class()] += more
 }
 
-// room returns how many slots a caller holds, and whether there is one more.
+// room returns the number of slots that a caller holds, and whether the caller can have another one.
 func (s *Slots) room(k Key) (held int, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,8 +1,8 @@
 // Package fair shares limited resources among callers, so that no caller can exclude the others.
 //
-// At most a fixed number of slots are held at once. No caller can hold more than a share of them, and callers who have not signed in leave
-// some to those who have. When all slots are taken, callers take turns: a caller with many requests waits behind a caller with few. A
-// request that needs more than others takes several slots at once.
+// At most a fixed number of slots are held at once. No caller can hold more than a share of them, and some are reserved for signed-in
+// callers. When all slots are taken, callers take turns: a caller with many requests waits behind a caller with few. A request that needs
+// more than others takes several slots at once.
 package fair
 
 import (
@@ -14,52 +14,51 @@ import (
 	"time"
 )
 
-// Limits say how slots are shared.
+// Limits are the limits of Slots.
 type Limits struct {
-	// Total is how many slots there are; at least 1.
+	// Total is the number of slots, at least 1.
 	Total int
-	// Share is how many of them one caller may hold. 0 stands for all.
+	// Share is the maximum number of slots of one caller. The default is Total.
 	Share int
-	// Reserved is how many of them callers who have not signed in cannot hold. They can always hold one.
+	// Reserved is the number of slots that anonymous callers cannot hold. They can always hold one.
 	Reserved int
-	// Wait is how long a caller waits for a slot. 0 stands for 30 seconds.
+	// Wait is the maximum time for which a caller waits for a slot. The default is 30 seconds.
 	Wait time.Duration
 }
 
-// Of returns the limits for a number of slots of which one caller may hold share percent, and of which reserved percent are kept
-// for those who have signed in.
+// Of returns limits in which share is the percentage of one caller, and reserved the percentage for signed-in callers.
 func Of(total, share, reserved int) Limits {
 	const all = 100
 	return Limits{Total: total, Share: max(1, total*share/all), Reserved: total * reserved / all}
 }
 
-// Halves returns the limits for a number of slots of which one caller may hold half, rounded up.
+// Halves returns limits in which one caller can hold half of the slots, rounded up.
 func Halves(total int) Limits { return Limits{Total: total, Share: (total + 1) / 2} }
 
 const (
-	// defaultWait is what Limits.Wait is if it is not set.
+	// defaultWait is the default of Limits.Wait.
 	defaultWait = 30 * time.Second
-	// queued is the maximum number of waiting requests of one caller, and queuedInAll the maximum of all callers who have signed in, and of
-	// all other callers. Each waiting request uses memory and a connection. When all places are taken, the callers with the most waiting
-	// requests make room for callers with fewer.
+	// queued is the maximum number of waiting requests of one caller. queuedInAll is the maximum of all signed-in callers, and of all
+	// anonymous callers. Each waiting request uses memory and a connection. When all places are taken, requests of the callers with the
+	// most waiting requests are refused in favor of callers with fewer.
 	queued, queuedInAll = 64, 1024
 )
 
-// Busy is the error for a caller who has had no slot in time.
+// Busy is the error for a caller who did not get a slot in time.
 type Busy struct {
 	// The purpose of the slots in the plural, such as "Git requests".
 	What string
-	// Limit is how many slots there are for the caller.
+	// Limit is the number of slots that the caller can hold.
 	Limit int
-	// Own is true if the caller holds that many, and false if others hold all slots.
+	// Own is true if the caller has reached Limit, and false if others hold all slots.
 	Own bool
-	// RetryAfter is when it makes sense to try again.
+	// RetryAfter is the delay after which the caller can try again.
 	RetryAfter time.Duration
-	// Reason is a sentence of its own where What is not counted in requests, and names the limit; "" otherwise.
+	// Reason is the text of the error if the slots are not requests, with the limit. Otherwise it is empty.
 	Reason string
 }
 
-// Error is a sentence for the caller.
+// Error returns a message for the caller.
 func (b *Busy) Error() string {
 	again := fmt.Sprintf("Please try again in %d seconds.", int(b.RetryAfter.Round(time.Second)/time.Second))
 	if b.Reason != "" {
@@ -71,42 +70,42 @@ func (b *Busy) Error() string {
 	return fmt.Sprintf("The server is busy. It runs as many %s as it can at once. %s", b.What, again)
 }
 
-// retryAfter is when a caller should come again who has had no slot.
+// retryAfter is the delay after which a caller can try again.
 const retryAfter = 10 * time.Second
 
-// Slots are shared among callers. They are safe for use by several goroutines, and remember only callers who hold a slot or wait
-// for one.
+// Slots are shared among callers. They are safe for use by several goroutines, and keep data only of callers who hold a slot or wait for
+// one.
 type Slots struct {
 	what    string
 	limits  Limits
 	metrics metrics
-	// own and others are what Busy.Reason says, with the limit in it; "" for what is counted in requests.
+	// own and others are the texts of Busy.Reason, with %d for the limit. They are empty if the slots are requests.
 	own, others string
 
 	mu      sync.Mutex
 	callers map[Key]*caller
 	held    int
-	// The slots held by callers who have not signed in.
+	// anonymous is the number of slots that anonymous callers hold.
 	anonymous int
-	// The callers who could take a slot, in the order of their turns.
+	// turns has the waiting callers who can have another slot, by their class and in the order of their turns.
 	turns [2]list.List
 	turn  uint64
-	// waiting counts requests.
+	// waiting is the number of waiting requests by class.
 	waiting [2]int
 }
 
-// caller is somebody who holds a slot or waits for one.
+// caller has the slots and waiting requests of a caller.
 type caller struct {
 	key     Key
 	held    int
 	waiting list.List
-	// queued is the caller's position in turns; nil if the caller waits for nothing, or only for their own slots.
+	// queued is the caller's position in turns. It is nil if the caller does not wait, or only waits for slots of their own share.
 	queued *list.Element
-	// turn is when the caller was put there.
+	// turn is the number of the caller's turn.
 	turn uint64
 }
 
-// class is 0 for those who have signed in, 1 for the others: the index of turns and waiting.
+// class is the index of turns and waiting: 0 for signed-in callers, 1 for anonymous callers.
 func (k Key) class() int {
 	if k.Anonymous() {
 		return 1
@@ -114,7 +113,7 @@ func (k Key) class() int {
 	return 0
 }
 
-// New returns slots. name is the name of their metrics, and what names their purpose in the plural. It narrows limits that contradict each
+// New returns slots. name is the name of their metrics, and what is their purpose in the plural. It reduces limits that contradict each
 // other.
 func New(name, what string, l Limits) *Slots {
 	l.Total = max(l.Total, 1)
@@ -126,8 +125,8 @@ func New(name, what string, l Limits) *Slots {
 	return &Slots{what: what, limits: l, metrics: newMetrics(name), callers: map[Key]*caller{}}
 }
 
-// Enter waits for a slot for the caller of ctx, who holds it until leave is called. The error is *Busy where that takes too long or
-// too many wait already, and that of ctx where it ends.
+// Enter waits for a slot for the caller of ctx, who holds it until leave is called. The error is *Busy if that takes too long or too many
+// requests wait, or the error of ctx.
 func (s *Slots) Enter(ctx context.Context) (leave func(), err error) {
 	h, err := s.Take(ctx, 1)
 	if err != nil {
@@ -139,7 +138,7 @@ func (s *Slots) Enter(ctx context.Context) (leave func(), err error) {
 // Take waits like Enter, for a number of slots that the caller holds together. A weight that exceeds a share is granted when the caller
 // holds nothing else.
 func (s *Slots) Take(ctx context.Context, weight int) (*Hold, error) {
-	granted, c, err := s.ask(From(ctx), weight, ctx.Value(promptKey{}) != nil)
+	granted, c, err := s.ask(From(ctx), weight, ctx.Value(noWaitKey{}) != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +169,7 @@ func (s *Slots) Take(ctx context.Context, weight int) (*Hold, error) {
 	return nil, s.refuse(c, weight)
 }
 
-// granted is what becomes of a wait that has ended.
+// granted returns the result of a wait that has ended.
 func (s *Slots) granted(held *Hold, e *list.Element) (*Hold, error) {
 	if e.Value.(*waiter).displaced {
 		return nil, s.refuse(held.caller, held.weight)
@@ -197,12 +196,12 @@ func (s *Slots) displace(class, number int) bool {
 	return true
 }
 
-// may reports whether a caller may hold a weight more, as far as the own share goes.
+// may reports whether the share of a caller allows a weight more.
 func (s *Slots) may(c *caller, weight int) bool {
 	return c.held == 0 || c.held+weight <= s.limits.Share
 }
 
-// free reports whether there are slots for somebody of a class.
+// free reports whether a weight is free for callers of a class.
 func (s *Slots) free(class, weight int) bool {
 	open := s.limits.Total - s.limits.Reserved
 	return (s.held == 0 || s.held+weight <= s.limits.Total) && (class == 0 || s.anonymous == 0 || s.anonymous+weight <= open)
@@ -212,15 +211,15 @@ func (s *Slots) free(class, weight int) bool {
 type waiter struct {
 	granted chan struct{}
 	weight  int
-	// displaced says that granted was closed for another one's sake.
+	// displaced says that the request lost its place.
 	displaced bool
 }
 
-// first is the weight of what a caller has waited for longest.
+// first returns the weight of the caller's oldest waiting request.
 func (c *caller) first() int { return c.waiting.Front().Value.(*waiter).weight }
 
-// ask takes slots, or a place in the queue. A prompt request does not wait for the caller's own slots.
-func (s *Slots) ask(k Key, weight int, prompt bool) (granted *list.Element, c *caller, err error) {
+// ask takes slots or a place in the queue. A request in a context of NoWait does not wait for slots of the caller's own share.
+func (s *Slots) ask(k Key, weight int, noWait bool) (granted *list.Element, c *caller, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c = s.callers[k]
@@ -233,7 +232,7 @@ func (s *Slots) ask(k Key, weight int, prompt bool) (granted *list.Element, c *c
 		s.take(c, weight)
 		return nil, c, nil
 	}
-	if prompt && (c.waiting.Len() > 0 || !s.may(c, weight)) {
+	if noWait && (c.waiting.Len() > 0 || !s.may(c, weight)) {
 		return nil, nil, s.busy(c, weight)
 	}
 	if c.waiting.Len() >= queued || s.waiting[class] >= queuedInAll && !s.displace(class, c.waiting.Len()+1) {
@@ -246,7 +245,7 @@ func (s *Slots) ask(k Key, weight int, prompt bool) (granted *list.Element, c *c
 	return granted, c, nil
 }
 
-// enqueue gives a caller a turn who waits and may hold more.
+// enqueue gives a turn to a caller whose share allows the oldest waiting request.
 func (s *Slots) enqueue(c *caller) {
 	if c.queued == nil && c.waiting.Len() > 0 && s.may(c, c.first()) {
 		s.turn++
@@ -275,7 +274,7 @@ func (s *Slots) settle(c *caller) {
 	s.forget(c)
 }
 
-// grant gives slots to those whose turn it is.
+// grant gives free slots to callers in the order of their turns.
 func (s *Slots) grant() {
 	for c := s.next(); c != nil; c = s.next() {
 		s.dequeue(c)
@@ -287,7 +286,7 @@ func (s *Slots) grant() {
 	}
 }
 
-// next is the caller whose turn it is, if there are slots.
+// next returns the caller whose turn it is, if slots are free.
 func (s *Slots) next() *caller {
 	var next *caller
 	for class := range s.turns {
@@ -300,7 +299,7 @@ func (s *Slots) next() *caller {
 	return next
 }
 
-// abandon ends a wait. It reports false where the slot was granted.
+// abandon ends a wait. It returns false if the slots were granted already.
 func (s *Slots) abandon(c *caller, granted *list.Element) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -318,14 +317,14 @@ func (s *Slots) abandon(c *caller, granted *list.Element) bool {
 	return true
 }
 
-// forget forgets a caller who holds nothing and waits for nothing.
+// forget removes a caller who neither holds slots nor waits.
 func (s *Slots) forget(c *caller) {
 	if c.held == 0 && c.waiting.Len() == 0 {
 		delete(s.callers, c.key)
 	}
 }
 
-// refuse is the error for a caller who has waited too long.
+// refuse returns the error for a caller who has waited too long.
 func (s *Slots) refuse(c *caller, weight int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -312,12 +312,12 @@ func TestSlots_limitForgeplaneToItsShare(t *testing.T) {
 	})
 }
 
-func TestPromptly_waitsForOthersOnly(t *testing.T) {
+func TestNoWait_waitsForOthersOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fair.New("test", "requests", fair.Limits{Total: 2, Share: 1, Wait: time.Minute})
 		enter(t, s, fair.User(1))
 		prompt := func(k fair.Key) error {
-			_, err := s.Enter(fair.Promptly(fair.With(t.Context(), k)))
+			_, err := s.Enter(fair.NoWait(fair.With(t.Context(), k)))
 			return err
 		}
 		begun := time.Now()

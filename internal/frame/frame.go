@@ -144,7 +144,7 @@ func (f *Frame[T]) kind() v1alpha1.Object {
 // changes obj.
 func (f *Frame[T]) Run(ctx context.Context, obj T, steps ...Step[T]) (reconcile.Result, error) {
 	// All tenants share the workers.
-	ctx = audit.For(fair.Promptly(fair.With(ctx, f.tenant(obj))), obj)
+	ctx = audit.For(fair.NoWait(fair.With(ctx, f.tenant(obj))), obj)
 	if !obj.GetDeletionTimestamp().IsZero() {
 		return f.delete(ctx, obj)
 	}
@@ -299,7 +299,7 @@ func (f *Frame[T]) delete(ctx context.Context, obj T) (reconcile.Result, error) 
 		controllerutil.RemoveFinalizer(obj, f.finalizer)
 		// The optimistic lock prevents a stale cache from removing the finalizers of others.
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		told := audit.Because(ctx, audit.Event{Action: "finalize"})
+		told := audit.WithReason(ctx, audit.Event{Action: "finalize"})
 		err = f.Client.Patch(told, obj, patch)
 		if apierrors.IsConflict(err) {
 			err = nil // the watch will deliver the newer object

@@ -40,7 +40,7 @@ type memory struct {
 
 	mu      sync.Mutex
 	running map[*allotment]struct{}
-	// watched says that a measurement is scheduled. short counts the consecutive measurements during which somebody waited for slots of a
+	// watched says that a measurement is scheduled. short counts the consecutive measurements during which a caller waited for slots of a
 	// kind.
 	watched bool
 	short   map[*fair.Slots]int
@@ -67,7 +67,7 @@ func newMemory(total int64, wait time.Duration) *memory {
 	pool := func(name string, percent, reserved int) *fair.Slots {
 		l := fair.Of(max(int(total*int64(percent)/100/mebibyte), 1), memoryShare, reserved)
 		l.Wait = wait
-		return fair.New(name, "MiB of memory for Git processes", l).Words(
+		return fair.New(name, "MiB of memory for Git processes", l).WithMessages(
 			"Your Git processes use all of the %d MiB of memory that one caller can have while others need memory.",
 			"The server is busy: its Git processes use all of the %d MiB of memory that it allows them together.")
 	}
@@ -173,7 +173,7 @@ func (m *memory) weigh() {
 	for a := range m.running {
 		if has := max(a.least, int((leaders[a.group]+mebibyte-1)/mebibyte)); has != a.has {
 			a.has = has
-			a.hold.Weigh(has)
+			a.hold.Resize(has)
 		}
 	}
 }
