@@ -175,7 +175,7 @@ func (c *Controller) rivals(_ context.Context, obj client.Object) []reconcile.Re
 func (c *Controller) generate(ctx context.Context, t *v1alpha1.AccessToken, secret *corev1.Secret, absent bool) ([]byte, error) {
 	before, value := secret.DeepCopy(), accesstoken.Generate()
 	key := t.Spec.SecretRef.Key
-	ctx = audit.Because(ctx, audit.Event{Action: "generate", Reason: "a value under the key " + key})
+	ctx = audit.WithReason(ctx, audit.Event{Action: "generate", Reason: "a value under the key " + key})
 	credential.Generate(secret, key, t.UID, value)
 	if absent {
 		if err := controllerutil.SetControllerReference(t, secret, c.frame.Client.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {

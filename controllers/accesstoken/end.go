@@ -17,7 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
-// kept is how long a token that was created over REST remains visible to its user after it has ended.
+// kept is the time for which a token that was created over REST remains visible to its user after it has ended.
 const kept = 30 * 24 * time.Hour
 
 // end removes the value that Forgeplane generated for a token once the token has ended, and schedules a reconcile for that time. A value
@@ -54,7 +54,7 @@ func (c *Controller) end(ctx context.Context, t *v1alpha1.AccessToken) error {
 	}
 	before := secret.DeepCopy()
 	credential.Remove(secret, ref.Key)
-	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: "the value under the key " + ref.Key + ": the token has ended"})
+	told := audit.WithReason(ctx, audit.Event{Action: "remove", Reason: "the value under the key " + ref.Key + ": the token has ended"})
 	if err := c.frame.Client.Patch(told, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("removing the value from Secret %s: %w", ref.Name, err)
 	}

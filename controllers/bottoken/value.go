@@ -182,7 +182,7 @@ func (c *Controller) removeValue(ctx context.Context, t *v1alpha1.BotToken) erro
 	}
 	before := s.DeepCopy()
 	credential.Remove(&s, ref.Key)
-	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: "the value under the key " + ref.Key + ": the token has ended"})
+	told := audit.WithReason(ctx, audit.Event{Action: "remove", Reason: "the value under the key " + ref.Key + ": the token has ended"})
 	if err := c.frame.Client.Patch(told, &s, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("removing the value from Secret %s: %w", ref.Name, err)
 	}

@@ -29,10 +29,11 @@ import (
 	"github.com/forgeplane/forgeplane/internal/credential"
 )
 
-// grace is how long a new Secret may exist before an object names it. Its creator writes the name to the status next, within seconds.
+// grace is the time for which a new Secret can exist before an object names it. Its creator writes the name to the status next, within
+// seconds.
 const grace = 10 * time.Minute
 
-// lag is how long the cache may show a new Secret later than the deletion of the object that it was created for.
+// lag is the maximum delay with which the cache shows a new Secret after the deletion of the object that it was created for.
 const lag = time.Minute
 
 // Controller reconciles the Secrets that Forgeplane created for objects of tenants, and those in which it generated values.
@@ -176,7 +177,7 @@ func (c *Controller) Reconcile(ctx context.Context, r reconcile.Request) (reconc
 		return reconcile.Result{RequeueAfter: grace - age}, nil
 	}
 	// The optimistic lock prevents removing a Secret that somebody has just begun to use.
-	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: "no object references it"})
+	told := audit.WithReason(ctx, audit.Event{Action: "remove", Reason: "no object references it"})
 	err = c.client.Delete(told, &s, client.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("removing the Secret %s, which no object references: %w", s.Name, err)

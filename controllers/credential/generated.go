@@ -40,7 +40,7 @@ func (c *Controller) clear(ctx context.Context, s *corev1.Secret, released map[t
 	if len(s.Data) == len(before.Data) {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: "values that tokens no longer use"})
+	told := audit.WithReason(ctx, audit.Event{Action: "remove", Reason: "values that tokens no longer use"})
 	err := c.client.Patch(told, s, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
 		for uid := range released {

@@ -72,7 +72,7 @@ func (c *Controller) reserve(ctx context.Context, p *v1alpha1.Project, r *v1alph
 	what := fmt.Sprintf("takes over the repository of the deleted project %s/%s, uid %s, id %d, from RetainedRepository %s",
 		was.Namespace, was.Name, was.UID, was.ID, r.Name)
 	patch := client.MergeFromWithOptions(r, client.MergeFromWithOptimisticLock{})
-	if err := c.frame.Client.Status().Patch(audit.Because(ctx, audit.Event{Action: "adopt", Reason: what}), claimed, patch); err != nil {
+	if err := c.frame.Client.Status().Patch(audit.WithReason(ctx, audit.Event{Action: "adopt", Reason: what}), claimed, patch); err != nil {
 		return fmt.Errorf("claiming RetainedRepository %s: %w", r.Name, err)
 	}
 	c.frame.Events.Eventf(p, claimed, corev1.EventTypeNormal, "Adopted", "Adopt", "%s", what)
@@ -117,7 +117,7 @@ func (c *Controller) takeOver(ctx context.Context, p *v1alpha1.Project, r *v1alp
 			return err
 		}
 	}
-	switch err := from.Move(audit.Because(ctx, audit.Event{Reason: "from RetainedRepository " + r.Name}), to); {
+	switch err := from.Move(audit.WithReason(ctx, audit.Event{Reason: "from RetainedRepository " + r.Name}), to); {
 	case errors.Is(err, git.ErrStorageMissing):
 		return frame.Waiting(v1alpha1.ReasonStorageUnavailable, "storage %s is not mounted", r.Spec.Storage)
 	case errors.Is(err, git.ErrNotFound):
@@ -147,7 +147,7 @@ func (c *Controller) takeActivity(ctx context.Context, p *v1alpha1.Project, r *v
 
 // forget removes the record of a repository that was taken over.
 func (c *Controller) forget(ctx context.Context, r *v1alpha1.RetainedRepository) error {
-	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: "its repository was taken over"})
+	told := audit.WithReason(ctx, audit.Event{Action: "remove", Reason: "its repository was taken over"})
 	if err := c.frame.Client.Delete(told, r.DeepCopy(), client.Preconditions{UID: &r.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing RetainedRepository %s: %w", r.Name, err)
 	}
@@ -169,7 +169,7 @@ func (c *Controller) succeed(ctx context.Context, p *v1alpha1.Project, r *v1alph
 		return err
 	}
 	for _, j := range scopes {
-		told := audit.Because(ctx, audit.Event{Action: "adopt", Reason: fmt.Sprintf("the entry of project %d had uid %s", was.ID, was.UID)})
+		told := audit.WithReason(ctx, audit.Event{Action: "adopt", Reason: fmt.Sprintf("the entry of project %d had uid %s", was.ID, was.UID)})
 		if err := c.succeedIn(told, j, p, was); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("putting the new UID into JobTokenScope %s: %w", client.ObjectKeyFromObject(j), err)
 		}
@@ -221,7 +221,7 @@ func (c *Controller) release(ctx context.Context, p *v1alpha1.Project) (bool, er
 		}
 		released := r.DeepCopy()
 		released.Status.AdoptedBy = nil
-		told := audit.Because(ctx, audit.Event{Action: "give-back", Reason: "the project is deleted"})
+		told := audit.WithReason(ctx, audit.Event{Action: "give-back", Reason: "the project is deleted"})
 		return true, c.frame.Client.Status().Patch(told, released, client.MergeFromWithOptions(r, client.MergeFromWithOptimisticLock{}))
 	}
 	return false, nil
@@ -265,7 +265,7 @@ func (c *Controller) onRetained(ctx context.Context, obj client.Object) []reconc
 	r := obj.(*v1alpha1.RetainedRepository)
 	found, err := catalog.List[*v1alpha1.Project](ctx, c.frame.Catalog, catalog.IndexStorage, "")
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Listing the projects without a repository")
+		log.FromContext(ctx).Error(err, "Failed to list the projects without a repository")
 	}
 	var requests []reconcile.Request
 	for _, p := range found {

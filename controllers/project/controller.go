@@ -180,7 +180,7 @@ func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
 	switch err := repo.Check(); {
 	case err == nil:
 		if err := c.own(ctx, p); err != nil { // a shard that is full or read-only still serves its repositories
-			log.FromContext(ctx).Error(err, "Recording on the shard which project the repository belongs to", "storage", p.Status.Storage)
+			log.FromContext(ctx).Error(err, "Failed to record the project of a repository on its shard", "storage", p.Status.Storage)
 		}
 		if err := c.revive(ctx, p, repo); err != nil {
 			return err
@@ -292,7 +292,7 @@ func (c *Controller) leave(ctx context.Context, p *v1alpha1.Project) error {
 	case p.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain:
 		return c.retain(ctx, p, repo)
 	}
-	ctx = audit.Because(ctx, audit.Event{Reason: deletionPolicy(p)})
+	ctx = audit.WithReason(ctx, audit.Event{Reason: deletionPolicy(p)})
 	if err := repo.Remove(ctx); errors.Is(err, git.ErrStorageMissing) {
 		return frame.Waiting(v1alpha1.ReasonStorageUnavailable,
 			"storage %s is not mounted, so the repository cannot be removed: mount it, set deletionPolicy: Retain, or delete the RepositoryStorage and remove its finalizer", p.Status.Storage)

@@ -96,7 +96,7 @@ func (c *Controller) createDefault(ctx context.Context, p *v1alpha1.Project, bra
 	if _, err := accesslevel.Assign(ctx, c.ids, b); err != nil {
 		return nil, err
 	}
-	told := audit.Because(ctx, audit.Event{Action: "protect", Reason: "it is the default branch"})
+	told := audit.WithReason(ctx, audit.Event{Action: "protect", Reason: "it is the default branch"})
 	if err := c.frame.Client.Create(told, b); apierrors.IsAlreadyExists(err) {
 		return nil, frame.Progressing(0, v1alpha1.ReasonProgressing, "the default branch %s has no ProtectedBranch yet: looking at ProtectedBranch %s", branch, b.Name)
 	} else if err != nil {
@@ -132,7 +132,7 @@ func (c *Controller) yield(ctx context.Context, p *v1alpha1.Project, scope catal
 	if own.UID == holder.UID || !protection.IsDefault(own) || !metav1.IsControlledBy(own, p) {
 		return nil
 	}
-	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: "ProtectedBranch " + holder.Name + " protects the same branch"})
+	told := audit.WithReason(ctx, audit.Event{Action: "remove", Reason: "ProtectedBranch " + holder.Name + " protects the same branch"})
 	err = c.frame.Client.Delete(told, own, client.Preconditions{UID: &own.UID, ResourceVersion: &own.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("leaving the protection of %s to %s: %w", branch, holder.Name, err)

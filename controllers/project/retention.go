@@ -89,7 +89,7 @@ func deletionPolicy(p *v1alpha1.Project) string {
 }
 
 func (c *Controller) create(ctx context.Context, r *v1alpha1.RetainedRepository, p *v1alpha1.Project) error {
-	err := c.frame.Client.Create(audit.Because(ctx, audit.Event{Action: "retain", Reason: deletionPolicy(p)}), r)
+	err := c.frame.Client.Create(audit.WithReason(ctx, audit.Event{Action: "retain", Reason: deletionPolicy(p)}), r)
 	if err == nil {
 		return nil
 	}
@@ -150,7 +150,7 @@ func (c *Controller) onNamespace(ctx context.Context, namespace client.Object) [
 func (c *Controller) leaving(ctx context.Context, namespace string) []reconcile.Request {
 	found, err := retained.Leaving(ctx, c.frame.Catalog, namespace)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Listing the projects that are being deleted", "namespace", namespace)
+		log.FromContext(ctx).Error(err, "Failed to list the projects that are being deleted", "namespace", namespace)
 	}
 	return requestsFor(found)
 }

@@ -85,7 +85,7 @@ func (c *Controller) push(m *v1alpha1.RemoteMirror, ready ready) pushFunc {
 	object, declared := audit.ObjectOf(m, ""), m.DeepCopy()
 	object.Verb = "push"
 	return func(ctx context.Context) (transfer.PushResult, error) {
-		ctx = audit.Because(audit.For(ctx, declared), audit.Event{Objects: []audit.Object{object}})
+		ctx = audit.WithReason(audit.For(ctx, declared), audit.Event{Objects: []audit.Object{object}})
 		repo, err := c.repositories.Of(ctx, p)
 		if err != nil {
 			return transfer.PushResult{}, err

@@ -134,7 +134,7 @@ func (c *Controller) recall(ctx context.Context, s *v1alpha1.RepositoryStorage) 
 		}
 		// One unreadable file must not put a whole shard out of use.
 		if err := c.recallOne(ctx, s, name); err != nil {
-			log.FromContext(ctx).Error(err, "Recalling a retained repository", "storage", s.Name, "record", name)
+			log.FromContext(ctx).Error(err, "Failed to recall a retained repository", "storage", s.Name, "record", name)
 		}
 	}
 	return nil
@@ -153,7 +153,7 @@ func (c *Controller) recallOne(ctx context.Context, s *v1alpha1.RepositoryStorag
 	if errors.Is(repo.Check(), git.ErrNotFound) {
 		return nil
 	}
-	told := audit.Because(ctx, audit.Event{Action: "recall", Reason: "its shard has the record"})
+	told := audit.WithReason(ctx, audit.Event{Action: "recall", Reason: "its shard has the record"})
 	return client.IgnoreAlreadyExists(c.frame.Client.Create(told, r))
 }
 

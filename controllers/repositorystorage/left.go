@@ -53,7 +53,7 @@ func (c *Controller) retainLeft(ctx context.Context, s *v1alpha1.RepositoryStora
 		}
 		// As with records, one of them must not put a whole shard out of use.
 		if err := c.retainOne(ctx, s, name, cluster); err != nil {
-			log.FromContext(ctx).Error(err, "Retaining the repository of a deleted project", "storage", s.Name, "record", name)
+			log.FromContext(ctx).Error(err, "Failed to retain the repository of a deleted project", "storage", s.Name, "record", name)
 		}
 	}
 	c.lookedThrough.Store(s.UID, now)
@@ -117,7 +117,7 @@ func (c *Controller) retain(ctx context.Context, o *repository.Owner) error {
 	}
 	o.Retained.Spec.RetainedAt = metav1.NewTime(c.options.Clock.Now())
 	was := o.Retained.Spec.Project
-	told := audit.Because(ctx, audit.Event{
+	told := audit.WithReason(ctx, audit.Event{
 		Action: "retain", Reason: "the project was deleted, and its finalizer was removed before the repository was retained",
 		About: &audit.Object{Kind: "Project", Namespace: was.Namespace, Name: was.Name, ID: was.ID, UID: was.UID, Path: was.FullPath},
 	})

@@ -132,7 +132,7 @@ func (c *Controller) remove(ctx context.Context, r *v1alpha1.RetainedRepository)
 func purge(ctx context.Context, r *v1alpha1.RetainedRepository) context.Context {
 	object := audit.ObjectOf(r, "")
 	object.Verb = "delete"
-	return audit.Because(ctx, audit.Event{
+	return audit.WithReason(ctx, audit.Event{
 		Action: "purge", Reason: "RetainedRepository " + r.Name + " was deleted", Objects: []audit.Object{object},
 	})
 }
@@ -191,7 +191,7 @@ func (c *Controller) project(ctx context.Context, namespace, name string) (*v1al
 func (c *Controller) onStorage(ctx context.Context, s client.Object) []reconcile.Request {
 	all, err := retained.OnStorage(ctx, c.frame.Catalog, s.GetName())
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Listing the retained repositories of a storage", "storage", s.GetName())
+		log.FromContext(ctx).Error(err, "Failed to list the retained repositories of a storage", "storage", s.GetName())
 	}
 	requests := make([]reconcile.Request, 0, len(all))
 	for _, r := range all {

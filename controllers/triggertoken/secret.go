@@ -94,7 +94,7 @@ func (c *Controller) issue(ctx context.Context, t *v1alpha1.TriggerToken) (*held
 	if rotate := t.Annotations[v1alpha1.AnnotationRotate]; rotate != "" {
 		metav1.SetMetaDataAnnotation(&s.ObjectMeta, v1alpha1.AnnotationRotated, rotate)
 	}
-	err := c.frame.Client.Create(audit.Because(ctx, audit.Event{Action: "generate", Reason: "a value under the key " + credential.TokenKey}), s)
+	err := c.frame.Client.Create(audit.WithReason(ctx, audit.Event{Action: "generate", Reason: "a value under the key " + credential.TokenKey}), s)
 	if apierrors.IsAlreadyExists(err) {
 		// A server has just created it, for a client that waits for the value.
 		name := s.Name

@@ -16,7 +16,7 @@ func Client(c client.Client) client.Client {
 	return recorder{c, func(ctx context.Context, verb string, obj client.Object, err error) { From(ctx).Wrote(verb, obj, err) }}
 }
 
-// recorder has wrote told of each write.
+// recorder calls wrote after each write.
 type recorder struct {
 	client.Client
 	wrote wroteFunc

@@ -14,7 +14,7 @@ import (
 
 type causeKey struct{}
 
-// For returns a context for what a controller writes on account of obj, an object of its kind: the lines name both.
+// For returns a context for writes of a controller because of obj, an object of its kind. Their audit events name both.
 func For(ctx context.Context, obj client.Object) context.Context {
 	path := ""
 	switch o := obj.(type) {
@@ -24,12 +24,12 @@ func For(ctx context.Context, obj client.Object) context.Context {
 		path = o.Status.FullPath
 	}
 	about := ObjectOf(obj, path)
-	return Because(ctx, Event{Controller: about.Kind, About: &about})
+	return WithReason(ctx, Event{Controller: about.Kind, About: &about})
 }
 
-// Because returns a context for writes that a controller does for a reason: their lines have from cause what they do not say themselves,
-// and from the causes before it what it does not say.
-func Because(ctx context.Context, cause Event) context.Context {
+// WithReason returns a context that adds cause to the audit events of a controller's writes. Fields that an event leaves empty come from
+// cause, then from earlier causes.
+func WithReason(ctx context.Context, cause Event) context.Context {
 	action := cause.Action
 	cause = cause.over(because(ctx))
 	if action != "" {
@@ -43,7 +43,7 @@ func because(ctx context.Context) Event {
 	return cause
 }
 
-// Tell writes down what a controller did. An event without a result is done.
+// Tell records an event of a controller. The default result is Done.
 func (l *Log) Tell(ctx context.Context, e Event) {
 	if l == nil {
 		return
@@ -59,7 +59,7 @@ func (l *Log) Tell(ctx context.Context, e Event) {
 	l.Write(e)
 }
 
-// over is the event with what cause says where the event says nothing. The word for what is done is the cause's, if it has one.
+// over returns the event with its empty fields taken from cause. The action of cause takes precedence.
 func (e Event) over(cause Event) Event {
 	if cause.Action != "" {
 		e.Action = cause.Action
@@ -83,7 +83,7 @@ func (e Event) over(cause Event) Event {
 }
 
 // Client returns a client for controllers that records each write of an object. A status is an observation of the controller, so a write of
-// a status is recorded only if Because has given a reason for it.
+// a status is recorded only if WithReason has given a reason for it.
 func (l *Log) Client(c client.Client) client.Client {
 	if l == nil {
 		return c
@@ -91,7 +91,7 @@ func (l *Log) Client(c client.Client) client.Client {
 	return recorder{c, l.wrote}
 }
 
-// wrote tells of the write of an object by a controller.
+// wrote records the write of an object by a controller.
 func (l *Log) wrote(ctx context.Context, verb string, obj client.Object, err error) {
 	if verb == updateStatus && because(ctx).Action == "" {
 		return
@@ -100,7 +100,7 @@ func (l *Log) wrote(ctx context.Context, verb string, obj client.Object, err err
 	o.Verb, o.Failed = verb, err != nil
 	e := Event{Action: "reconcile", Objects: []Object{o}}
 	if err != nil {
-		// The text of the error may quote the content of the write.
+		// The text of the error can quote the content of the write.
 		if answer := apierrors.APIStatus(nil); errors.As(err, &answer) {
 			e.Status = int(answer.Status().Code)
 		}
@@ -109,8 +109,7 @@ func (l *Log) wrote(ctx context.Context, verb string, obj client.Object, err err
 	l.Tell(ctx, e)
 }
 
-// Address returns a URL without the user, the password, the query and the fragment, for a line of the log. It returns "" for an invalid
-// URL.
+// Address returns a URL without the user, the password, the query and the fragment, for an event. It returns "" for an invalid URL.
 func Address(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Opaque != "" {

@@ -60,10 +60,10 @@ func TestClientOfControllers_logsEachWriteAndItsCause(t *testing.T) {
 	p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "web", UID: "u3"}, Spec: v1alpha1.ProjectSpec{ID: 5}}
 	p.Status.FullPath = "acme/web"
 	ctx, s := audit.For(t.Context(), p), newSecret()
-	g.Expect(c.Create(audit.Because(ctx, audit.Event{Action: "generate", Reason: "a value"}), s)).To(Succeed())
+	g.Expect(c.Create(audit.WithReason(ctx, audit.Event{Action: "generate", Reason: "a value"}), s)).To(Succeed())
 	before := s.DeepCopy()
 	s.Labels = map[string]string{"a": "b"}
-	g.Expect(c.Patch(audit.Because(audit.Because(ctx, audit.Event{Action: "outer", Reason: "outer"}), audit.Event{Action: "inner"}), s, client.MergeFrom(before))).To(Succeed())
+	g.Expect(c.Patch(audit.WithReason(audit.WithReason(ctx, audit.Event{Action: "outer", Reason: "outer"}), audit.Event{Action: "inner"}), s, client.MergeFrom(before))).To(Succeed())
 	g.Expect(c.Update(ctx, s)).To(Succeed())
 	g.Expect(c.Delete(ctx, s)).To(Succeed())
 	about := audit.Object{Kind: "Project", Namespace: "acme", Name: "web", ID: 5, UID: "u3", Path: "acme/web"}
@@ -84,7 +84,7 @@ func TestClientOfControllers_logsStatusUpdatesOnlyWithAction(t *testing.T) {
 	u := newUser()
 	g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(u), u)).To(Succeed())
 	ctx := audit.For(t.Context(), u)
-	for _, ctx := range []context.Context{ctx, audit.Because(ctx, audit.Event{Reason: "a reason is no word"}), audit.Because(ctx, audit.Event{Action: "identify"})} {
+	for _, ctx := range []context.Context{ctx, audit.WithReason(ctx, audit.Event{Reason: "a reason is no word"}), audit.WithReason(ctx, audit.Event{Action: "identify"})} {
 		before := u.DeepCopy()
 		u.Status.ID++
 		g.Expect(c.Status().Patch(ctx, u, client.MergeFrom(before))).To(Succeed())

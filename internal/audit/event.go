@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// Door is the way by which a write came.
+// Door is the interface of a write.
 type Door string
 
 // The doors.
@@ -26,70 +26,70 @@ const (
 	Git Door = "git"
 	// Registry is a push or a deletion of images.
 	Registry Door = "registry"
-	// Controller is Forgeplane itself, which acts on what is declared.
+	// Controller is Forgeplane itself, which reconciles declared objects.
 	Controller Door = "controller"
 )
 
-// Result says in a word how a write ended.
+// Result is the result of a write.
 type Result string
 
 // The results.
 const (
-	// Done is a write that was carried out.
+	// Done means that the write was carried out.
 	Done Result = "done"
-	// Refused is a write that the caller was not allowed, or that made no sense.
+	// Refused means that the caller did not have the permission, or the request was invalid.
 	Refused Result = "refused"
-	// Failed is a write that the server could not carry out; a part of it may have been.
+	// Failed means that the server could not carry out the write, or only a part of it.
 	Failed Result = "failed"
 )
 
-// Event is one write, or the refusal of one. Its texts are clipped when they are too long.
+// Event is a write or its refusal. Texts that are too long are clipped.
 type Event struct {
-	// Time is when the write ended, in UTC.
+	// Time is the time at which the write ended, in UTC.
 	Time time.Time `json:"time"`
 	Door Door      `json:"door"`
-	// Controller is the kind whose controller did it, where Forgeplane itself did.
+	// Controller is the kind of the controller, for a write of Forgeplane itself.
 	Controller string `json:"controller,omitempty"`
 	// Action is the endpoint, as in "POST /projects/{id}/labels", or a word such as "push".
 	Action string `json:"action"`
-	// Target is the path that was asked for, escaped and without a query; for an import or a mirror the URL of the other side, without
+	// Target is the requested path, escaped and without a query. For an import or a mirror, it is the URL of the remote repository without
 	// credentials.
 	Target string `json:"target,omitempty"`
 	Result Result `json:"result"`
-	// Status is the HTTP status of the answer; 0 if there was none.
+	// Status is the HTTP status of the response, or 0 without a response.
 	Status int `json:"status,omitempty"`
-	// Reason says why a push was refused, or why a controller acted.
+	// Reason is the reason for the refusal of a push or for the action of a controller.
 	Reason string `json:"reason,omitempty"`
-	// Interrupted is true when the client went away before it had its answer, or the handler broke down.
+	// Interrupted is true if the client disconnected before the end of the response, or the handler panicked.
 	Interrupted bool `json:"interrupted,omitempty"`
-	// Request is the id of the request, as in the X-Request-Id of its answer.
+	// Request is the id of the request, as in X-Request-Id of the response.
 	Request string `json:"request,omitempty"`
-	// Address is the client's; Peer is who was on the connection where that was a proxy.
+	// Address is the address of the client. Peer is the address of the proxy, if there is one.
 	Address string `json:"address,omitempty"`
 	Peer    string `json:"peer,omitempty"`
 
-	// User is the user as whom the caller acted.
+	// User is the user of the caller, or the impersonated user of sudo.
 	User *User `json:"user,omitempty"`
 	// Sudo is the administrator who acted as User by sudo.
 	Sudo *User `json:"sudo,omitempty"`
 	// Token is the id of the presented access token, whether or not it was accepted.
 	Token int64 `json:"token,omitempty"`
-	// Identity is the name of the caller in the cluster.
+	// Identity is the Kubernetes username of the caller.
 	Identity string `json:"kubernetes,omitempty"`
 
-	// About is the project or group that the write was about.
+	// About is the project or group of the write.
 	About *Object `json:"about,omitempty"`
-	// Objects are those that were written.
+	// Objects are the written objects.
 	Objects []Object `json:"objects,omitempty"`
 	// Refs are the refs that a push, a change of files over REST, an import or a mirror requested to update.
 	Refs []Ref `json:"refs,omitempty"`
-	// Rest stands for the refs that are too many to be named; nil where all are.
+	// Rest summarizes the refs that Refs omits. It is nil if Refs has all of them.
 	Rest *Rest `json:"rest,omitempty"`
-	// Part counts the lines of a write that is too long for one; they have the same request id. 0 is a write with one line.
+	// Part is the number of the line, if a write is split into several lines with the same request id. It is 0 for a write with one line.
 	Part int `json:"part,omitempty"`
 }
 
-// User is a user by the names that Forgeplane knows them by.
+// User identifies a user.
 type User struct {
 	ID       int64  `json:"id"`
 	Username string `json:"username"`
@@ -97,7 +97,7 @@ type User struct {
 	Admin    bool   `json:"admin,omitempty"`
 }
 
-// UserOf describes a user; nil gives nil.
+// UserOf describes a user. It returns nil for nil.
 func UserOf(u *v1alpha1.User) *User {
 	if u == nil {
 		return nil
@@ -105,24 +105,23 @@ func UserOf(u *v1alpha1.User) *User {
 	return &User{ID: u.RESTID(), Username: clip(u.Spec.Username, maxName), UID: string(u.UID), Admin: u.Spec.Admin}
 }
 
-// Object is an object of the cluster.
+// Object identifies an object of the cluster.
 type Object struct {
-	// Verb is what was done to it: "create", "update" or "delete", or what somebody did about it, such as "subscribe"; empty for what
-	// a write was only about.
+	// Verb is "create", "update", "delete" or an action such as "subscribe". It is empty for an object that was not written.
 	Verb      string `json:"verb,omitempty"`
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// ID is the id in the REST API; 0 if there is none.
+	// ID is the id in the REST API, or 0.
 	ID  int64  `json:"id,omitempty"`
 	UID string `json:"uid,omitempty"`
 	// Path is the full path of a project or group.
 	Path string `json:"path,omitempty"`
-	// Failed is true for a write that the API server did not take.
+	// Failed is true if the API server refused the write.
 	Failed bool `json:"failed,omitempty"`
 }
 
-// ObjectOf describes an object; path is its full path where it has one.
+// ObjectOf describes an object. path is the full path of a project or group, and otherwise empty.
 func ObjectOf(obj client.Object, path string) Object {
 	o := Object{
 		Kind: kind(obj), Namespace: obj.GetNamespace(), Name: clip(obj.GetName(), maxName), UID: string(obj.GetUID()), Path: clip(path, maxPath),
@@ -145,7 +144,7 @@ func kind(obj client.Object) string {
 	return t.Name()
 }
 
-// How long texts are at most, in bytes, and how many objects and refs a line has. A line so has at most 256 KiB, whatever is in it.
+// Maximum sizes of texts in bytes, and maximum numbers of objects and refs in a line. They limit a line to 256 KiB.
 const (
 	maxName   = 256
 	maxTarget = 2048
@@ -156,7 +155,7 @@ const (
 	maxLine   = 256 << 10
 )
 
-// clip shortens a text between two characters, and shows that it did.
+// clip truncates a text between two characters, and marks the truncation.
 func clip(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -169,7 +168,7 @@ func clip(text string, limit int) string {
 	return text[:end] + more
 }
 
-// caller is whose lines these are, for the share of the log that one caller has.
+// caller identifies the caller of the event, for the caller's share of the log.
 func (e *Event) caller() fair.Key {
 	switch {
 	case e.Sudo != nil:
@@ -190,7 +189,7 @@ func (e *Event) caller() fair.Key {
 	return fair.Address(address)
 }
 
-// lines are the event as JSON, each with an end of line and none within.
+// lines returns the event as lines of JSON.
 func (e Event) lines() [][]byte {
 	e.Time = e.Time.UTC()
 	e.Action, e.Target, e.Reason = clip(e.Action, maxName), clip(e.Target, maxTarget), clip(e.Reason, maxReason)
@@ -218,14 +217,14 @@ func cut[T any](all []T) (first, rest []T) {
 
 func (e Event) line() []byte {
 	text, err := json.Marshal(e)
-	if err != nil { // a struct of texts and numbers always has one
+	if err != nil { // this cannot happen for strings and numbers
 		text = []byte(`{"result":"failed"}`)
 	}
 	return append(escape(text), '\n')
 }
 
-// escape writes as escapes of JSON what it allows in a text, and a terminal or a person who reads along may take for something
-// else: the controls beyond ASCII, and those that change the direction of a text.
+// escape escapes characters that JSON allows but that can deceive a terminal or a reader: control characters beyond ASCII, and characters
+// that change the direction of text.
 func escape(text []byte) []byte {
 	var escaped []byte
 	from := 0

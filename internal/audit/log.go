@@ -25,63 +25,64 @@ import (
 )
 
 const (
-	// queue is how many pieces wait to be written, and piece how many bytes one has: the lines of a write take as many as they need.
+	// queue is the maximum number of pieces in the queue, and piece is the size of a piece in bytes. The lines of a write use as many
+	// pieces as they need.
 	queue, piece = 8192, 4 << 10
-	// callerShare is how many percent of the queue one caller has at most, and reserved how many are kept for those who have signed in.
+	// callerShare is the percentage of the queue that one caller can use, and reserved the percentage for signed-in callers.
 	callerShare, reserved = 25, 25
-	// patience is how long a request waits for room in the queue.
+	// patience is the maximum time for which a request waits for room in the queue.
 	patience = time.Second
-	// closeTimeout is how long the lines that are left may take when the log is closed.
+	// closeTimeout limits the time for writing the remaining lines when the log is closed.
 	closeTimeout = 10 * time.Second
-	// batch is how many bytes are written at once.
+	// batch is the number of bytes that are written at once.
 	batch = 64 << 10
 )
 
-// The places that are not files.
+// Paths that are not files.
 const (
 	// Stdout is the path that stands for the standard output.
 	Stdout = "-"
-	// Off is the path for no log.
+	// Off is the path that turns the log off.
 	Off = "none"
 )
 
-// Options say where lines go.
+// Options are the options of a Log.
 type Options struct {
-	// Path of a file, which is made for its owner alone; or Stdout, or Off.
+	// Path is the path of a file that only its owner can read, or Stdout, or Off.
 	Path string
-	// MaxSize is the size in MiB past which a file is put aside and a new one begun; 0 for 100.
+	// MaxSize is the size in MiB at which a file is rotated. The default is 100.
 	MaxSize int
-	// MaxBackups is how many files are kept that were put aside; 0 for all.
+	// MaxBackups is the maximum number of rotated files. 0 keeps all.
 	MaxBackups int
-	// Metrics is where the counts of lines are registered.
+	// Metrics registers the counters of lines.
 	Metrics []prometheus.Registerer
-	// Log is told of lines that cannot be written; they are in it then.
+	// Log gets the lines that cannot be written to the audit log.
 	Log logr.Logger
 }
 
-// Log writes lines, one after the other. A nil Log writes none. It is safe for use by several goroutines.
+// Log writes lines. A nil Log writes none. It is safe for use by several goroutines.
 type Log struct {
 	out   io.WriteCloser
 	log   logr.Logger
 	lines *prometheus.CounterVec
-	// room are the pieces of the queue. A caller who gets some can send at once.
+	// room limits the pieces of the queue. A caller who holds some can send without blocking.
 	room *fair.Slots
 
-	mu     sync.RWMutex // held for reading by those who send
+	mu     sync.RWMutex // held for reading by senders
 	closed bool
 	queue  chan entry
 	ended  chan struct{}
 	lost   atomic.Int64
 }
 
-// entry is the lines of a write, which have room in the queue until they are written.
+// entry has the lines of a write, and the pieces of the queue that they use until they are written.
 type entry struct {
 	lines []byte
 	count int
 	room  *fair.Hold
 }
 
-// Open returns a log, which the caller must close; nil if the options turn it off.
+// Open returns a log, which the caller must close. It returns nil if the options turn the log off.
 func Open(o Options) (*Log, error) {
 	switch o.Path {
 	case Off:
@@ -93,7 +94,7 @@ func Open(o Options) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the audit log: %w", err)
 	}
-	// A file that cannot be written must be reported at the start, not with the first line.
+	// Opening fails early if the file cannot be written.
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
 		err = file.Close()
@@ -130,7 +131,7 @@ func start(out io.WriteCloser, o Options) (*Log, error) {
 	return l, nil
 }
 
-// The outcomes of a line.
+// The values of the label of the counter of lines.
 const written, failed, dropped = "written", "failed", "lost"
 
 // Write adds an event. It waits at most a second if the log cannot be written, or if too many events of the same caller are waiting.
@@ -196,18 +197,18 @@ func (l *Log) run() {
 func (l *Log) put(lines []byte, count int) {
 	if _, err := l.out.Write(lines); err != nil {
 		l.lines.WithLabelValues(failed).Add(float64(count))
-		l.log.Error(err, "Writing the audit log", "lines", string(lines))
+		l.log.Error(err, "Failed to write the audit log", "lines", string(lines))
 	} else {
 		l.lines.WithLabelValues(written).Add(float64(count))
 	}
 	if lost := l.lost.Swap(0); lost > 0 {
-		l.log.Error(errLost, "The audit log is not complete", "lines", lost)
+		l.log.Error(errLost, "Failed to write all lines of the audit log", "lines", lost)
 	}
 }
 
 var errLost = errors.New("lines were lost, because nothing could be written for too long, or because one caller had too many waiting")
 
-// Close writes the remaining events. Later events are lost, and counted as such.
+// Close writes the remaining events. Later events are counted as lost.
 func (l *Log) Close() error {
 	if l == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/update"
 )
 
-// Record gathers what becomes known of a write while it is served. A nil Record gathers nothing. It is safe for use by several
+// Record collects the event of a request while the request is served. A nil Record collects nothing. It is safe for use by several
 // goroutines.
 type Record struct {
 	mu      sync.Mutex
@@ -25,7 +25,7 @@ type Record struct {
 
 type recordKey struct{}
 
-// From returns the record of the request of ctx; nil if the request is not a write.
+// From returns the record of the request of ctx. It is nil if the request is not a write.
 func From(ctx context.Context) *Record {
 	r, _ := ctx.Value(recordKey{}).(*Record)
 	return r
@@ -41,22 +41,22 @@ func (r *Record) with(change func(e *Event)) {
 	change(&r.event)
 }
 
-// Action says what is asked for: an endpoint, or a word, and the path that was sent.
+// Action sets the action, which is an endpoint or a word, and the requested path.
 func (r *Record) Action(action, target string) {
 	r.with(func(e *Event) { e.Action, e.Target = action, target })
 }
 
-// Identity says by which name the cluster knows the caller.
+// Identity sets the Kubernetes username of the caller.
 func (r *Record) Identity(name string) {
 	r.with(func(e *Event) { e.Identity = name })
 }
 
-// Token says which access token was shown, whether it is accepted or not.
+// Token sets the presented access token, whether or not it is accepted.
 func (r *Record) Token(t v1alpha1.Identified) {
 	r.with(func(e *Event) { e.Token = t.RESTID() })
 }
 
-// User says who calls. The first one counts: a caller may be looked at again.
+// User sets the user of the caller, unless it is set: a caller can be authenticated again.
 func (r *Record) User(u *v1alpha1.User) {
 	r.with(func(e *Event) {
 		if e.User == nil {
@@ -65,7 +65,7 @@ func (r *Record) User(u *v1alpha1.User) {
 	})
 }
 
-// Sudo says whom the caller acts as. The first one counts: a request may be admitted again.
+// Sudo sets the user as whom the caller acts, unless it is set: a request can be admitted again.
 func (r *Record) Sudo(as *v1alpha1.User) {
 	r.with(func(e *Event) {
 		if e.Sudo == nil {
@@ -74,7 +74,7 @@ func (r *Record) Sudo(as *v1alpha1.User) {
 	})
 }
 
-// About says which project or group the write is about, and its full path. The first one counts.
+// About sets the project or group of the write with its full path, unless it is set.
 func (r *Record) About(obj client.Object, path string) {
 	r.with(func(e *Event) {
 		if e.About == nil {
@@ -84,10 +84,10 @@ func (r *Record) About(obj client.Object, path string) {
 	})
 }
 
-// maxGathered is how many objects are gathered.
+// maxGathered is the maximum number of objects in a record.
 const maxGathered = 10_000
 
-// Wrote says that an object was written, or with an err that it was not. When the same is tried again, the last time counts.
+// Wrote adds the write of an object, which failed if err is not nil. The last of several attempts counts.
 func (r *Record) Wrote(verb string, obj client.Object, err error) {
 	r.with(func(e *Event) {
 		o := ObjectOf(obj, "")
@@ -101,7 +101,7 @@ func (r *Record) Wrote(verb string, obj client.Object, err error) {
 	})
 }
 
-// Kinds of what is written outside the cluster.
+// Kinds of objects outside the cluster.
 const (
 	// ContainerRepository is a repository of images.
 	ContainerRepository = "ContainerRepository"
@@ -111,7 +111,7 @@ const (
 	ContainerImage = "ContainerImage"
 )
 
-// Did says that something outside the cluster was written, such as a tag of an image. The id is 0 for what has none.
+// Did adds a write outside the cluster, such as of a tag of an image. The id is 0 for objects without an id.
 func (r *Record) Did(verb, kind, name string, id int64) {
 	r.with(func(e *Event) {
 		if len(e.Objects) < maxGathered {
@@ -120,12 +120,12 @@ func (r *Record) Did(verb, kind, name string, id int64) {
 	})
 }
 
-// Result says how the write ended where the status does not, and why.
+// Result sets the result and its reason, if the status does not determine them.
 func (r *Record) Result(result Result, reason string) {
 	r.with(func(e *Event) { e.Result, e.Reason = result, reason })
 }
 
-// Otherwise is Result for a write whose result is not known yet.
+// Otherwise is Result, unless the result is set.
 func (r *Record) Otherwise(result Result, reason string) {
 	r.with(func(e *Event) {
 		if e.Result == "" {
@@ -134,8 +134,7 @@ func (r *Record) Otherwise(result Result, reason string) {
 	})
 }
 
-// Updates adds the requested updates of refs, which all had the same result. If they were refused for the reasons of some of them, these are
-// in reasons, by ref.
+// Updates adds the requested updates of refs, which all have the same result. reasons has the reasons of a refusal, by ref.
 func (r *Record) Updates(updates []update.Ref, result Result, reasons map[string]string) {
 	r.with(func(e *Event) {
 		for _, u := range updates {
@@ -148,7 +147,7 @@ func (r *Record) Updates(updates []update.Ref, result Result, reasons map[string
 	})
 }
 
-// RefFailed says that a ref was not updated after all, and why.
+// RefFailed marks the update of a ref as failed, with a reason.
 func (r *Record) RefFailed(name, reason string) {
 	r.with(func(e *Event) {
 		e.Result = Failed
@@ -160,8 +159,7 @@ func (r *Record) RefFailed(name, reason string) {
 	})
 }
 
-// Again says that the request is served again from the beginning: a refusal of the first attempt is not the result. Writes that were made
-// remain recorded.
+// Again discards the result of a refused attempt, because the request is served again. Completed writes remain recorded.
 func (r *Record) Again() {
 	r.with(func(e *Event) {
 		e.Result, e.Reason = "", ""
@@ -172,7 +170,7 @@ func (r *Record) Again() {
 	})
 }
 
-// Skip has no line be written: the request turned out to write nothing.
+// Skip discards the event, because the request writes nothing.
 func (r *Record) Skip() {
 	if r == nil {
 		return
@@ -182,16 +180,16 @@ func (r *Record) Skip() {
 	r.skipped = true
 }
 
-// At says how requests are told of that come by a door.
+// At describes the requests of a door.
 type At struct {
 	Door Door
-	// Address returns who has sent a request.
+	// Address returns the address of the sender of a request.
 	Address func(*http.Request) string
-	// Writes reports whether a request may write; by its method where it is nil.
+	// Writes reports whether a request can be a write. The default depends on the method.
 	Writes func(*http.Request) bool
 }
 
-// Handler serves with next, and writes a line for each write when it has ended, however that was. Reads cost nothing.
+// Handler calls next, and records each write after it has ended, even if it failed or panicked. Reads have no cost.
 func (l *Log) Handler(at At, next http.Handler) http.Handler {
 	if l == nil {
 		return next
@@ -233,7 +231,7 @@ func changes(r *http.Request) bool {
 	}
 }
 
-// end is the event of a request that was answered, whole or not.
+// end returns the event of a request after its complete or partial response.
 func (r *Record) end(a *answer, whole bool) (Event, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -264,13 +262,13 @@ func resultOf(status int) Result {
 	}
 }
 
-// answer remembers the status.
+// answer records the status of the response.
 type answer struct {
 	http.ResponseWriter
 	status int
 }
 
-// WriteHeader implements http.ResponseWriter. A provisional status is not the answer's.
+// WriteHeader implements http.ResponseWriter. It ignores provisional statuses.
 func (a *answer) WriteHeader(status int) {
 	if a.status < http.StatusOK {
 		a.status = status

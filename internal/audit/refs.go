@@ -11,20 +11,20 @@ import (
 
 // Ref is the update of a ref.
 type Ref struct {
-	// Ref is the update. If it is of HEAD, New is the name of a branch.
+	// Ref is the update. For HEAD, New is the name of a branch.
 	update.Ref
 	Result Result `json:"result"`
-	// Reason says why this one is refused.
+	// Reason is the reason for the refusal of this update.
 	Reason string `json:"reason,omitempty"`
 }
 
-// Rest stands for the refs that a write does not name.
+// Rest summarizes the refs that an event omits.
 type Rest struct {
-	// Refs is how many they are, and Done how many of them were updated.
+	// Refs is the number of omitted refs, and Done is the number of those that were updated.
 	Refs int `json:"refs"`
 	Done int `json:"done"`
-	// SHA256 is the digest of all refs of the write, those that are named included: a line of the old id, the new id and the name for
-	// each of them, in their order.
+	// SHA256 is the digest of all refs of the write, including those in Refs. It covers a line with the old id, the new id and the name of
+	// each ref, in their order.
 	SHA256 string `json:"sha256"`
 
 	all hash.Hash
@@ -36,7 +36,7 @@ const (
 	maxRefsRefused = maxListed
 )
 
-// Add adds refs: the first of them are named, and the rest is counted.
+// Add adds refs. It only counts refs beyond the limit.
 func (e *Event) Add(refs ...Ref) {
 	for _, ref := range refs {
 		if len(e.Refs) < maxRefs {
@@ -51,7 +51,7 @@ func (e *Event) Add(refs ...Ref) {
 	}
 }
 
-// restOf counts nothing yet, and has what is named in its digest.
+// restOf returns a Rest with counts of zero, whose digest covers the named refs.
 func restOf(named []Ref) *Rest {
 	r := &Rest{all: sha256.New()}
 	for _, ref := range named {
@@ -71,7 +71,7 @@ func (r *Rest) count(ref Ref) {
 	}
 }
 
-// bound has the event name no more refs than the log has of a write, in short texts.
+// bound applies the limits of the log to the number of refs and the length of their texts.
 func (e *Event) bound() {
 	limit := maxRefs
 	if e.Result == Refused {

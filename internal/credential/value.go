@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// minValue is the shortest value of a token that is accepted: digests of short ones could be guessed.
+	// minValue is the minimum length of the value of a token, because short values could be guessed from their digests.
 	minValue = 20
-	// MaxValue is the longest value of a token that is accepted.
+	// MaxValue is the maximum length of the value of a token.
 	MaxValue = 255
 	// maxRotate is the maximum length of the annotation that requests another value.
 	maxRotate = 253
 )
 
-// Remedy is the advice about a value that is not accepted.
+// Remedy says how to fix a value that is not accepted.
 const Remedy = "set another value, or remove the key to get a generated one"
 
-// CheckValue says what is wrong with the value of a token that somebody has chosen, and nothing of the value itself.
+// CheckValue validates a chosen value of a token. Its error does not contain the value.
 func CheckValue(value []byte) error {
 	switch {
 	case len(value) < minValue:
@@ -42,8 +42,7 @@ func CheckValue(value []byte) error {
 	return nil
 }
 
-// Rotation returns the text of the annotation with which somebody requests another value for a token, or a frame.Stalled error if it is too
-// long.
+// Rotation returns the annotation that requests another value for a token, or a frame.Stalled error if it is too long.
 func Rotation(holder client.Object) (string, error) {
 	text := holder.GetAnnotations()[v1alpha1.AnnotationRotate]
 	if len(text) > maxRotate {
@@ -52,7 +51,8 @@ func Rotation(holder client.Object) (string, error) {
 	return text, nil
 }
 
-// NotRotated is the outcome for a token whose annotation requests another value although somebody else has put the value into its Secret.
+// NotRotated returns the error for a token whose annotation requests another value, although Forgeplane did not generate the value in its
+// Secret.
 func NotRotated(s *corev1.Secret, key string) error {
 	return frame.Stalled(v1alpha1.ReasonInvalid, "the annotation %s has no effect: Forgeplane did not generate the value in Secret %s and does not replace it: "+
 		"change the value, or remove the key %s to get a generated one, and remove the annotation", v1alpha1.AnnotationRotate, s.Name, key)
@@ -67,20 +67,20 @@ func Opaque(s *corev1.Secret) error {
 		s.Name, s.Type, corev1.SecretTypeOpaque)
 }
 
-// Replace puts a value that Forgeplane has generated for a token into a Secret of the token's namespace, and records there the request that
-// it answers.
+// Replace writes a value that Forgeplane generated for a token into a Secret of the token's namespace, and records the request for it in
+// the Secret.
 func Replace(ctx context.Context, c client.Client, holder client.Object, s *corev1.Secret, key, value string) error {
 	before := s.DeepCopy()
 	Generate(s, key, holder.GetUID(), value)
 	return Write(ctx, c, holder, before, s, key)
 }
 
-// Write writes a Secret with a new value under a key, and records in it the request that the value answers.
+// Write writes a Secret with a new value under a key, and records the request for it in the Secret.
 func Write(ctx context.Context, c client.Client, holder client.Object, before, s *corev1.Secret, key string) error {
 	if rotate := holder.GetAnnotations()[v1alpha1.AnnotationRotate]; rotate != "" {
 		metav1.SetMetaDataAnnotation(&s.ObjectMeta, v1alpha1.AnnotationRotated, rotate)
 	}
-	told := audit.Because(ctx, audit.Event{Action: "generate", Reason: "a value under the key " + key})
+	told := audit.WithReason(ctx, audit.Event{Action: "generate", Reason: "a value under the key " + key})
 	if err := c.Patch(told, s, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing Secret %s: %w", s.Name, err)
 	}

@@ -42,7 +42,7 @@ func (f *Frame[T]) prepare(ctx context.Context, obj T) error {
 	}
 	// The optimistic lock prevents a stale cache from allocating twice.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	told := audit.Because(ctx, audit.Event{Action: "prepare"})
+	told := audit.WithReason(ctx, audit.Event{Action: "prepare"})
 	if err := f.Client.Patch(told, obj, patch); apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return errSuperseded
 	} else if err != nil {
@@ -121,7 +121,7 @@ func (f *Frame[T]) confirmID(ctx context.Context, obj T) error {
 		return fmt.Errorf("looking up who holds id %d: %w", *spec, err)
 	}
 	if holder != nil {
-		*status = 0 // an earlier version may have given it to both
+		*status = 0 // only the holder has the id in force
 		return Stalled(v1alpha1.ReasonAlreadyExists, "id %d is held by %s; omit spec.id to get a free one",
 			*spec, name(holder))
 	}

@@ -100,7 +100,7 @@ func identify(ctx context.Context, before, obj client.Object) context.Context {
 	if *was == *is {
 		return ctx
 	}
-	return audit.Because(ctx, audit.Event{Action: "identify", Reason: fmt.Sprintf("status.id was %d and is %d", *was, *is)})
+	return audit.WithReason(ctx, audit.Event{Action: "identify", Reason: fmt.Sprintf("status.id was %d and is %d", *was, *is)})
 }
 
 // takes reports whether an object holds a claim that it did not hold before.

@@ -21,8 +21,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
-// grace is how long after it was made an object that was never in force waits for its user: who restores a backup may create the user
-// last, or has a reference to mend.
+// grace is the time for which a new object that was never in force waits for its user: who restores a backup may create the user last, or
+// has a reference to mend.
 const grace = 24 * time.Hour
 
 // Collector removes orphans. It is safe for use by several goroutines.
@@ -65,14 +65,14 @@ func (c *Collector) remove(ctx context.Context, obj v1alpha1.Object, ref v1alpha
 	return 0, c.Remove(ctx, obj, fmt.Sprintf("was created over REST for user %d, who no longer exists", ref.ID))
 }
 
-// Remove removes an object that was created over REST, unless somebody else declares it. The reason is for the audit log.
+// Remove removes an object that was created over REST, unless another field manager declares it. The reason is for the audit log.
 func (c *Collector) Remove(ctx context.Context, obj client.Object, reason string) error {
 	version, err := declare.MadeHere(ctx, c.live, obj)
 	if version == "" || err != nil {
 		return err
 	}
 	uid := obj.GetUID()
-	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: reason})
+	told := audit.WithReason(ctx, audit.Event{Action: "remove", Reason: reason})
 	err = c.client.Delete(told, obj.DeepCopyObject().(client.Object), client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing an object that %s: %w", reason, err)

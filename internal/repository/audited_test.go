@@ -26,7 +26,7 @@ func handled(t *testing.T) (*shop, *repository.Handle, *audittest.Lines) {
 func TestHandle_logsEachWriteOnce(t *testing.T) {
 	g := NewWithT(t)
 	s, h, lines := handled(t)
-	ctx := audit.Because(audit.For(t.Context(), s.project), audit.Event{Reason: "a test"})
+	ctx := audit.WithReason(audit.For(t.Context(), s.project), audit.Event{Reason: "a test"})
 	g.Expect(h.Remove(ctx)).To(Succeed())
 	g.Expect(h.Remove(ctx)).To(Succeed(), "nothing is there")
 	for range 2 {
@@ -98,7 +98,7 @@ func TestHandle_logsFormerProjectOfRetainedRepository(t *testing.T) {
 	retained := repository.NewRetained(s.project, "n", "acme/web", s.project.CreationTimestamp.Time)
 	h, err := s.repos.Audited(lines.Log).OfRetained(t.Context(), retained)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(h.Remove(audit.Because(t.Context(), audit.Event{Action: "purge"}))).To(Succeed())
+	g.Expect(h.Remove(audit.WithReason(t.Context(), audit.Event{Action: "purge"}))).To(Succeed())
 	g.Expect(lines.Events()).To(ConsistOf(And(HaveField("Action", "purge"), HaveField("About", HaveValue(Equal(
 		audit.Object{Kind: "Project", Namespace: "acme", Name: "web", ID: 7, UID: "web", Path: "acme/web"},
 	))))))

@@ -1,4 +1,4 @@
-// Package audittest gives tests an audit log to read.
+// Package audittest has an audit log that tests can read.
 package audittest
 
 import (
@@ -13,14 +13,14 @@ import (
 	"github.com/forgeplane/forgeplane/internal/audit"
 )
 
-// Lines is a log that a test reads.
+// Lines is a log that a test can read.
 type Lines struct {
 	*audit.Log
 	t    testing.TB
 	path string
 }
 
-// Open returns a log in a file of its own, which is closed with the test.
+// Open returns a log in a new file. The test closes it at its end.
 func Open(t testing.TB) *Lines {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit.log")
