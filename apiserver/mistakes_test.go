@@ -110,7 +110,7 @@ func TestRefusal_saysWhichRoleIsMissing(t *testing.T) {
 		{maintainer, "POST /projects/10/share", fmt.Sprintf(`{"group_id":%d,"group_access":50}`, invitedID), `You have the role Maintainer, and cannot give a higher one.`},
 		{maintainer, fmt.Sprintf("DELETE /projects/10/share/%d", friendsID), "", `You have the role Maintainer, and cannot remove a share with a higher one.`},
 		{maintainer, "DELETE /projects/10/members/2", "", `You have the role Maintainer, and cannot change or remove a member with a higher one.`},
-		{"outsider", "DELETE /groups/solo/members/2", "", `This is the last Owner of the group: give somebody else the role first.`},
+		{"outsider", "DELETE /groups/solo/members/2", "", `This is the last Owner of the group: give another member the role first.`},
 		{"external", "POST /groups", `{"name":"x","path":"x"}`, `You cannot create a root group with this path: send the id of a parent group in parent_id.`},
 		{"external", "POST /projects", `{"name":"x"}`, `External users have no personal namespace: name the group to create the project in.`},
 		{maintainer, "DELETE /projects/10/protected_branches/release", "", `Only administrators may change or remove the protection of \"release\". You have the Maintainer role.`},

@@ -19,7 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 )
 
-// marks are what is around the text of a page.
+// marks matches the tags of a page.
 var marks = regexp.MustCompile(`<[^>]*>`)
 
 func TestReference_triesOperationsInBrowser(t *testing.T) {

@@ -37,7 +37,7 @@ func (s sample) String() string {
 	return fmt.Sprintf("%s (%s)", s.endpoint, s.note)
 }
 
-// subject is what the sample is about: "project", "group" or "instance".
+// subject returns the subject of the sample: "project", "group" or "instance".
 func (s sample) subject() string {
 	switch path := s.endpoint.Path(); {
 	case s.in != "":

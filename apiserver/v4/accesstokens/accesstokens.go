@@ -42,18 +42,18 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Post("/users/{user_id}/personal_access_tokens", f.create).Needs(auth.AdminInstance).
 			Doc("Create a token for a user. Its value is in this answer only."),
 		endpoint.Get("/personal_access_tokens", f.list).Asks(auth.AdminInstance).
-			Doc("List the caller's tokens; for administrators those of all users."),
+			Doc("List the caller's tokens, or for administrators the tokens of all users."),
 		endpoint.Get("/personal_access_tokens/self", f.self).Scopes(all...).Also(http.StatusMethodNotAllowed).
-			Doc("Get the token that the request is made with."),
+			Doc("Get the token of the request."),
 		endpoint.Get("/personal_access_tokens/{id}", f.get).Found(f.reachable).Needs(auth.AdminInstance).Or(auth.Own).Denies(endpoint.Unauthorized("")).
 			Doc("Get a token."),
 		endpoint.Post("/personal_access_tokens/self/rotate", f.rotateSelf).Anybody().Status(http.StatusOK).Also(http.StatusMethodNotAllowed).
-			Doc("Replace the token that the request is made with. The new value is in this answer only."),
+			Doc("Rotate the token of the request. The new value is in this answer only."),
 		endpoint.Post("/personal_access_tokens/{id}/rotate", f.rotate).Status(http.StatusOK).
 			Found(f.reachable).Needs(auth.AdminInstance).Or(auth.Own).Denies(endpoint.Unauthorized("")).
-			Doc("Revoke a token and create one like it. The new value is in this answer only."),
+			Doc("Rotate a token. The new value is in this answer only."),
 		endpoint.Delete("/personal_access_tokens/self", f.revokeSelf).Anybody().Scopes(all...).Also(http.StatusMethodNotAllowed).
-			Doc("Revoke the token that the request is made with."),
+			Doc("Revoke the token of the request."),
 		endpoint.Delete("/personal_access_tokens/{id}", f.revoke).Found(f.find).Needs(auth.AdminInstance).Or(auth.Own).Denies(endpoint.NotFound("")).
 			Doc("Revoke a token."),
 	}
@@ -108,23 +108,23 @@ func (f *Family) revokeSelf(ctx context.Context, s auth.Instance, _ *endpoint.No
 	return endpoint.None{}, f.end(ctx, s.Subject, t)
 }
 
-// own returns the token of a user that a request is made with. A Kubernetes identity has none.
+// own returns the token of the request. The error is 405 for a Kubernetes identity.
 func (f *Family) own(ctx context.Context, s auth.Instance) (owned, error) {
 	t, personal := s.Caller.Token.(*v1alpha1.AccessToken)
 	if !personal {
 		return owned{}, endpoint.Message(http.StatusMethodNotAllowed, "405 Method Not Allowed")
 	}
-	// With sudo the caller is not the user whom the token stands for.
+	// With sudo, the caller is not the owner of the token.
 	u, err := f.Catalog.User(ctx, t.Spec.UserRef)
 	return owned{t, u}, err
 }
 
-// changed is the token that a request was admitted to, for the store.
+// changed returns the token that the request may change, for the store.
 func changed(_ context.Context, _ auth.Subject, t owned) (*v1alpha1.AccessToken, error) {
 	return t.AccessToken, nil
 }
 
-// reachable is find with a different answer for administrators if the token does not exist. Others do not learn that.
+// reachable is find with the response for administrators if the token does not exist. Other callers do not learn that.
 func (f *Family) reachable(ctx context.Context, s auth.Subject, id int64) (owned, error) {
 	t, err := f.find(ctx, s, id)
 	var missing *endpoint.Error
@@ -134,7 +134,7 @@ func (f *Family) reachable(ctx context.Context, s auth.Subject, id int64) (owned
 	return t, err
 }
 
-// find returns the token that has an id, and stands for somebody.
+// find returns the token with an id, if it has an owner.
 func (f *Family) find(ctx context.Context, _ auth.Subject, id int64) (owned, error) {
 	t, err := catalog.ByID[*v1alpha1.AccessToken](ctx, f.Catalog, id)
 	var u *v1alpha1.User

@@ -12,11 +12,11 @@ import (
 const (
 	// kept is the number of ended tokens, created over REST, that each user keeps.
 	kept = 200
-	// atOnce is how many of those beyond are removed when another token is made.
+	// atOnce is the maximum number of surplus tokens that are removed when another token is created.
 	atOnce = 10
 )
 
-// tidy removes the oldest ended tokens of a user, so that there are no more than kept when one more ends.
+// tidy removes the oldest ended tokens of a user, so that at most kept remain after one more token ends.
 func (f *Family) tidy(ctx context.Context, u *v1alpha1.User) error {
 	all, err := accesstoken.Of(ctx, f.Catalog, u)
 	if err != nil {

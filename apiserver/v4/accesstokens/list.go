@@ -70,7 +70,7 @@ func cutLast(s string) (before, after string, found bool) {
 	return s[:i], s[i+1:], true
 }
 
-// candidates returns the tokens of the user who is asked for, or all that the caller has to do with.
+// candidates returns the tokens of the requested user, or else all tokens that the caller can list.
 func (f *Family) candidates(ctx context.Context, s auth.Instance, r *listRequest) ([]owned, error) {
 	of := s.Caller.User
 	if id := r.UserID.Or(0); r.UserID.Set && !r.UserID.Null && !s.Caller.Is(id) {
@@ -91,7 +91,7 @@ func (f *Family) candidates(ctx context.Context, s auth.Instance, r *listRequest
 	return f.withUsers(ctx, found, err)
 }
 
-// withUsers leaves out what stands for nobody, or has no id yet.
+// withUsers omits tokens without an owner or an id.
 func (f *Family) withUsers(ctx context.Context, found []*v1alpha1.AccessToken, err error) ([]owned, error) {
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (r *listRequest) matches(t owned, used, now time.Time) bool {
 		between(used, r.LastUsedAfter, r.LastUsedBefore)
 }
 
-// between reports whether a moment is within bounds; the zero one is within none.
+// between reports whether a time is within bounds. The zero time never is.
 func between(at time.Time, after, before endpoint.Optional[time.Time]) bool {
 	lower, upper := after.Value, before.Value
 	if at.IsZero() {
@@ -150,7 +150,7 @@ func by(field string, used map[types.UID]time.Time) func(a, b owned) int {
 	}
 }
 
-// expiry returns when a token expires, or zero.
+// expiry returns the time at which a token expires, or the zero time.
 func expiry(t owned) time.Time {
 	if t.Spec.ExpiresAt == nil {
 		return time.Time{}

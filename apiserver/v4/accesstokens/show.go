@@ -11,7 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
 
-// owned is a token with the user whom it stands for.
+// owned is a token with its owner.
 type owned struct {
 	*v1alpha1.AccessToken
 	user *v1alpha1.User
@@ -23,7 +23,7 @@ func (owned) Parameter() string { return "Id of the token." }
 // Owner implements auth.Kept.
 func (t owned) Owner() types.UID { return t.user.UID }
 
-// used returns when each of the tokens was last used, as far as that is known.
+// used returns the time of the last use of each token. It omits tokens without a known use.
 func (f *Family) used(ctx context.Context, tokens ...owned) map[types.UID]time.Time {
 	return tokenuse.Known(ctx, f.Activity.Uses, tokenuse.KindAccessToken, tokens...)
 }

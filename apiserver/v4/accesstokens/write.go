@@ -19,7 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/credential"
 )
 
-// maxName is how long a name may be.
+// maxName is the maximum length of a name.
 const maxName = 255
 
 type createRequest struct {
@@ -52,7 +52,7 @@ func (f *Family) create(ctx context.Context, s auth.User, r *createRequest) (ent
 	return f.issue(ctx, s.User, spec, func(t *v1alpha1.AccessToken, then store.Then) error { return f.tokens.Create(ctx, t, then) })
 }
 
-// expiry is the beginning of the day that was sent, or of the one in so many days.
+// expiry returns the start of the requested day, or of the day after the given number of days.
 func (f *Family) expiry(sent endpoint.Optional[time.Time], days int) (metav1.Time, error) {
 	at, future := accesstoken.Expiry(sent.Or(time.Time{}), days, f.Clock.Now())
 	if !future {
@@ -62,7 +62,7 @@ func (f *Family) expiry(sent endpoint.Optional[time.Time], days int) (metav1.Tim
 }
 
 // issue creates a token that every server accepts as soon as issue returns: it also writes the digest to the status, which the controller
-// would do later. Only the client of this request ever has the value.
+// would do later. Only the response to this request contains the value.
 func (f *Family) issue(
 	ctx context.Context, u *v1alpha1.User, spec v1alpha1.AccessTokenSpec, create func(*v1alpha1.AccessToken, store.Then) error,
 ) (entity.NewToken, error) {
@@ -83,8 +83,8 @@ func (f *Family) issue(
 	return entity.NewToken{Token: f.show(owned{t, u}, nil), Value: value}, nil
 }
 
-// replace issues a successor of a token, and then revokes it: a failure in between locks nobody out. Of two who rotate the
-// same token one succeeds.
+// replace issues a successor of a token before it revokes the token, so a failure in between does not lock the user out. Of two concurrent
+// rotations of a token, one succeeds.
 func (f *Family) replace(ctx context.Context, s auth.Subject, old owned, sent endpoint.Optional[time.Time]) (entity.NewToken, error) {
 	if old.Spec.Revoked {
 		return entity.NewToken{}, revoked()
@@ -108,7 +108,7 @@ func (f *Family) replace(ctx context.Context, s auth.Subject, old owned, sent en
 
 func revoked() error { return endpoint.BadRequest("token already revoked") }
 
-// end revokes a token; it makes no difference whether it was before.
+// end revokes a token. It succeeds if the token was revoked before.
 func (f *Family) end(ctx context.Context, s auth.Subject, t owned) error {
 	_, err := f.tokens.Update(ctx, s, t, func(t *v1alpha1.AccessToken) error {
 		t.Spec.Revoked = true

@@ -40,17 +40,17 @@ func (f *Family) Table() endpoint.Table {
 func table[S auth.Form](f *Family, path, of string, read, write endpoint.Ability) endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get(path, auth.On[S](f.list)).Needs(read).Asks(auth.ReadCode).Anonymous(endpoint.Served).
-			Doc("List the badges of " + of + "; for a project, those of its groups are included."),
+			Doc("List the badges of " + of + "; a project includes those of its groups."),
 		endpoint.Get(path+"/render", auth.On[S](f.render)).Needs(write).Asks(auth.ReadCode).
-			Doc("Show what the URLs of a badge would be for " + of + "."),
+			Doc("Preview a badge for " + of + "."),
 		endpoint.Get(path+"/{badge_id}", auth.On[S](f.get)).Needs(read).Asks(auth.ReadCode).Anonymous(endpoint.Served).
 			Doc("Get a badge of " + of + " itself."),
 		endpoint.Post(path, auth.On[S](f.create)).Needs(write).Asks(auth.ReadCode).
-			Doc("Add a badge to " + of + "."),
+			Doc("Create a badge of " + of + "."),
 		endpoint.Put(path+"/{badge_id}", auth.On[S](f.update)).Needs(write).Asks(auth.ReadCode).
-			Doc("Change a badge of " + of + " itself."),
+			Doc("Update a badge of " + of + " itself."),
 		endpoint.Delete(path+"/{badge_id}", auth.On[S](f.remove)).Needs(write).
-			Conditional().Doc("Remove a badge of " + of + " itself."),
+			Conditional().Doc("Delete a badge of " + of + " itself."),
 	}
 }
 
@@ -86,8 +86,8 @@ func (f *Family) list(ctx context.Context, s auth.Subject, r *listRequest) (endp
 	})
 }
 
-// values are what the placeholders of badges stand for at the moment. The controller, which renders the same, comes after a push. A caller who
-// cannot read the repository of the project does not learn its head commit.
+// values are the current values of the placeholders. The controller renders the same values, but only after a push. A caller who cannot
+// read the repository of the project does not learn its head commit.
 func (f *Family) values(ctx context.Context, s auth.Subject, specs ...v1alpha1.BadgeSpec) (badge.Values, error) {
 	scope, access, err := f.example(ctx, s)
 	if err != nil {
@@ -131,7 +131,7 @@ func (f *Family) example(ctx context.Context, s auth.Subject) (catalog.Scope, au
 	return s.Scope, s.Access, nil
 }
 
-// shown is the answer that has one badge.
+// shown returns the response with one badge.
 func (f *Family) shown(ctx context.Context, s auth.Subject, b *v1alpha1.Badge) (Badge, error) {
 	values, err := f.values(ctx, s, b.Spec)
 	if err != nil {
@@ -153,8 +153,8 @@ func (f *Family) get(ctx context.Context, s auth.Subject, r *badgeRequest) (Badg
 }
 
 type renderRequest struct {
-	LinkURL  string `param:"link_url" required:"" doc:"Where the badge would lead."`
-	ImageURL string `param:"image_url" required:"" doc:"Where the image would be."`
+	LinkURL  string `param:"link_url" required:"" doc:"URL of the link, with placeholders."`
+	ImageURL string `param:"image_url" required:"" doc:"URL of the image, with placeholders."`
 }
 
 func (f *Family) render(ctx context.Context, s auth.Subject, r *renderRequest) (Preview, error) {
@@ -170,15 +170,15 @@ func (f *Family) render(ctx context.Context, s auth.Subject, r *renderRequest) (
 }
 
 type createRequest struct {
-	LinkURL  string `param:"link_url" required:"" example:"https://ci.example/%{project_path}" doc:"Where the badge leads."`
-	ImageURL string `param:"image_url" required:"" example:"https://ci.example/%{project_path}.svg" doc:"Where the image is."`
+	LinkURL  string `param:"link_url" required:"" example:"https://ci.example/%{project_path}" doc:"URL of the link, with placeholders."`
+	ImageURL string `param:"image_url" required:"" example:"https://ci.example/%{project_path}.svg" doc:"URL of the image, with placeholders."`
 	Name     string `param:"name" doc:"Display name of the badge."`
 }
 
 func (f *Family) create(ctx context.Context, s auth.Subject, r *createRequest) (Badge, error) {
 	of := s.Scope.Target()
 	b := &v1alpha1.Badge{
-		// Only its id identifies a badge: a project can have two equal ones.
+		// Only its id identifies a badge, because a project can have equal badges.
 		ObjectMeta: metav1.ObjectMeta{Namespace: of.GetNamespace(), Name: v1alpha1.NaturalName(of.GetName(), r.Name, rand.Text())},
 		Spec:       v1alpha1.BadgeSpec{Name: r.Name, LinkURL: r.LinkURL, ImageURL: r.ImageURL},
 	}
@@ -194,8 +194,8 @@ func (f *Family) create(ctx context.Context, s auth.Subject, r *createRequest) (
 
 type updateRequest struct {
 	BadgeID  int64                     `param:"badge_id" doc:"Id of the badge."`
-	LinkURL  endpoint.Optional[string] `param:"link_url" doc:"Where the badge leads."`
-	ImageURL endpoint.Optional[string] `param:"image_url" example:"https://ci.example/%{project_path}.svg" doc:"Where the image is."`
+	LinkURL  endpoint.Optional[string] `param:"link_url" doc:"URL of the link, with placeholders."`
+	ImageURL endpoint.Optional[string] `param:"image_url" example:"https://ci.example/%{project_path}.svg" doc:"URL of the image, with placeholders."`
 	Name     endpoint.Optional[string] `param:"name" doc:"Display name of the badge; null removes it."`
 }
 

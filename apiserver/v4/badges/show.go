@@ -6,11 +6,11 @@ import (
 	"github.com/forgeplane/forgeplane/internal/badge"
 )
 
-// Preview is a badge that need not be declared.
+// Preview is a badge that is not necessarily declared.
 type Preview struct {
 	Name             *string `json:"name"`
-	LinkURL          string  `json:"link_url" doc:"As it was given, with placeholders."`
-	ImageURL         string  `json:"image_url" doc:"As it was given, with placeholders."`
+	LinkURL          string  `json:"link_url" doc:"As declared, with placeholders."`
+	ImageURL         string  `json:"image_url" doc:"As declared, with placeholders."`
 	RenderedLinkURL  string  `json:"rendered_link_url" doc:"With the values of the project in place of the placeholders."`
 	RenderedImageURL string  `json:"rendered_image_url" doc:"With the values of the project in place of the placeholders."`
 }
@@ -22,7 +22,7 @@ type Badge struct {
 	Kind string `json:"kind" doc:"project, or group for a badge of a group."`
 }
 
-// show renders what is declared now, which the status may still have to follow.
+// show renders the spec, because the status can be outdated.
 func show(b *v1alpha1.Badge, v badge.Values) Badge {
 	kind := "project"
 	if b.Spec.GroupRef != nil {
@@ -42,10 +42,10 @@ func preview(spec v1alpha1.BadgeSpec, v badge.Values) Preview {
 	return shown
 }
 
-// maxName is how many characters a name may have.
+// maxName is the maximum number of characters in a name.
 const maxName = 255
 
-// check returns the problems of a badge before it is declared.
+// check returns the validation errors of a badge.
 func check(spec v1alpha1.BadgeSpec) error {
 	var a endpoint.Attributes
 	a.Text("name", spec.Name, maxName)

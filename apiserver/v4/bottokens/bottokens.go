@@ -47,9 +47,9 @@ func table[S auth.Form](f *Family, path, of string, manage, read endpoint.Abilit
 		endpoint.Post(path, auth.On[S](f.create)).Needs(manage).Denies(refused).
 			Doc("Create an access token of a " + of + ", and the bot that it authenticates. Its value is in this answer only."),
 		endpoint.Post(path+"/self/rotate", auth.On[S](f.rotateSelf)).Needs(read).Status(http.StatusOK).Also(http.StatusMethodNotAllowed).
-			Doc("Replace the value of the access token of the " + of + " that the request is made with. The new value is in this answer only."),
+			Doc("Rotate the token of the request, if it is an access token of the " + of + ". The new value is in this answer only."),
 		endpoint.Post(path+one+"/rotate", auth.On[S](f.rotate)).Needs(manage).Denies(refused).Status(http.StatusOK).
-			Doc("Replace the value of an access token of a " + of + ". The new value is in this answer only."),
+			Doc("Rotate an access token of a " + of + ". The new value is in this answer only."),
 		endpoint.Delete(path+one, auth.On[S](f.revoke)).Needs(manage).Denies(refused).
 			Doc("Revoke an access token of a " + of + "."),
 	}
@@ -85,7 +85,7 @@ func (f *Family) get(ctx context.Context, s auth.Subject, r *tokenRequest) (Toke
 	return show(t, f.tokens.Show(t, f.tokens.Used(ctx, t))), nil
 }
 
-// find returns the token of the project or group that has an id.
+// find returns the token of the project or group with an id.
 func (f *Family) find(ctx context.Context, s auth.Subject, id int64) (*v1alpha1.BotToken, error) {
 	t, err := f.tokens.Get(ctx, s, id)
 	if missing := new(endpoint.Error); errors.As(err, &missing) {

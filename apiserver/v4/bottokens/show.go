@@ -12,13 +12,13 @@ type Token struct {
 	AccessLevel int `json:"access_level" doc:"Role of the bot."`
 }
 
-// NewToken is a token with its value, which is shown once.
+// NewToken is a token with its value, which only one response contains.
 type NewToken struct {
 	Token
 	Value string `json:"token" doc:"The value; it is not shown again."`
 }
 
-// show adds to a token what the REST API shows of those of projects and groups.
+// show adds the fields that tokens of projects and groups have in the REST API.
 func show(t *v1alpha1.BotToken, shown entity.Token) Token {
 	return Token{Token: shown, AccessLevel: int(catalog.RoleOf(t.Spec.Role))}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// maxText is how many characters a name or a description may have.
+// maxText is the maximum number of characters in a name or a description.
 const maxText = 255
 
 type createRequest struct {
@@ -108,7 +108,7 @@ func (f *Family) rotate(ctx context.Context, s auth.Subject, r *rotateOneRequest
 	if err := own(s, t); err != nil {
 		return NewToken{}, err
 	}
-	// The caller gets a value with which they can do what the bot can do.
+	// The new value gives the caller all permissions of the bot.
 	if catalog.RoleOf(t.Spec.Role) > s.Access.Role {
 		return NewToken{}, endpoint.Forbidden("The role of the token is higher than yours").
 			Describe("The token has the role %s, and you have the role %s.", t.Spec.Role, s.Access.Role)
@@ -116,7 +116,7 @@ func (f *Family) rotate(ctx context.Context, s auth.Subject, r *rotateOneRequest
 	return f.replace(ctx, s, t, r.ExpiresAt)
 }
 
-// own returns an error for a bot that would change the token of another bot.
+// own returns an error if the caller is a bot and the token belongs to another bot.
 func own(s auth.Subject, t *v1alpha1.BotToken) error {
 	if b := s.Caller.Bot; b != nil && !b.Is(t.UID) {
 		return endpoint.Forbidden("The bot of a project or group access token cannot change other tokens")
@@ -129,7 +129,7 @@ func (f *Family) replace(ctx context.Context, s auth.Subject, old *v1alpha1.BotT
 	return NewToken{Token: show(old, rotated.Token), Value: rotated.Value}, err
 }
 
-// revoke ends a token; it makes no difference whether it had ended before.
+// revoke ends a token. It succeeds if the token had ended before.
 func (f *Family) revoke(ctx context.Context, s auth.Subject, r *tokenRequest) (endpoint.None, error) {
 	t, err := f.find(ctx, s, r.TokenID)
 	if err == nil {

@@ -41,7 +41,7 @@ func (f *Family) Table() endpoint.Table {
 			Anonymous(endpoint.Hidden).Conditional().Doc("Delete a branch."),
 		endpoint.Delete("/projects/{id}/repository/merged_branches", f.removeMerged).Needs(auth.PushCode).
 			Anonymous(endpoint.Hidden).Status(http.StatusAccepted).
-			Doc("Delete all branches that are merged into the default branch, except protected ones."),
+			Doc("Delete all branches that are merged into the default branch, except protected branches."),
 	}
 }
 
@@ -52,7 +52,7 @@ type listRequest struct {
 	Sort   string `param:"sort" values:"name_asc,updated_asc,updated_desc" default:"name_asc" doc:"The order."`
 }
 
-// orders are the values of sort.
+// orders has an order for each value of sort.
 var orders = map[string]struct {
 	by         refs.Order
 	descending bool
@@ -96,7 +96,7 @@ func (f *Family) repository(ctx context.Context, s auth.Project) (*git.Repositor
 	return f.Repositories.Content(ctx, s.Scope.Project)
 }
 
-// find returns the branch of a name, and the repository that it is in.
+// find returns the branch with a name, and its repository.
 func (f *Family) find(ctx context.Context, s auth.Project, name string) (repo *git.Repository, b refs.Ref, err error) {
 	if object.CheckRefName(ref.Branches+name) != nil {
 		return nil, b, endpoint.Message(http.StatusBadRequest, "The branch refname is invalid")

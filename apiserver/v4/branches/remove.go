@@ -36,12 +36,12 @@ func (f *Family) remove(ctx context.Context, s auth.Project, r *branchRequest) (
 	}
 }
 
-// Accepted is the answer to a removal of merged branches, which are gone by then.
+// Accepted is the response after the merged branches were deleted.
 type Accepted struct {
 	Message string `json:"message"`
 }
 
-// attempts are how often merged branches are looked for, when others change them at the same time.
+// attempts limits how often merged branches are looked up again after concurrent changes.
 const attempts = 3
 
 func (f *Family) removeMerged(ctx context.Context, s auth.Project, _ *endpoint.None) (none Accepted, err error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// Branch is a branch as clients of the API know it.
+// Branch is a branch in the REST API.
 type Branch struct {
 	Name               string         `json:"name"`
 	Commit             *commit.Commit `json:"commit" doc:"The newest one."`
@@ -37,7 +37,7 @@ func (f *Family) showOne(ctx context.Context, s auth.Project, repo *git.Reposito
 	return all[0], nil
 }
 
-// show is how branches are shown.
+// show returns branches in the form of the REST API.
 func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository, all []refs.Ref) ([]Branch, error) {
 	if len(all) == 0 {
 		return []Branch{}, nil
@@ -82,10 +82,10 @@ func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository,
 	return shown, nil
 }
 
-// escape is a name in the path of an address, where slashes stay.
+// escape escapes a name for the path of a URL, except for slashes.
 func escape(name string) string { return (&url.URL{Path: name}).EscapedPath() }
 
-// names returns the names of the branches.
+// names returns the names of branches.
 func names(all []refs.Ref) []string {
 	short := make([]string, len(all))
 	for i, b := range all {

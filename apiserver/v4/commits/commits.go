@@ -18,7 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 )
 
-// diffPatience is how long the text of a diff may take, which through kube-apiserver has a minute in all.
+// diffPatience limits the time for the text of a diff, because kube-apiserver ends requests after a minute.
 const diffPatience = 20 * time.Second
 
 // Family serves the commits of projects.
@@ -35,15 +35,15 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Get("/projects/{id}/repository/commits", f.list).Needs(auth.ReadCode).
 			Anonymous(endpoint.Served).Doc("List the commits of a branch, the newest first."),
 		endpoint.Post("/projects/{id}/repository/commits", f.create).Needs(auth.PushCode).
-			Anonymous(endpoint.Hidden).MaxBody(ref.MaxBody).Doc("Commit changes of files on a branch."),
+			Anonymous(endpoint.Hidden).MaxBody(ref.MaxBody).Doc("Create a commit that changes files on a branch."),
 		endpoint.Get("/projects/{id}/repository/commits/{sha}", f.get).Needs(auth.ReadCode).
 			Anonymous(endpoint.Served).Doc("Get a commit."),
 		endpoint.Get("/projects/{id}/repository/commits/{sha}/diff", f.diff).Needs(auth.ReadCode).
-			Anonymous(endpoint.Served).Doc("List what a commit has changed since its first parent."),
+			Anonymous(endpoint.Served).Doc("List the changes of a commit since its first parent."),
 		endpoint.Get("/projects/{id}/repository/commits/{sha}/refs", f.refs).Needs(auth.ReadCode).
-			Anonymous(endpoint.Served).Doc("List the branches and tags that a commit is part of."),
+			Anonymous(endpoint.Served).Doc("List the branches and tags that contain a commit."),
 		endpoint.Get("/projects/{id}/repository/commits/{sha}/signature", f.signature).Needs(auth.ReadCode).
-			Anonymous(endpoint.Served).Doc("Get the signature of a commit, which nobody has verified."),
+			Anonymous(endpoint.Served).Doc("Get the signature of a commit. It is not verified."),
 	}
 }
 
@@ -75,7 +75,7 @@ func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (none
 		commits, more, err = history.List(ctx, repo, l)
 	case ref.Missing(err) && r.RefName != "" && !r.All:
 		err = endpoint.NotFound("Commit")
-	case ref.Missing(err): // nothing was pushed yet
+	case ref.Missing(err): // the repository is empty
 		err = nil
 	}
 	if err != nil {
@@ -88,7 +88,7 @@ func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (none
 	return endpoint.Part(rows, more, func(c Listed) Listed { return c }), nil
 }
 
-// log is what a request asks for.
+// log returns the options that a request selects.
 func (f *Family) log(ctx context.Context, repo *git.Repository, r *listRequest) (l history.Log, err error) {
 	if r.All {
 		if l.Tips, err = refs.Tips(ctx, repo, ref.Branches, ref.Tags); err != nil {
@@ -106,7 +106,7 @@ func (f *Family) repository(ctx context.Context, s auth.Project) (*git.Repositor
 	return f.Repositories.Content(ctx, s.Scope.Project)
 }
 
-// find returns the commit that a revision names, and the repository that it is in.
+// find returns the commit that a revision resolves to, and its repository.
 func (f *Family) find(ctx context.Context, s auth.Project, revision string) (*git.Repository, *object.Commit, error) {
 	repo, err := f.repository(ctx, s)
 	var id string

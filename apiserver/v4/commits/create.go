@@ -17,17 +17,17 @@ import (
 type createRequest struct {
 	Branch        string   `param:"branch" required:"" blank:"refuse" example:"main" doc:"The branch that gets the commit."`
 	CommitMessage string   `param:"commit_message" required:"" blank:"refuse" example:"Add a page" doc:"The message."`
-	StartBranch   string   `param:"start_branch" doc:"The branch that the commit begins at, if it is for a new one; branch if it is not given."`
-	StartSHA      string   `param:"start_sha" doc:"Id of the commit that it begins at, in place of start_branch."`
+	StartBranch   string   `param:"start_branch" doc:"The branch that a new branch starts at; branch if it is not given."`
+	StartSHA      string   `param:"start_sha" doc:"Id of the commit that it starts at, in place of start_branch."`
 	StartProject  string   `param:"start_project" doc:"Id or full path of the project that start_branch or start_sha is in: this one, or another one of the same network of forks."`
 	Actions       []action `param:"actions" required:"" doc:"Changes of the commit, in this order."`
 	AuthorEmail   string   `param:"author_email" doc:"The author's address; the caller's if it is not given."`
 	AuthorName    string   `param:"author_name" doc:"The author's name; the caller's if it is not given."`
 	Stats         bool     `param:"stats" default:"true" doc:"Whether to count the changed lines."`
-	Force         bool     `param:"force" default:"false" doc:"Whether the branch may be there already, to be put at what is begun elsewhere."`
+	Force         bool     `param:"force" default:"false" doc:"Whether to overwrite a branch that exists."`
 }
 
-// action is what a commit does to a file.
+// action is a change of a file in a commit.
 type action struct {
 	Action          string                    `param:"action" required:"" values:"create,update,delete,move,chmod" doc:"Kind of change."`
 	FilePath        string                    `param:"file_path" required:"" example:"docs/page.md" doc:"Path of the file from the root of the repository."`
@@ -38,7 +38,7 @@ type action struct {
 	ExecuteFilemode endpoint.Optional[bool]   `param:"execute_filemode" doc:"Whether the file can be executed."`
 }
 
-// git converts the action. problem says what the client has omitted; name is the name of the action.
+// git converts the action. problem describes a missing parameter; name is the name of the action.
 func (a action) git(name string) (does edit.Action, problem string) {
 	does = edit.Action{Kind: edit.ActionKind(a.Action), Path: a.FilePath, From: a.PreviousPath.Value}
 	switch {
@@ -103,7 +103,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	return shown, err
 }
 
-// uncommitted is ref.Uncommitted, and names the action that cannot be done.
+// uncommitted is ref.Uncommitted, and names the action that failed.
 func uncommitted(err error) error {
 	answer := ref.Uncommitted(err)
 	var action *edit.ActionError
@@ -114,7 +114,7 @@ func uncommitted(err error) error {
 	return answer
 }
 
-// start returns the project with an id or full path that a commit begins in; nil for that of the request.
+// start returns the project, by id or full path, in which a commit starts. It is nil for the project of the request.
 func (f *Family) start(ctx context.Context, s auth.Project, id string) (*v1alpha1.Project, error) {
 	if id == "" {
 		return nil, nil

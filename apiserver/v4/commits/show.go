@@ -20,7 +20,7 @@ type Listed struct {
 	Stats *Stats `json:"stats,omitempty" doc:"Present only on request."`
 }
 
-// Detail is a commit by itself.
+// Detail is a single commit.
 type Detail struct {
 	Listed
 
@@ -29,20 +29,20 @@ type Detail struct {
 	ProjectID    int64     `json:"project_id"`
 }
 
-// Pipeline is the pipeline that has run for a commit.
+// Pipeline is the last pipeline of a commit.
 type Pipeline struct {
 	ID     int64  `json:"id"`
 	Status string `json:"status"`
 }
 
-// Stats are how many lines a commit has changed since its first parent.
+// Stats are the numbers of lines that a commit changed since its first parent.
 type Stats struct {
 	Additions int `json:"additions"`
 	Deletions int `json:"deletions"`
 	Total     int `json:"total"`
 }
 
-// show is how commits are shown in a list.
+// show returns commits in the form of a list.
 func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository, commits []*object.Commit, stats, trailers bool) ([]Listed, error) {
 	projectURL, brief := f.WebURL+"/"+s.Scope.Path(), commit.Brief
 	if trailers {
@@ -66,7 +66,7 @@ func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository,
 	return shown, nil
 }
 
-// detail is how a commit is shown by itself.
+// detail returns the form of a single commit.
 func (f *Family) detail(ctx context.Context, s auth.Project, repo *git.Repository, c *object.Commit, stats bool) (Detail, error) {
 	all, err := f.show(ctx, s, repo, []*object.Commit{c}, stats, true)
 	if err != nil {
@@ -75,7 +75,7 @@ func (f *Family) detail(ctx context.Context, s auth.Project, repo *git.Repositor
 	return Detail{Listed: all[0], ProjectID: s.Scope.Project.RESTID()}, nil
 }
 
-// Ref is a branch or tag that a commit is part of.
+// Ref is a branch or tag that contains a commit.
 type Ref struct {
 	Type string `json:"type" doc:"branch or tag."`
 	Name string `json:"name"`

@@ -7,7 +7,8 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
-// Signature is the signature of a commit. It names no key and nobody: Forgeplane knows no keys of signers, so it cannot verify one.
+// Signature is the signature of a commit. Its key and signer are empty, because Forgeplane has no keys with which it could verify a
+// signature.
 type Signature struct {
 	SignatureType      string `json:"signature_type" doc:"PGP, SSH or X509."`
 	VerificationStatus string `json:"verification_status" doc:"Always unknown_key."`

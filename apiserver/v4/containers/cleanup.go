@@ -24,7 +24,7 @@ import (
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=registrycleanups,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
 const (
-	// kept is how long the objects of bulk deletions are kept after they have ended.
+	// kept is the time for which the objects of bulk deletions are kept after their end.
 	kept = 24 * time.Hour
 	// maxRegex is the maximum length of an expression.
 	maxRegex = 1024
@@ -34,11 +34,11 @@ type removeTagsRequest struct {
 	NameRegex       string `param:"name_regex" atLeastOne:"names" doc:"Deprecated in favour of name_regex_delete."`
 	NameRegexDelete string `param:"name_regex_delete" atLeastOne:"names" doc:"Regular expression in RE2 syntax that matches the whole names of the tags to delete. The tag latest always stays."`
 	NameRegexKeep   string `param:"name_regex_keep" doc:"Regular expression in RE2 syntax that matches the whole names of tags to keep."`
-	KeepN           int64  `param:"keep_n" doc:"How many of the matching tags stay: those with the newest images. 0 or less stands for none."`
+	KeepN           int64  `param:"keep_n" doc:"Number of matching tags to keep, those with the newest images. 0 or less keeps none."`
 	OlderThan       string `param:"older_than" doc:"A span of time, as in 1h, 1d, 1month or \"2 weeks 3 days\". Tags whose images are not older stay."`
 }
 
-// spec returns the cleanup that a request asks for.
+// spec returns the requested cleanup.
 func (r *removeTagsRequest) spec() (s v1alpha1.RegistryCleanupSpec, err error) {
 	var problems []string
 	for _, e := range []struct{ name, value string }{
@@ -71,7 +71,7 @@ func (r *removeTagsRequest) spec() (s v1alpha1.RegistryCleanupSpec, err error) {
 var tooSoon = endpoint.Message(http.StatusBadRequest,
 	"This request has already been made. You can run this at most once an hour for a given container repository")
 
-// removeTags declares a cleanup, which the controller carries out. It answers with the status as its body, as the reference product does.
+// removeTags creates a cleanup, which the controller carries out. The body of the response is the status, as in the reference product.
 func (f *Family) removeTags(ctx context.Context, s auth.ProjectRecord[repository], r *removeTagsRequest) (int, error) {
 	spec, err := r.spec()
 	if err != nil {
@@ -85,19 +85,19 @@ func (f *Family) removeTags(ctx context.Context, s auth.ProjectRecord[repository
 	}
 	p := s.Scope.Project
 	spec.ProjectRef, spec.Repository = catalog.ReferNamed(p), cmp.Or(s.Record.Name, cleanup.Root)
-	spec.Suspend = true // it begins when it has the right to
+	spec.Suspend = true // hold resumes it
 	m := &v1alpha1.RegistryCleanup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: v1alpha1.NaturalName(p.Name, string(p.UID), rand.Text())}, Spec: spec,
 	}
-	// A deletion of tags is an act, and no declared setting, so restWrites does not apply.
+	// restWrites protects declared settings. A deletion of tags is not one.
 	if err := f.cleanups.EnsureUnasked(ctx, m, f.hold(m, s.Record.ID)); err != nil {
 		return 0, err
 	}
 	return 202, nil
 }
 
-// hold takes the right to clean up a repository for the first run of a new cleanup, which then begins. If another one has it, hold discards the
-// new one, which deletes nothing even if it stays.
+// hold reserves a repository for a new cleanup and resumes the cleanup. If another cleanup has reserved the repository, hold discards the
+// new one. A discarded cleanup stays suspended if it cannot be removed.
 func (f *Family) hold(m *v1alpha1.RegistryCleanup, id int64) store.Then {
 	return func(ctx context.Context, w store.Unasked) error {
 		_, began, err := f.Images.Records.BeginCleanup(ctx, id, cleanup.RunID(m.UID, 1), f.Clock.Now(), cleanup.Interval)

@@ -24,7 +24,7 @@ import (
 type Family struct {
 	family.Kit
 	tasks family.Tasks
-	// cleanups are the bulk deletions of tags.
+	// cleanups stores the bulk deletions of tags.
 	cleanups *store.Store[store.Only, *v1alpha1.RegistryCleanup]
 }
 
@@ -39,7 +39,7 @@ func New(k family.Kit) *Family {
 	}
 }
 
-// deletion returns the work of deleting container repositories. Without a registry nothing adds work, and work that is left waits.
+// deletion returns the options of the queue that deletes container repositories. Without a registry, tasks of the queue wait.
 func deletion(r *registry.Registry) func(context.Context, job.Attempt, func(string)) error {
 	if r != nil {
 		return r.Delete
@@ -64,11 +64,11 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Get("/registry/repositories/{id}", f.get).Needs(auth.ReadImages).Asks(auth.AdminImages).Found(f.find).
 			Doc("Get a container repository."),
 		endpoint.Delete(one, f.remove).Needs(auth.AdminImages).Found(f.find).Status(http.StatusAccepted).
-			Doc("Delete a container repository with all of its images. The work is done in the background."),
+			Doc("Delete a container repository with all of its images, in the background."),
 		endpoint.Get(one+"/tags", f.tags).Needs(auth.ReadImages).Anonymous(endpoint.Served).Found(f.find).
 			Doc("List the tags of a container repository, the one with the newest image first."),
 		endpoint.Delete(one+"/tags", f.removeTags).Needs(auth.AdminImages).Found(f.find).Status(http.StatusAccepted).
-			Doc("Delete many tags of a container repository, at most once an hour. The work is done in the background."),
+			Doc("Delete many tags of a container repository in the background, at most once an hour."),
 		endpoint.Get(one+"/tags/{tag_name}", f.tag).Needs(auth.ReadImages).Anonymous(endpoint.Served).Found(f.find).
 			Doc("Get a tag of a container repository."),
 		endpoint.Delete(one+"/tags/{tag_name}", f.removeTag).Needs(auth.WriteImages).Found(f.find).Status(http.StatusOK).
@@ -76,7 +76,7 @@ func (f *Family) Table() endpoint.Table {
 	}
 }
 
-// repository is a container repository as the record of a request.
+// repository is the container repository of a request.
 type repository struct{ record.Repository }
 
 var _ auth.Placed = repository{}
@@ -108,7 +108,7 @@ func (f *Family) find(ctx context.Context, s auth.Subject, id int64) (repository
 	if s.Scope.Project != nil {
 		return repository{r}, nil
 	}
-	// A project that has the id of the one that the images belong to is another project.
+	// The UID distinguishes a project from a later project with its id.
 	p, err := catalog.ByID[*v1alpha1.Project](ctx, f.Catalog, r.ProjectID)
 	if errors.Is(err, catalog.ErrNotFound) || err == nil && p.UID != r.ProjectUID {
 		err = endpoint.NotFound("")
@@ -136,7 +136,7 @@ func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endp
 	}, wanted{tags: r.Tags, count: r.TagsCount})
 }
 
-// of returns a page of the repositories of projects, and how many there are.
+// of returns a page of the repositories of projects, and their total number.
 func (f *Family) of(ctx context.Context, projects []types.UID, p endpoint.Paging) ([]record.Repository, int, error) {
 	if f.Images == nil {
 		return nil, 0, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/registry"
 )
 
-// remove answers with the status as its body, as the reference product does.
+// remove deletes a repository. The body of the response is the status, as in the reference product.
 func (f *Family) remove(ctx context.Context, s auth.ProjectRecord[repository], _ *struct{}) (int, error) {
 	err := registry.Schedule(ctx, f.Images.Records, f.tasks, s.Record.Repository, fair.Namespace(s.Scope.Project.Namespace))
 	if err != nil {

@@ -33,7 +33,7 @@ type Tag struct {
 	Location string `json:"location"`
 }
 
-// TagDetail is a tag with what it means.
+// TagDetail is a tag with the properties of its image.
 type TagDetail struct {
 	Tag
 	Revision      string         `json:"revision"`
@@ -43,7 +43,7 @@ type TagDetail struct {
 	TotalSize     *int64         `json:"total_size" doc:"In bytes; null for an artifact without layers."`
 }
 
-// place is where a repository is shown.
+// place is the project of a repository, as the caller sees it.
 type place struct {
 	// project is the full path of the project.
 	project string
@@ -51,7 +51,7 @@ type place struct {
 	admin bool
 }
 
-// wanted is what the response has on request.
+// wanted selects optional parts of the response.
 type wanted struct{ tags, count, size bool }
 
 func (f *Family) page(ctx context.Context, rows []record.Repository, total int, at func(record.Repository) place, w wanted) (endpoint.List[Repository], error) {
@@ -86,7 +86,7 @@ func (f *Family) show(ctx context.Context, r record.Repository, at place, w want
 	return shown, err
 }
 
-// add adds to a repository what was requested.
+// add adds the requested parts to a repository.
 func (f *Family) add(ctx context.Context, shown *Repository, r record.Repository, w wanted) error {
 	images, err := f.Images.Images(ctx, r)
 	if err != nil {

@@ -59,7 +59,7 @@ func (f *Family) tag(ctx context.Context, s auth.ProjectRecord[repository], r *t
 	return shown, nil
 }
 
-// noTag returns the answer for an error of a tag.
+// noTag converts an error about a tag to a response.
 func noTag(err error) error {
 	switch {
 	case errors.Is(err, registry.ErrNoTag):
@@ -71,7 +71,7 @@ func noTag(err error) error {
 	}
 }
 
-// removeTag answers with the status as its body, as the reference product does.
+// removeTag deletes a tag. The body of the response is the status, as in the reference product.
 func (f *Family) removeTag(ctx context.Context, s auth.ProjectRecord[repository], r *tagRequest) (int, error) {
 	images, err := f.Images.Images(ctx, s.Record.Repository)
 	if err != nil {
@@ -80,7 +80,7 @@ func (f *Family) removeTag(ctx context.Context, s auth.ProjectRecord[repository]
 	err = noTag(images.Untag(ctx, r.Name))
 	switch {
 	case err != nil && !errors.As(err, new(*endpoint.Error)):
-		return 0, endpoint.BadRequest("the tag cannot be deleted at the moment").Because(err)
+		return 0, endpoint.BadRequest("the tag cannot be deleted at the moment").WithReason(err)
 	case err != nil:
 		return 0, err
 	}

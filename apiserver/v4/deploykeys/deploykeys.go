@@ -42,19 +42,19 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Get("/projects/{id}/deploy_keys/{key_id}", f.get).Needs(auth.ReadDeployKeys).
 			Doc("Get a deploy key of a project."),
 		endpoint.Post("/projects/{id}/deploy_keys", f.create).Needs(auth.WriteDeployKeys).
-			Doc("Add a deploy key to a project. If the project has the key already, get it."),
+			Doc("Create a deploy key of a project, or get it if the project has the key."),
 		endpoint.Post("/projects/{id}/deploy_keys/{key_id}/enable", f.enable).Needs(auth.WriteDeployKeys).Asks(auth.ReadDeployKeys).
-			Doc("Add a deploy key of another project, in which the caller may see it, to read with."),
+			Doc("Enable a deploy key of another project that the caller can see, with read access."),
 		endpoint.Put("/projects/{id}/deploy_keys/{key_id}", f.update).Needs(auth.WriteDeployKeys).
-			Doc("Change a deploy key."),
+			Doc("Update a deploy key."),
 		endpoint.Delete("/projects/{id}/deploy_keys/{key_id}", f.remove).Needs(auth.WriteDeployKeys).
-			Conditional().Doc("Remove a deploy key from a project."),
+			Conditional().Doc("Delete a deploy key of a project."),
 	}
 }
 
 type listAllRequest struct {
 	endpoint.Paging
-	Public bool `param:"public" doc:"Only keys that every project may use, of which there are none."`
+	Public bool `param:"public" doc:"Only public keys. The list is always empty."`
 }
 
 func (f *Family) listAll(ctx context.Context, _ auth.Instance, r *listAllRequest) (endpoint.List[InstanceKey], error) {
@@ -105,7 +105,7 @@ type createRequest struct {
 // create returns the existing key if the project has it already, as clients expect.
 func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (Key, error) {
 	if r.ExpiresAt.Or("") != "" {
-		// A key that outlives what was asked for would be worse than none.
+		// A key that outlived the requested date would be a risk.
 		return Key{}, endpoint.Invalid(map[string][]string{"deploy_key.expires_at": {"is not supported"}})
 	}
 	if err := checkTitle(r.Title); err != nil {
@@ -114,7 +114,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	return f.add(ctx, s, r.Title, r.Key, r.CanPush)
 }
 
-// enable adds a copy: what another project has does not become this one's to change.
+// enable creates a copy of the key, so the project cannot change the key of the other project.
 func (f *Family) enable(ctx context.Context, s auth.Project, r *keyRequest) (Key, error) {
 	k, err := catalog.ByID[*v1alpha1.DeployKey](ctx, f.Catalog, r.KeyID)
 	var scope catalog.Scope
@@ -137,7 +137,7 @@ func (f *Family) enable(ctx context.Context, s auth.Project, r *keyRequest) (Key
 	return f.add(ctx, s, k.Spec.Title, k.Spec.PublicKey, false)
 }
 
-// add declares a key for the project that the request is about, unless it has the key.
+// add creates a key of the project, unless the project has the key.
 func (f *Family) add(ctx context.Context, s auth.Project, title, publicKey string, push bool) (Key, error) {
 	p := s.Scope.Project
 	key, err := sshkey.Parse(publicKey)
@@ -194,7 +194,7 @@ func (f *Family) remove(ctx context.Context, s auth.Project, r *keyRequest) (end
 	return endpoint.None{}, f.keys.Delete(ctx, s.Subject, r.KeyID)
 }
 
-// byFingerprint returns the project's deploy key of a fingerprint; nil when there is none.
+// byFingerprint returns the project's deploy key with a fingerprint, or nil.
 func (f *Family) byFingerprint(ctx context.Context, p *v1alpha1.Project, fingerprint string) (*v1alpha1.DeployKey, error) {
 	all, err := catalog.Of[*v1alpha1.DeployKey](ctx, f.Catalog, p)
 	if err != nil {
@@ -208,7 +208,7 @@ func (f *Family) byFingerprint(ctx context.Context, p *v1alpha1.Project, fingerp
 	return nil, nil
 }
 
-// The bounds of what is declared.
+// Limits of the schema.
 const (
 	maxKey   = 8192
 	maxTitle = 255

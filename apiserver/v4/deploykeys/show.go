@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/sshkey"
 )
 
-// Record is what every answer about a deploy key has.
+// Record has the fields of every response about a deploy key.
 type Record struct {
 	ID                int64         `json:"id"`
 	Title             string        `json:"title"`
@@ -30,7 +30,7 @@ type Key struct {
 	CanPush bool `json:"can_push"`
 }
 
-// InstanceKey is a deploy key as administrators see it.
+// InstanceKey is a deploy key in the list for administrators.
 type InstanceKey struct {
 	Record
 	Public                     bool                     `json:"public"`
@@ -38,7 +38,7 @@ type InstanceKey struct {
 	ProjectsWithReadonlyAccess []entity.ProjectIdentity `json:"projects_with_readonly_access"`
 }
 
-// describe computes the fingerprints as the controller does, which the status may still have to follow.
+// describe computes the fingerprints like the controller, because the status can be outdated.
 func describe(k *v1alpha1.DeployKey) Record {
 	r := Record{ID: k.RESTID(), Title: k.Spec.Title, Key: k.Spec.PublicKey, CreatedAt: endpoint.Time(k.CreationTimestamp.Time)}
 	if key, err := sshkey.Parse(k.Spec.PublicKey); err == nil {

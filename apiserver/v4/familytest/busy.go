@@ -49,7 +49,7 @@ func (s *Shop) Hold(t *testing.T, write func(context.Context, *git.Repository, i
 	return repository.New(engine, s.Catalog), func() {
 		stop()
 		if err := <-ended; err == nil {
-			t.Error("an answer that nobody reads was written")
+			t.Error("a response without a reader was written")
 		}
 	}
 }

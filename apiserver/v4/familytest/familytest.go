@@ -59,7 +59,7 @@ type Forge struct {
 	t       testing.TB
 	handler http.Handler
 
-	// Kit is what the families take. A test can change it before it calls New of a family.
+	// Kit has the collaborators of the families. A test can change it before it calls New of a family.
 	family.Kit
 	Client client.Client
 	IDs    *ids.Allocator

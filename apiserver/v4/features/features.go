@@ -1,4 +1,4 @@
-// Package features is the family of what administrators turn on and off.
+// Package features is the family of the features that administrators turn on and off.
 package features
 
 import (
@@ -24,17 +24,17 @@ func New(k family.Kit) *Family {
 	return &Family{Kit: k, values: store.Features(k.Writer, k.Features)}
 }
 
-// Table lists the endpoints. The interface documents have the features and not these, which are those that clients call.
+// Table lists the endpoints that clients call. The interface documents describe only the features.
 func (f *Family) Table() endpoint.Table {
 	table := endpoint.Table{
 		endpoint.Get("/features", f.list).
-			Doc("List all features, and whether they are on."),
+			Doc("List the features with their states."),
 		endpoint.Get("/features/definitions", f.definitions).
-			Doc("List all features, and whether they are on where nobody has turned them on or off."),
+			Doc("List the features with their defaults."),
 		endpoint.Post("/features/{name}", f.set).
-			Doc("Turn a feature on or off, for everybody."),
+			Doc("Turn a feature on or off for all users."),
 		endpoint.Delete("/features/{name}", f.unset).
-			Doc("Remove the setting of a feature. The setting of the command line or the default applies again."),
+			Doc("Delete the setting of a feature. The setting of the command line or the default applies again."),
 	}
 	for _, e := range table {
 		e.Needs(auth.AdminInstance)
@@ -42,7 +42,7 @@ func (f *Family) Table() endpoint.Table {
 	return table
 }
 
-// Feature is a feature as it is.
+// Feature is the state of a feature.
 type Feature struct {
 	Name       string     `json:"name"`
 	State      string     `json:"state" doc:"on or off."`
@@ -50,13 +50,13 @@ type Feature struct {
 	Definition Definition `json:"definition"`
 }
 
-// Gate says for whom a feature is on: for all or nobody.
+// Gate says whether a feature is on. A feature is on for all callers or for none.
 type Gate struct {
 	Key   string `json:"key" doc:"boolean."`
 	Value bool   `json:"value"`
 }
 
-// Definition is a feature as Forgeplane comes.
+// Definition is a feature with its default.
 type Definition struct {
 	Name            string  `json:"name"`
 	IntroducedByURL *string `json:"introduced_by_url" doc:"Always null."`
@@ -106,7 +106,7 @@ type setRequest struct {
 	Value bool   `param:"value" required:"" doc:"Whether the feature is on."`
 
 	Key          string `param:"key" doc:"Refused: a feature is on for all requests or none."`
-	FeatureGroup string `param:"feature_group" doc:"Refused: a feature is on for all or nobody."`
+	FeatureGroup string `param:"feature_group" doc:"Refused: a feature is on for all callers or for none."`
 	User         string `param:"user" doc:"Refused, likewise."`
 	Group        string `param:"group" doc:"Refused, likewise."`
 	Namespace    string `param:"namespace" doc:"Refused, likewise."`
@@ -137,7 +137,7 @@ func (f *Family) unset(ctx context.Context, s auth.Instance, r *unsetRequest) (e
 	return endpoint.None{}, f.change(ctx, s, func(values map[string]string) { delete(values, r.Name) })
 }
 
-// change writes what is turned on and off.
+// change writes the features that are turned on and off.
 func (f *Family) change(ctx context.Context, s auth.Instance, change func(values map[string]string)) error {
 	return f.values.UpdateOrCreate(ctx, s.Subject, store.Only{}, f.Features.Values, func(m *corev1.ConfigMap) error {
 		if m.Data == nil {

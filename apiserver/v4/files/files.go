@@ -29,29 +29,29 @@ type Family struct {
 // New returns the family.
 func New(k family.Kit) *Family { return &Family{k} }
 
-// readers are the scopes that read files: what is cloned with a token is shown with it (API behaviour, section 1.2).
+// readers are the scopes that read files, including those that clone the repository (API behaviour, section 1.2).
 var readers = []string{"api", "read_api", "read_repository"}
 
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/repository/files/{file_path}", f.get).Needs(auth.ReadCode).
-			Anonymous(endpoint.Served).Scopes(readers...).Doc("Get a file, with its content. For HEAD, only its properties, in headers."),
+			Anonymous(endpoint.Served).Scopes(readers...).Doc("Get a file with its content. HEAD returns only its properties, in headers."),
 		endpoint.Get("/projects/{id}/repository/files/{file_path}/raw", f.raw).Needs(auth.ReadCode).
-			Anonymous(endpoint.Served).Scopes(readers...).Doc("Get the content of a file as it is."),
+			Anonymous(endpoint.Served).Scopes(readers...).Doc("Get the raw content of a file."),
 		endpoint.Post("/projects/{id}/repository/files/{file_path}", f.create).Needs(auth.PushCode).
-			Anonymous(endpoint.Hidden).MaxBody(ref.MaxBody).Doc("Create a file, by a commit on a branch."),
+			Anonymous(endpoint.Hidden).MaxBody(ref.MaxBody).Doc("Create a file with a commit on a branch."),
 		endpoint.Put("/projects/{id}/repository/files/{file_path}", f.update).Needs(auth.PushCode).
-			Anonymous(endpoint.Hidden).MaxBody(ref.MaxBody).Doc("Update a file, by a commit on a branch."),
+			Anonymous(endpoint.Hidden).MaxBody(ref.MaxBody).Doc("Update a file with a commit on a branch."),
 		endpoint.Delete("/projects/{id}/repository/files/{file_path}", f.remove).Needs(auth.PushCode).
-			Anonymous(endpoint.Hidden).Doc("Delete a file, by a commit on a branch."),
+			Anonymous(endpoint.Hidden).Doc("Delete a file with a commit on a branch."),
 	}
 }
 
 // The name of the limit for large files.
 const what = "file"
 
-// find returns the file at a path of a revision, and its content.
+// find returns the file at a path in a revision, and its content.
 func (f *Family) find(ctx context.Context, s auth.Project, path, revision string) (file File, content snapshot.Blob, err error) {
 	if slices.Contains(strings.Split(path, "/"), "..") {
 		return file, content, endpoint.Parameters("file_path should be a valid file path")
@@ -111,7 +111,7 @@ func (f *Family) get(ctx context.Context, s auth.Project, r *getRequest) (File, 
 type rawRequest struct {
 	FilePath string `param:"file_path" doc:"Path of the file from the root of the repository."`
 	Ref      string `param:"ref" default:"HEAD" doc:"A branch, tag or commit; the default branch if it is not given."`
-	LFS      bool   `param:"lfs" default:"false" doc:"Has no effect: what stands in the repository is sent."`
+	LFS      bool   `param:"lfs" default:"false" doc:"Has no effect: the file is sent as stored in the repository."`
 }
 
 func (f *Family) raw(ctx context.Context, s auth.Project, r *rawRequest) (endpoint.Content, error) {

@@ -19,10 +19,10 @@ type File struct {
 	Size            int64  `json:"size" doc:"In bytes."`
 	Encoding        string `json:"encoding" doc:"base64."`
 	ContentSHA256   string `json:"content_sha256"`
-	Ref             string `json:"ref" doc:"The revision that was asked for."`
+	Ref             string `json:"ref" doc:"The requested revision."`
 	BlobID          string `json:"blob_id"`
 	CommitID        string `json:"commit_id" doc:"The commit that the revision names."`
-	LastCommitID    string `json:"last_commit_id" doc:"The newest commit until then that has changed the file."`
+	LastCommitID    string `json:"last_commit_id" doc:"The last commit up to that revision that changed the file."`
 	ExecuteFilemode bool   `json:"execute_filemode"`
 	Content         string `json:"content" doc:"On one line."`
 
@@ -46,7 +46,7 @@ func (f File) Stream() (endpoint.Content, bool) {
 	return endpoint.Content{Type: "application/json", Size: -1, Write: f.large}, f.large != nil
 }
 
-// Header implements endpoint.Headed: it has everything except the content.
+// Header implements endpoint.Headed: it has all properties except the content.
 func (f File) Header() http.Header {
 	return http.Header{
 		"X-Gitlab-Blob-Id":          {f.BlobID},
@@ -62,7 +62,7 @@ func (f File) Header() http.Header {
 	}
 }
 
-// printable is a text that may stand in a header, in which there are no control characters.
+// printable returns text without control characters, for a header.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -72,7 +72,7 @@ func printable(text string) string {
 	}, text)
 }
 
-// inline has a browser show a file, and keep it under its name if it is kept.
+// inline returns a Content-Disposition header with which browsers show a file, and save it under its name.
 func inline(name string) string {
 	quoted := strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || r == '"' || r == '\\' {

@@ -13,17 +13,17 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/object"
 )
 
-// Written is where a file was written.
+// Written is the path and branch of a changed file.
 type Written struct {
 	FilePath string `json:"file_path"`
 	Branch   string `json:"branch"`
 }
 
-// change is what all requests say that change a file.
+// change has the parameters of all requests that change a file.
 type change struct {
 	FilePath      string `param:"file_path" doc:"Path of the file from the root of the repository."`
 	Branch        string `param:"branch" required:"" blank:"refuse" example:"main" doc:"The branch that gets the commit."`
-	StartBranch   string `param:"start_branch" doc:"The branch that the commit begins at, if it is for a new one."`
+	StartBranch   string `param:"start_branch" doc:"The branch that a new branch starts at."`
 	CommitMessage string `param:"commit_message" required:"" blank:"refuse" example:"Write a page" doc:"The message of the commit."`
 	AuthorEmail   string `param:"author_email" doc:"The author's address; the caller's if it is not given."`
 	AuthorName    string `param:"author_name" doc:"The author's name; the caller's if it is not given."`
@@ -36,7 +36,7 @@ type content struct {
 	ExecuteFilemode endpoint.Optional[bool] `param:"execute_filemode" doc:"Whether the file can be executed."`
 }
 
-// fill puts the content into an action.
+// fill sets the content of an action.
 func (c content) fill(a *edit.Action) error {
 	var ok bool
 	if a.Content, ok = ref.Content(c.Content, c.Encoding); !ok {
@@ -94,7 +94,7 @@ func (f *Family) remove(ctx context.Context, s auth.Project, r *removeRequest) (
 	return none, err
 }
 
-// commit does something to the file of a request. The error is edit.ErrFileChanged, or an answer.
+// commit commits an action on the file of a request. The error is edit.ErrFileChanged or a response.
 func (f *Family) commit(ctx context.Context, s auth.Project, r change, does edit.Action) (none Written, err error) {
 	if clean, ok := object.CleanPath(r.FilePath); !ok || clean != r.FilePath || !utf8.ValidString(clean) {
 		return none, endpoint.Parameters("file_path should be a valid file path")

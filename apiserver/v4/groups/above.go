@@ -17,8 +17,8 @@ type aboveRequest struct {
 	SkipGroups []int64 `param:"skip_groups" comma:"" doc:"Ids of groups that are left out."`
 }
 
-// above lists the groups above a project that the caller sees: members of a project need not see the groups that it is in. The namespace of
-// a user is not a group.
+// above lists the groups above a project that the caller can see, because members of a project cannot always see its groups. The personal
+// namespace of a user is not a group.
 func (f *Family) above(ctx context.Context, s auth.Project, r *aboveRequest) (endpoint.List[entity.GroupPlace], error) {
 	var all []catalog.Scope
 	for i, g := range s.Scope.Groups {

@@ -23,11 +23,11 @@ type existsRequest struct {
 	ParentID  endpoint.Optional[int64] `param:"parent_id" doc:"Id of the group below which the path is looked for; at the root when omitted."`
 }
 
-// maxSuggestions is how many paths are tried before none is suggested.
+// maxSuggestions is the maximum number of paths to try for a suggestion.
 const maxSuggestions = 100
 
-// exists finds out whether a path is taken by a group or user. Callers who could create the group would learn that anyway; for others, what
-// they must not see does not exist.
+// exists reports whether a group or user has a path. Callers who can create the group would learn that anyway. For other callers, groups
+// that they cannot see do not exist.
 func (f *Family) exists(ctx context.Context, s auth.Instance, r *existsRequest) (Existence, error) {
 	free := Existence{Suggests: []string{}}
 	if strings.Contains(r.Namespace, "/") {
@@ -58,8 +58,8 @@ func (f *Family) exists(ctx context.Context, s auth.Instance, r *existsRequest) 
 	return free, nil
 }
 
-// parent returns the group below which a path is looked for and those above it; none for the root. creates reports whether the caller may
-// create groups there. The error is catalog.ErrNotFound if they do not see the group.
+// parent returns the parent group of a path and the groups above it, or nil for the root. creates reports whether the caller can create
+// groups there. The error is catalog.ErrNotFound if the caller cannot see the group.
 func (f *Family) parent(ctx context.Context, s auth.Instance, r *existsRequest) (above []*v1alpha1.Group, creates bool, err error) {
 	if !r.ParentID.Set || r.ParentID.Null {
 		return nil, f.mayCreateRoot(s.Caller, f.Home, r.Namespace), nil
@@ -75,7 +75,7 @@ func (f *Family) parent(ctx context.Context, s auth.Instance, r *existsRequest) 
 	return scope.Groups, s.Has(access, auth.CreateSubgroups), err
 }
 
-// occupied reports whether a group or user has a path, as far as the caller may know.
+// occupied reports whether a group or user that the caller can see has a path.
 func (f *Family) occupied(ctx context.Context, s auth.Instance, above []*v1alpha1.Group, path string, creates bool) (bool, error) {
 	holder, err := f.Catalog.ByPath(ctx, catalog.FullPath(above, path))
 	if errors.Is(err, catalog.ErrNotFound) && len(above) == 0 {

@@ -46,13 +46,13 @@ func New(k family.Kit) *Family {
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
-		endpoint.Get("/groups", f.list).Anonymous(endpoint.Served).Doc("List the groups that the caller may see."),
-		avatar.Taking(endpoint.Post("/groups", f.create).Anybody().Asks(auth.CreateSubgroups).Doc("Make a group.")),
+		endpoint.Get("/groups", f.list).Anonymous(endpoint.Served).Doc("List the groups that the caller can see."),
+		avatar.Taking(endpoint.Post("/groups", f.create).Anybody().Asks(auth.CreateSubgroups).Doc("Create a group.")),
 		endpoint.Get("/groups/{id}", f.get).Needs(auth.ReadGroup).Anonymous(endpoint.Served).Doc("Get a group."),
-		avatar.Taking(endpoint.Put("/groups/{id}", f.update).Needs(auth.AdminGroup).Doc("Change a group.")),
+		avatar.Taking(endpoint.Put("/groups/{id}", f.update).Needs(auth.AdminGroup).Doc("Update a group.")),
 		endpoint.Get("/groups/{id}/avatar", f.avatar).Needs(auth.ReadGroup).Anonymous(endpoint.Served).Doc("Get the avatar of a group, as a PNG."),
 		endpoint.Delete("/groups/{id}", f.remove).Needs(auth.AdminGroup).Status(http.StatusAccepted).
-			Conditional().Doc("Remove a group."),
+			Conditional().Doc("Delete a group."),
 		endpoint.Post("/groups/{id}/share", f.share).Needs(auth.WriteGroupMembers).Asks(auth.ReadGroup).
 			Doc("Share a group with the members of another group."),
 		endpoint.Delete("/groups/{id}/share/{group_id}", f.unshare).Needs(auth.WriteGroupMembers).
@@ -69,7 +69,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Get("/namespaces", f.namespaces).Doc("List the namespaces in which the caller is a member."),
 		endpoint.Get("/namespaces/{namespace}", f.namespace).Asks(auth.ReadGroup).Doc("Get a namespace by id or full path."),
 		endpoint.Get("/namespaces/{namespace}/exists", f.exists).Asks(auth.ReadGroup, auth.CreateSubgroups).
-			Doc("Find out whether a path is taken."),
+			Doc("Get whether a path exists."),
 	}
 }
 
@@ -141,8 +141,8 @@ func (f *Family) mayCreateRoot(c auth.Caller, in, path string) bool {
 	return !c.External() && f.Catalog.MayHoldRootGroup(in, path)
 }
 
-// owned makes the user who calls, if there is one, the owner of a group that is about to be made, and goes with that: where it fails, there is
-// no group. If the server ends before that, the controller of groups makes the owner. A bot has its role in all groups below its own anyway.
+// owned makes the calling user the owner of a new group. If that fails, the group is removed. If the server stops before that, the group
+// controller adds the owner. A bot needs no membership, because it has its role in all groups below its own.
 func owned(g *v1alpha1.Group, caller auth.Caller) []store.Then {
 	by := caller.User
 	if by == nil || caller.Bot != nil {
@@ -152,7 +152,7 @@ func owned(g *v1alpha1.Group, caller auth.Caller) []store.Then {
 	return []store.Then{ownedBy(g, by)}
 }
 
-// ownedBy makes a user the owner of a group that expects it.
+// ownedBy makes a user the owner of a group whose annotation names that user.
 func ownedBy(g *v1alpha1.Group, by *v1alpha1.User) store.Then {
 	return func(ctx context.Context, w store.Unasked) error {
 		if err := w.Ensure(ctx, owner.Membership(by, g)); err != nil {
@@ -165,10 +165,10 @@ func ownedBy(g *v1alpha1.Group, by *v1alpha1.User) store.Then {
 	}
 }
 
-// maxDescription is how many characters a description may have.
+// maxDescription is the maximum number of characters in a description.
 const maxDescription = 500
 
-// check returns the problems of a group before it is declared. was is its previous spec, empty for a new group.
+// check returns the validation errors of a group. was is its previous spec, empty for a new group.
 func check(is, was v1alpha1.GroupSpec) error {
 	var a endpoint.Attributes
 	if is.ParentRef == nil && is.Path != was.Path {
@@ -216,7 +216,7 @@ func (f *Family) update(ctx context.Context, s auth.Group, r *updateRequest) (Gr
 		return Group{}, err
 	}
 	scope := s.Scope
-	// In another case, it is the path that the group has already.
+	// A path that differs only in case is the group's own.
 	if path := r.Path.Or(scope.Groups[0].Spec.Path); !strings.EqualFold(path, scope.Groups[0].Spec.Path) {
 		if err := f.free(ctx, scope.Groups[1:], path); err != nil {
 			return Group{}, err

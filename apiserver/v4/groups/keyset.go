@@ -10,7 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
-// position is where a group is in a list: by what the list is in order of, and by its id where that is the same.
+// position is the place of a group in a list: its value of the field that orders the list, and its id.
 type position struct {
 	Value string `json:"value,omitempty"`
 	ID    int64  `json:"id"`
@@ -31,13 +31,13 @@ func (p position) compare(q position) int {
 	return cmp.Or(cmp.Compare(p.Value, q.Value), cmp.Compare(p.ID, q.ID))
 }
 
-// cursor is the position as clients send it back.
+// cursor encodes the position for clients.
 func (p position) cursor() string {
-	text, _ := json.Marshal(p) // It has nothing that cannot be written.
+	text, _ := json.Marshal(p) // Encoding strings and numbers cannot fail.
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// past tells which groups come after the cursor of a request; nil without one.
+// past returns a predicate for the groups behind the cursor of a request, or nil without a cursor.
 func (r *listRequest) past() (func(catalog.Seen) bool, error) {
 	if r.Cursor == "" {
 		return nil, nil

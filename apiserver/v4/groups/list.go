@@ -56,7 +56,7 @@ func (f *Family) descendants(ctx context.Context, subject auth.Group, r *descend
 	})
 }
 
-// listed returns the page of the groups that the caller sees, that are in and that the request asks for.
+// listed returns the requested page of groups that the caller can see and that match the request.
 func (f *Family) listed(ctx context.Context, subject auth.Subject, r *listRequest, in func(catalog.Seen) bool) (endpoint.List[Group], error) {
 	all, err := f.visible(ctx, subject)
 	if err != nil {
@@ -87,7 +87,7 @@ func (f *Family) listed(ctx context.Context, subject auth.Subject, r *listReques
 	return endpoint.Keyset(r.Paging, all, past, func(s catalog.Seen) string { return positionOf(r.OrderBy, s.Groups[0]).cursor() }, show), nil
 }
 
-// least returns the minimum role that the caller must have in the groups.
+// least returns the minimum role of the caller in the groups.
 func (r *listRequest) least(c auth.Caller) role.Role {
 	least := role.Role(r.MinAccessLevel.Or(0))
 	switch {

@@ -8,12 +8,12 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/store"
 )
 
-// Accepted is the answer to what goes on after it.
+// Accepted is the response to a request that continues in the background.
 type Accepted struct {
 	Message string `json:"message"`
 }
 
-// remove removes a group with everything below it, unless REST callers must not remove one of the projects.
+// remove deletes a group with everything below it, unless restWrites of one of the projects forbids that.
 func (f *Family) remove(ctx context.Context, s auth.Group, _ *endpoint.None) (Accepted, error) {
 	if err := f.groups.Check(ctx, s.Subject, store.Only{}); err != nil {
 		return Accepted{}, err

@@ -27,7 +27,7 @@ type Group struct {
 	*Details
 }
 
-// Details are shown of a single group, and not in lists.
+// Details are the fields of a single group that lists omit.
 type Details struct {
 	SharedWithGroups []sharing.Group `json:"shared_with_groups" doc:"Groups that the group itself is shared with, of those that the caller sees."`
 }

@@ -25,8 +25,8 @@ type transferRequest struct {
 	GroupID endpoint.Optional[int64] `param:"group_id" example:"7" doc:"Id of the group to which the group moves; omitted to make it a root group."`
 }
 
-// transfer moves the request's group, with everything below it, to another group or to the root. The group is shown to no more people than
-// before.
+// transfer moves the request's group, with everything below it, to another group or to the root. The move never makes the group visible to
+// more users.
 func (f *Family) transfer(ctx context.Context, s auth.Group, r *transferRequest) (none Group, err error) {
 	var parent catalog.Scope
 	var there auth.Access
@@ -50,12 +50,12 @@ func (f *Family) transfer(ctx context.Context, s auth.Group, r *transferRequest)
 		if g.Spec.ParentRef = nil; len(above) > 0 {
 			g.Spec.ParentRef = ptr.To(catalog.ReferNamed(above[0]))
 		} else {
-			was.Path = "" // it is checked as the path of a new root group
+			was.Path = "" // check it like the path of a new root group
 		}
 		return check(g.Spec, was)
 	})
 	if err == nil && stays {
-		// If the server ends before that, the controller of groups makes the owner.
+		// If the server stops before that, the group controller adds the owner.
 		err = f.groups.EnsureUnasked(ctx, moved[0], ownedBy(moved[0], s.Caller.User))
 	}
 	switch {
@@ -69,8 +69,8 @@ func (f *Family) transfer(ctx context.Context, s auth.Group, r *transferRequest)
 	return f.detailed(ctx, s.Caller, catalog.Scope{Groups: moved})
 }
 
-// destination returns the group with an id, in which the caller can create groups, and their access to it. A group that the caller must not
-// see is missing.
+// destination returns the group with an id, in which the caller can create groups, and their access to it. A group that the caller cannot
+// see is not found.
 func (f *Family) destination(ctx context.Context, s auth.Group, id int64) (catalog.Scope, auth.Access, error) {
 	parent, err := f.Guard.Group(ctx, strconv.FormatInt(id, 10))
 	if errors.Is(err, catalog.ErrNotFound) {
@@ -90,7 +90,7 @@ func (f *Family) destination(ctx context.Context, s auth.Group, id int64) (catal
 	return parent, access, err
 }
 
-// movable refuses moves of the request's group that are not possible. above is empty for a move to the root.
+// movable returns an error if the group of the request cannot be moved. above is empty for a move to the root.
 func (f *Family) movable(ctx context.Context, s auth.Group, above []*v1alpha1.Group) error {
 	chain, root := s.Scope.Groups, len(above) == 0
 	g := chain[0]
@@ -129,7 +129,7 @@ func (f *Family) tooDeep(ctx context.Context, g *v1alpha1.Group, above int) (boo
 	}), err
 }
 
-// The reasons for refusing a move that are given in several places.
+// Reasons for refusing a move that several functions use.
 const (
 	unpermitted = "You don't have enough permissions."
 	existing    = "The parent group already has a subgroup or a project with the same path."

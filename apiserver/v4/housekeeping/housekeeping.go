@@ -1,4 +1,4 @@
-// Package housekeeping is the family that lets clients ask for the maintenance of a repository.
+// Package housekeeping is the family of requests for the maintenance of repositories.
 package housekeeping
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/family"
 )
 
-// perMinute is how often one caller can ask for the maintenance of one repository.
+// perMinute is the number of requests of a caller per minute for one repository.
 const perMinute = 5
 
 // Family serves requests for maintenance.
@@ -27,12 +27,12 @@ func New(k family.Kit) *Family { return &Family{k} }
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Post("/projects/{id}/housekeeping", f.start).Needs(auth.AdminProject).Limited(perMinute, "housekeeping").
-			Doc("Start the maintenance of the repository, as after a push."),
+			Doc("Start the maintenance of a repository."),
 	}
 }
 
 type startRequest struct {
-	Task string `param:"task" values:"eager,prune" default:"eager" doc:"Accepted for compatibility: objects that are not reachable any more stay for two weeks."`
+	Task string `param:"task" values:"eager,prune" default:"eager" doc:"Accepted for compatibility: unreachable objects are kept for two weeks."`
 }
 
 func (f *Family) start(_ context.Context, s auth.Project, _ *startRequest) (endpoint.None, error) {

@@ -1,4 +1,4 @@
-// Package instance is the family of what describes the installation: /version and /metadata.
+// Package instance is the family of the description of the installation: /version and /metadata.
 package instance
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/family"
 )
 
-// apiVersion is the version of the API that is served, in the form that clients compare (API behaviour, section 1.4).
+// apiVersion is the version of the API, in the form that clients compare (API behaviour, section 1.4).
 const apiVersion = "16.5.0-ee"
 
 // Family serves the description of the installation.
@@ -25,11 +25,11 @@ func (f *Family) Table() endpoint.Table {
 	scopes := []string{"api", "read_api", "read_user"}
 	return endpoint.Table{
 		endpoint.Get("/version", f.version).Scopes(scopes...).Doc("Get the version of the API."),
-		endpoint.Get("/metadata", f.metadata).Scopes(scopes...).Doc("Get the version of the API and what belongs to it."),
+		endpoint.Get("/metadata", f.metadata).Scopes(scopes...).Doc("Get the version of the API with its metadata."),
 	}
 }
 
-// Version is what clients look at when they start.
+// Version is the version that clients check when they start.
 type Version struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision" doc:"Version of Forgeplane."`
@@ -55,6 +55,6 @@ type KAS struct {
 
 func (f *Family) metadata(ctx context.Context, s auth.Instance, r *endpoint.None) (Metadata, error) {
 	v, err := f.version(ctx, s, r)
-	// There are no tiers, so the features of all of them are available.
+	// Forgeplane has no tiers, so the features of all tiers are available.
 	return Metadata{Version: v, Enterprise: true}, err
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
-// change writes what mutate does to the job token scope of the request's project, which is made when there is none.
+// change updates the job token scope of the project with mutate, and creates the scope if it does not exist.
 func (f *Family) change(ctx context.Context, s auth.Project, mutate func(*v1alpha1.JobTokenScope) error) error {
 	return f.scopes.UpdateOrCreate(ctx, s.Subject, store.Only{}, func() *v1alpha1.JobTokenScope { return fresh(s.Scope.Project) }, mutate)
 }
 
-// fresh is the job token scope of a project for which nothing is declared.
+// fresh returns the default job token scope of a project.
 func fresh(p *v1alpha1.Project) *v1alpha1.JobTokenScope {
 	return &v1alpha1.JobTokenScope{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: v1alpha1.NaturalName(p.Name)},

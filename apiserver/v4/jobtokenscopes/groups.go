@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/jobtoken"
 )
 
-// AllowedGroup is a group whose projects' job tokens are let in. Callers who cannot see the group get only its id.
+// AllowedGroup is a group in the allowlist. Callers who cannot see the group get only its id.
 type AllowedGroup struct {
 	ID       int64  `json:"id"`
 	Name     string `json:"name"`
@@ -29,7 +29,7 @@ type GroupAddition struct {
 	TargetGroupID   int64 `json:"target_group_id" doc:"The group that was added."`
 }
 
-// listGroups leaves out entries that lead nowhere, and those that were declared twice.
+// listGroups omits unresolved entries and duplicates.
 func (f *Family) listGroups(ctx context.Context, subject auth.Project, r *listRequest) (none endpoint.List[AllowedGroup], err error) {
 	declared, err := jobtoken.ScopeOf(ctx, f.Catalog, subject.Scope)
 	if err != nil {
@@ -108,7 +108,7 @@ type removeGroupRequest struct {
 	TargetGroupID int64 `param:"target_group_id" doc:"Id of the group whose projects' job tokens are let in no longer."`
 }
 
-// removeGroup removes the entries that lead to the group, and those that have its id and no longer lead anywhere.
+// removeGroup removes the entries that resolve to the group, and unresolved entries with its id.
 func (f *Family) removeGroup(ctx context.Context, s auth.Project, r *removeGroupRequest) (none endpoint.None, err error) {
 	target, seen, err := f.group(ctx, s, r.TargetGroupID)
 	if catalog.IgnoreNotFound(err) != nil {
@@ -139,7 +139,7 @@ func (f *Family) removeGroup(ctx context.Context, s auth.Project, r *removeGroup
 	return none, f.change(ctx, s, remove)
 }
 
-// withoutGroup returns the list without the entries of an id and those that lead to its group, which is nil if the id leads nowhere.
+// withoutGroup returns the list without the entries of an id and those that resolve to its group, which is nil if the id is unknown.
 func (f *Family) withoutGroup(
 	ctx context.Context, declared *v1alpha1.JobTokenScope, id int64, g *v1alpha1.Group,
 ) (left []v1alpha1.GroupAllowlistEntry, err error) {
@@ -159,7 +159,7 @@ func (f *Family) withoutGroup(
 	return left, nil
 }
 
-// group returns the group that an entry for the id would let in, or catalog.ErrNotFound, and whether the caller can see it.
+// group returns the group that an entry with the id resolves to, or catalog.ErrNotFound, and whether the caller can see it.
 func (f *Family) group(ctx context.Context, s auth.Project, id int64) (g *v1alpha1.Group, seen bool, err error) {
 	scope, err := f.Catalog.Foreign(ctx, "", v1alpha1.Reference{ID: id}, nil)
 	if err != nil {

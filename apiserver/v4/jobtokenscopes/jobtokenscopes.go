@@ -42,19 +42,19 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Get("/projects/{id}/job_token_scope", f.get).Needs(auth.AdminJobTokenScope).
 			Doc("Get the job token scope of a project."),
 		endpoint.Patch("/projects/{id}/job_token_scope", f.update).Needs(auth.AdminJobTokenScope).
-			Status(http.StatusNoContent).Doc("Restrict which projects' job tokens are let in, or let in those of all."),
+			Status(http.StatusNoContent).Doc("Update whether the allowlist restricts access with job tokens."),
 		endpoint.Get("/projects/{id}/job_token_scope/allowlist", f.list).Needs(auth.AdminJobTokenScope).Asks(auth.ReadProject).
-			Doc("List the other projects whose job tokens are let in."),
+			Doc("List the projects in the job token allowlist."),
 		endpoint.Post("/projects/{id}/job_token_scope/allowlist", f.add).Needs(auth.AdminJobTokenScope).Asks(auth.ReadProject).
-			Doc("Let in the job tokens of another project, which the caller may see."),
+			Doc("Add a project that the caller can see to the job token allowlist."),
 		endpoint.Delete("/projects/{id}/job_token_scope/allowlist/{target_project_id}", f.remove).Needs(auth.AdminJobTokenScope).Asks(auth.ReadProject).
-			Doc("Let in the job tokens of another project no longer."),
+			Doc("Remove a project from the job token allowlist."),
 		endpoint.Get("/projects/{id}/job_token_scope/groups_allowlist", f.listGroups).Needs(auth.AdminJobTokenScope).Asks(auth.ReadGroup).
-			Doc("List the groups whose projects' job tokens are let in."),
+			Doc("List the groups in the job token allowlist."),
 		endpoint.Post("/projects/{id}/job_token_scope/groups_allowlist", f.addGroup).Needs(auth.AdminJobTokenScope).Asks(auth.ReadGroup).
-			Doc("Let in the job tokens of the projects of a group, which the caller may see."),
+			Doc("Add a group that the caller can see to the job token allowlist."),
 		endpoint.Delete("/projects/{id}/job_token_scope/groups_allowlist/{target_group_id}", f.removeGroup).Needs(auth.AdminJobTokenScope).Asks(auth.ReadGroup).
-			Doc("Let in the job tokens of the projects of a group no longer."),
+			Doc("Remove a group from the job token allowlist."),
 	}
 }
 
@@ -93,7 +93,7 @@ type listRequest struct {
 	endpoint.Paging
 }
 
-// list leaves out what leads nowhere, the project itself, which is always let in, and what was declared twice.
+// list omits unresolved entries, duplicates and the project itself, which always has access.
 func (f *Family) list(ctx context.Context, subject auth.Project, r *listRequest) (endpoint.List[entity.ProjectSummary], error) {
 	caller, scope := subject.Caller, subject.Scope
 	declared, err := jobtoken.ScopeOf(ctx, f.Catalog, scope)
@@ -121,7 +121,7 @@ func (f *Family) list(ctx context.Context, subject auth.Project, r *listRequest)
 		access, err := f.Guard.Access(ctx, caller, s)
 		failed = errors.Join(failed, err)
 		if !subject.Has(access, auth.ReadProject) {
-			// The scope may name a project that the caller may not know of.
+			// The scope can name a project that the caller cannot see.
 			return entity.UnseenProject(s.Project.RESTID())
 		}
 		return entity.SummarizeProject(s, f.WebURL)
@@ -133,7 +133,7 @@ type addRequest struct {
 	TargetProjectID int64 `param:"target_project_id" required:"" blank:"refuse" doc:"Id of the project to let in."`
 }
 
-// maxEntries is how many projects the list may have.
+// maxEntries is the maximum number of projects in the allowlist.
 const maxEntries = 100
 
 func (f *Family) add(ctx context.Context, s auth.Project, r *addRequest) (Addition, error) {
@@ -183,7 +183,7 @@ type removeRequest struct {
 	TargetProjectID int64 `param:"target_project_id" doc:"Id of the project to let in no longer."`
 }
 
-// remove removes the entries that lead to the project, and those that have its id and no longer lead anywhere.
+// remove removes the entries that resolve to the project, and unresolved entries with its id.
 func (f *Family) remove(ctx context.Context, s auth.Project, r *removeRequest) (endpoint.None, error) {
 	scope := s.Scope
 	target, err := f.target(ctx, r.TargetProjectID)
@@ -211,7 +211,7 @@ func (f *Family) remove(ctx context.Context, s auth.Project, r *removeRequest) (
 	if err != nil {
 		return endpoint.None{}, err
 	}
-	// A project is never in the list of itself.
+	// The allowlist of a project never contains the project.
 	if declared == nil || !gone && target.Project.UID == scope.Project.UID {
 		return endpoint.None{}, missing
 	}
@@ -221,7 +221,7 @@ func (f *Family) remove(ctx context.Context, s auth.Project, r *removeRequest) (
 	return endpoint.None{}, f.change(ctx, s, remove)
 }
 
-// without returns the list without the entries of an id and those that lead to its project, which is nil where the id leads nowhere.
+// without returns the list without the entries of an id and those that resolve to its project, which is nil if the id is unknown.
 func (f *Family) without(
 	ctx context.Context, declared *v1alpha1.JobTokenScope, id int64, p *v1alpha1.Project,
 ) (left []v1alpha1.AllowlistEntry, err error) {
@@ -243,8 +243,8 @@ func (f *Family) without(
 	return left, nil
 }
 
-// makeRoom returns the entries without the ids of projects or groups that do not exist any more, which the list does not show. Other references may name a project or
-// group that will be declared later.
+// makeRoom returns the entries without ids of projects or groups that no longer exist, which the list does not show. Other references can
+// name a project or group that does not exist yet.
 func makeRoom[E any](entries []E, leads func(E) (v1alpha1.Reference, error)) (left []E, err error) {
 	for _, e := range entries {
 		ref, err := leads(e)
@@ -258,13 +258,13 @@ func makeRoom[E any](entries []E, leads func(E) (v1alpha1.Reference, error)) (le
 	return left, nil
 }
 
-// target returns the project that an entry for the id would let in, or catalog.ErrNotFound.
+// target returns the project that an entry with the id resolves to, or catalog.ErrNotFound.
 func (f *Family) target(ctx context.Context, id int64) (catalog.Scope, error) {
 	return jobtoken.Allowed(ctx, f.Catalog, &v1alpha1.JobTokenScope{}, v1alpha1.AllowlistEntry{ProjectRef: v1alpha1.Reference{ID: id}})
 }
 
-// notListed returns the answer for a project that is not in the list. seen says whether the caller can see it: a project that they must not
-// know of counts as missing, whatever else would prevent its removal.
+// notListed returns the response for a project that is not in the allowlist. seen says whether the caller can see the project. If not, the
+// project is not found, whatever else would prevent its removal.
 func notListed(seen bool) error {
 	if !seen {
 		return endpoint.NotFound("Project")

@@ -18,27 +18,27 @@ import (
 func (f *Family) ofGroups() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/groups/{id}/labels", f.listInGroup).Needs(auth.ReadGroupLabels).
-			Doc("List the labels of a group, and those of the groups above."),
+			Doc("List the labels of a group and of the groups above."),
 		endpoint.Get("/groups/{id}/labels/{label_id}", f.getInGroup).Needs(auth.ReadGroupLabels).
 			Doc("Get a label."),
 		endpoint.Post("/groups/{id}/labels", f.createInGroup).Needs(auth.WriteGroupLabels).
-			Doc("Make a label of a group."),
+			Doc("Create a label of a group."),
 		endpoint.Put("/groups/{id}/labels/{label_id}", f.updateInGroup).Needs(auth.WriteGroupLabels).
-			Doc("Change a label of a group itself."),
+			Doc("Update a label of a group itself."),
 		endpoint.Put("/groups/{id}/labels", f.updateNamedInGroup).Needs(auth.WriteGroupLabels).
-			Doc("Change a label of a group itself that a parameter names. Deprecated."),
+			Doc("Update a label of a group itself by name. Deprecated."),
 		endpoint.Delete("/groups/{id}/labels/{label_id}", auth.On[auth.Group](f.remove)).Needs(auth.WriteGroupLabels).
-			Conditional().Doc("Remove a label of a group itself."),
+			Conditional().Doc("Delete a label of a group itself."),
 		endpoint.Delete("/groups/{id}/labels", auth.On[auth.Group](f.removeNamed)).Needs(auth.WriteGroupLabels).
-			Conditional().Doc("Remove a label of a group itself that a parameter names. Deprecated."),
+			Conditional().Doc("Delete a label of a group itself by name. Deprecated."),
 		endpoint.Post("/groups/{id}/labels/{label_id}/subscribe", asGroupLabel(f.subscribe)).Needs(auth.ReadGroupLabels).
 			Also(http.StatusNotModified).Doc("Subscribe the caller to a label."),
 		endpoint.Post("/groups/{id}/labels/{label_id}/unsubscribe", asGroupLabel(f.unsubscribe)).Needs(auth.ReadGroupLabels).
-			Also(http.StatusNotModified).Doc("End the caller's subscription to a label."),
+			Also(http.StatusNotModified).Doc("Unsubscribe the caller from a label."),
 	}
 }
 
-// asGroupLabel adapts a handler to groups, whose labels are shown without what they are in a project.
+// asGroupLabel adapts a handler to groups, whose labels are shown without the fields of a project.
 func asGroupLabel[Req any](handler endpoint.Func[auth.Subject, Req, Label]) endpoint.Func[auth.Group, Req, GroupLabel] {
 	return func(ctx context.Context, s auth.Group, r *Req) (GroupLabel, error) {
 		l, err := handler(ctx, s.Subject, r)
@@ -46,7 +46,7 @@ func asGroupLabel[Req any](handler endpoint.Func[auth.Subject, Req, Label]) endp
 	}
 }
 
-// reach says which labels a request about a group includes beside those of the group itself.
+// reach selects the labels that a request about a group includes in addition to the group's own.
 type reach struct {
 	Ancestors   bool `param:"include_ancestor_groups" default:"true" doc:"Whether labels of groups above are included."`
 	Descendants bool `param:"include_descendant_groups" default:"false" doc:"Whether labels of groups below that the caller sees are included."`
@@ -91,7 +91,8 @@ func (f *Family) getInGroup(ctx context.Context, s auth.Group, r *groupGetReques
 	return l.GroupLabel, err
 }
 
-// reached returns the labels that a request about a group includes, by their titles; of one title the nearest above comes first.
+// reached returns the labels that a request about a group includes, by their titles. Labels with the same title begin with the one of the
+// nearest group above.
 func (f *Family) reached(ctx context.Context, s auth.Subject, r reach) ([]entry, error) {
 	if r.Descendants || !r.OnlyGroups {
 		return f.inside(ctx, s, r)
@@ -103,7 +104,7 @@ func (f *Family) reached(ctx context.Context, s auth.Subject, r reach) ([]entry,
 	return all, err
 }
 
-// inside asks for the labels of a group and of what is below it, as a caller sees them.
+// inside is the key of the labels of a group and of everything below it, as a caller sees them.
 type inside struct {
 	viewer auth.Viewer
 	// version is the version of the scope of the group.
@@ -111,8 +112,8 @@ type inside struct {
 	reach
 }
 
-// inside is reached for a request that includes what is below the group. The answer is remembered until something changes, because a client
-// that asks for one page also asks for the others.
+// inside is reached for a request that includes the projects and groups below the group. The result is cached until something changes,
+// because clients that request one page also request the others.
 func (f *Family) inside(ctx context.Context, s auth.Subject, r reach) ([]entry, error) {
 	q := inside{viewer: s.Caller.Viewer(), version: s.Scope.Version(), reach: r}
 	now := f.Clock.Now()

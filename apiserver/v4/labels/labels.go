@@ -23,30 +23,30 @@ import (
 // Family serves the labels of projects and groups.
 type Family struct {
 	family.Kit
-	// labels are those that the caller may change, as they are seen from a project or group.
+	// labels are the labels of projects and groups, including inherited ones.
 	labels   *store.Store[entry, *v1alpha1.Label]
 	projects *store.Store[store.Only, *v1alpha1.Project]
 	counter  Counter
-	// rendered has the HTML of descriptions.
+	// rendered caches the HTML of descriptions.
 	rendered *lru.Cache
-	// views are by the versions of the scopes.
+	// views caches the labels of projects and groups by the versions of their scopes.
 	views *catalog.Memory[string, []entry]
-	// insides are what was found below groups.
+	// insides caches the labels below groups.
 	insides *catalog.Memory[inside, []entry]
 }
 
-// maxViews is the maximum number of remembered views of projects and groups. Each view can have thousands of labels.
+// maxViews is the maximum number of cached views of projects and groups. Each view can have thousands of labels.
 const maxViews = 64
 
-// maxInsides is the maximum number of remembered answers about what is below a group. Each can have the labels of all projects.
+// maxInsides is the maximum number of cached results of inside. Each result can have the labels of all projects.
 const maxInsides = 16
 
-// maxRendered is how many descriptions are not rendered again.
+// maxRendered is the maximum number of cached descriptions.
 const maxRendered = 1024
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=labels,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
-// New returns the family. c counts what has a label.
+// New returns the family. c counts the issues and merge requests with a label.
 func New(k family.Kit, c Counter) *Family {
 	f := &Family{
 		Kit: k, projects: store.Projects(k.Writer), counter: c, rendered: lru.New(maxRendered),
@@ -65,27 +65,27 @@ func (f *Family) Table() endpoint.Table { return slices.Concat(f.ofProjects(), f
 func (f *Family) ofProjects() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/labels", f.list).Needs(auth.ReadLabels).
-			Doc("List the labels of a project, and those that it has from its groups."),
+			Doc("List the labels of a project, including those of its groups."),
 		endpoint.Get("/projects/{id}/labels/{label_id}", f.get).Needs(auth.ReadLabels).
 			Doc("Get a label."),
 		endpoint.Post("/projects/{id}/labels", f.create).Needs(auth.WriteLabels).
-			Doc("Make a label of a project."),
+			Doc("Create a label of a project."),
 		endpoint.Put("/projects/{id}/labels/{label_id}", f.update).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
-			Doc("Change a label, or the priority that it has in the project."),
+			Doc("Update a label, or its priority in the project."),
 		endpoint.Put("/projects/{id}/labels", f.updateNamed).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
-			Doc("Change a label that a parameter names. Deprecated."),
+			Doc("Update a label by name. Deprecated."),
 		endpoint.Delete("/projects/{id}/labels/{label_id}", auth.On[auth.Project](f.remove)).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
-			Conditional().Doc("Remove a label."),
+			Conditional().Doc("Delete a label."),
 		endpoint.Delete("/projects/{id}/labels", auth.On[auth.Project](f.removeNamed)).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
-			Conditional().Doc("Remove a label that a parameter names. Deprecated."),
+			Conditional().Doc("Delete a label by name. Deprecated."),
 		endpoint.Put("/projects/{id}/labels/{label_id}/promote", f.promote).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
-			Doc("Turn a label of a project into a label of its group, which replaces it in all projects directly in the group."),
+			Doc("Promote a project label to a group label, which replaces it in all projects directly in the group."),
 		endpoint.Put("/projects/{id}/labels/promote", f.promoteNamed).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
-			Doc("Make a label that a parameter names one of the group. Deprecated."),
+			Doc("Promote a project label to a group label by name. Deprecated."),
 		endpoint.Post("/projects/{id}/labels/{label_id}/subscribe", auth.On[auth.Project](f.subscribe)).Needs(auth.ReadLabels).
 			Also(http.StatusNotModified).Doc("Subscribe the caller to a label."),
 		endpoint.Post("/projects/{id}/labels/{label_id}/unsubscribe", auth.On[auth.Project](f.unsubscribe)).Needs(auth.ReadLabels).
-			Also(http.StatusNotModified).Doc("End the caller's subscription to a label."),
+			Also(http.StatusNotModified).Doc("Unsubscribe the caller from a label."),
 	}
 }
 
@@ -109,7 +109,7 @@ func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endp
 	return endpoint.Page(r.Paging, all, v.label), nil
 }
 
-// labelRequest is for one label.
+// labelRequest is a request for one label.
 type labelRequest struct {
 	LabelID string `param:"label_id" doc:"Id or title of the label."`
 }

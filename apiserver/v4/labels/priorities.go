@@ -8,7 +8,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
-// withPriority returns the priorities with another one for a title, or none.
+// withPriority returns the priorities with the priority of a title replaced, or removed if it is nil.
 func withPriority(all []v1alpha1.LabelPriority, title string, priority *int32) []v1alpha1.LabelPriority {
 	var changed []v1alpha1.LabelPriority
 	for _, p := range all {
@@ -27,7 +27,7 @@ func withPriority(all []v1alpha1.LabelPriority, title string, priority *int32) [
 	return changed
 }
 
-// priorityOf returns the declared priority of a title; nil if there is none.
+// priorityOf returns the declared priority of a title, or nil.
 func priorityOf(all []v1alpha1.LabelPriority, title string) *int32 {
 	for i := range all {
 		if all[i].Title == title {
@@ -37,7 +37,7 @@ func priorityOf(all []v1alpha1.LabelPriority, title string) *int32 {
 	return nil
 }
 
-// renamed returns the priorities with that of one title given to another one. Where it has been done already, nothing changes.
+// renamed returns the priorities with the priority of one title moved to another title. It is idempotent.
 func renamed(all []v1alpha1.LabelPriority, from, to string) []v1alpha1.LabelPriority {
 	priority := priorityOf(all, from)
 	if priority == nil {
@@ -46,7 +46,7 @@ func renamed(all []v1alpha1.LabelPriority, from, to string) []v1alpha1.LabelPrio
 	return withPriority(withPriority(all, from, nil), to, priority)
 }
 
-// prioritize returns a change of a project by which a group's label has a priority in it, or none.
+// prioritize returns a change of a project that sets or removes the priority of a group's label.
 func prioritize(title string, priority *int32) func(*v1alpha1.Project) error {
 	return func(p *v1alpha1.Project) error {
 		p.Spec.LabelPriorities = withPriority(p.Spec.LabelPriorities, title, priority)

@@ -91,8 +91,8 @@ func (f *Family) allowed(ctx context.Context, merged []label.OfProject) error {
 	return nil
 }
 
-// merge has a label of the group take the place of those of its projects. As the promoted one goes last, the same request
-// completes what an earlier one has left half done.
+// merge replaces labels of projects with a label of their group. It deletes the promoted label last, so that a repeated request completes
+// an interrupted one.
 func (f *Family) merge(ctx context.Context, e entry, above catalog.Scope, merged []label.OfProject) (*v1alpha1.Label, error) {
 	into, err := f.inGroup(ctx, e, above)
 	if err != nil {
@@ -102,7 +102,7 @@ func (f *Family) merge(ctx context.Context, e entry, above catalog.Scope, merged
 		return nil, err
 	}
 	for _, l := range merged {
-		// An id that another label holds has that one's subscribers.
+		// If another label holds the id, the subscribers belong to that label.
 		holds, err := f.Catalog.HoldsID(ctx, l.Label)
 		if err == nil && holds {
 			err = f.Activity.Subscriptions.Move(ctx, subject(l.Label), subject(into))
@@ -117,8 +117,8 @@ func (f *Family) merge(ctx context.Context, e entry, above catalog.Scope, merged
 	return into, nil
 }
 
-// inGroup returns the label of the title that the group or one above it has, or makes it with the id of the promoted one: until
-// that is gone it waits for the id.
+// inGroup returns the label with the title of the group or of a group above. If it does not exist, inGroup creates it with the id of the
+// promoted label. The new label waits for the id until the promoted label is deleted.
 func (f *Family) inGroup(ctx context.Context, e entry, above catalog.Scope) (*v1alpha1.Label, error) {
 	into, err := label.Holder(ctx, f.Catalog, above, e.Spec.Title)
 	if err != nil {
@@ -127,7 +127,7 @@ func (f *Family) inGroup(ctx context.Context, e entry, above catalog.Scope) (*v1
 	if into != nil {
 		holds, err := f.Catalog.HoldsID(ctx, into)
 		if err == nil && !holds && into.RESTID() != e.RESTID() {
-			err = locked() // it is about to get an id
+			err = locked() // the controller has not assigned its id yet
 		}
 		return into, err
 	}
@@ -141,27 +141,26 @@ func (f *Family) inGroup(ctx context.Context, e entry, above catalog.Scope) (*v1
 	}
 	err = f.declare(ctx, into, above)
 	if errors.Is(err, store.ErrExists) {
-		err = locked() // somebody promotes another label of the title at this moment
+		err = locked() // another request promotes a label with this title
 	}
 	return into, err
 }
 
 func locked() error { return endpoint.Conflict("409 Conflict: Resource lock") }
 
-// prioritized reports whether the group's label must take over the priority of a project's own label, or its absence, in place of the
-// priority that the project declares for the title.
+// prioritized reports whether the project's priority for the title must change to the priority of its own label, which can be nil.
 func prioritized(l label.OfProject) bool {
 	return l.Spec.Priority != nil || priorityOf(l.Project.Spec.LabelPriorities, l.Spec.Title) != nil
 }
 
-// keepPriorities has each project give the label of the group the priority that its own one had, or none.
+// keepPriorities sets the priority of the group's label in each project to the priority of the project's own label, which can be nil.
 func (f *Family) keepPriorities(ctx context.Context, merged []label.OfProject) error {
 	of := map[types.UID][]label.OfProject{}
 	for _, l := range merged {
 		of[l.Project.UID] = append(of[l.Project.UID], l)
 	}
 	for p, all := range of {
-		l := claim.Holder(all, claim.Label(p, all[0].Spec.Title)) // the only one of the project that is in force
+		l := claim.Holder(all, claim.Label(p, all[0].Spec.Title)) // the project's label that is in force
 		if !prioritized(l) {
 			continue
 		}

@@ -144,7 +144,7 @@ func TestPromoteLabel_failsInPersonalProjects(t *testing.T) {
 
 func TestLabelWithTakenID_getsNoSubscribers(t *testing.T) {
 	g := NewWithT(t)
-	// A tenant pins the id of somebody else's label.
+	// A tenant pins the id of another tenant's label.
 	thief := declared("thief", "bug", 33, ofProject("secret"))
 	f := newForge(t, thief)
 	f.subscribe(t, 33, 4)

@@ -38,14 +38,14 @@ type GroupLabel struct {
 	Subscribed bool `json:"subscribed" doc:"Whether the caller is subscribed."`
 }
 
-// entry is a label as it is seen from a project or group.
+// entry is a label in the view of a project or group.
 type entry struct {
 	label.Inherited
 	// near is true if the label belongs to the project or group itself, or to the direct parent group of the project.
 	near bool
-	// text is what a search looks through.
+	// text is the text that a search covers.
 	text string
-	// shown is what every caller sees, except for the rendered description.
+	// shown has the fields that all callers see, except for the rendered description.
 	shown Label
 }
 
@@ -66,8 +66,8 @@ func newEntry(in catalog.Scope, l label.Inherited) entry {
 	return e
 }
 
-// priority returns the priority of the label in the project: its own, or the one that the project gives to a group's label. The project is
-// nil if the label is seen from a group.
+// priority returns the priority of the label in the project: the label's own priority, or for a group's label the priority that the project
+// declares. The project is nil in the view of a group.
 func (e entry) priority(in *v1alpha1.Project) *int32 {
 	if e.own() {
 		return e.Spec.Priority
@@ -78,10 +78,11 @@ func (e entry) priority(in *v1alpha1.Project) *int32 {
 	return priorityOf(in.Spec.LabelPriorities, e.Spec.Title)
 }
 
-// own reports whether the label belongs to a project, and not to a group.
+// own reports whether the label belongs to a project.
 func (e entry) own() bool { return e.Spec.ProjectRef != nil }
 
-// view returns the labels of a project or group, with those of the groups above, by their titles; of one title the nearest comes first.
+// view returns the labels of a project or group and of the groups above, by their titles. Labels with the same title begin with the nearest
+// one.
 func (f *Family) view(ctx context.Context, scope catalog.Scope) ([]entry, error) {
 	return catalog.RecallFor(f.views, scope, f.Clock.Now(), func(c *catalog.Catalog, scope catalog.Scope) ([]entry, error) {
 		all, err := entries(ctx, c, scope)
@@ -89,7 +90,7 @@ func (f *Family) view(ctx context.Context, scope catalog.Scope) ([]entry, error)
 	})
 }
 
-// entries returns the labels of a project or group, with those of the groups above, the nearest first.
+// entries returns the labels of a project or group and of the groups above, the nearest first.
 func entries(ctx context.Context, c *catalog.Catalog, scope catalog.Scope) ([]entry, error) {
 	found, err := label.All(ctx, c, scope)
 	if err != nil {
@@ -102,7 +103,7 @@ func entries(ctx context.Context, c *catalog.Catalog, scope catalog.Scope) ([]en
 	return all, nil
 }
 
-// byTitle sorts labels by their titles, in place. Labels of one title stay in their order.
+// byTitle sorts labels by their titles, in place and stably.
 func byTitle(all []entry) []entry {
 	slices.SortStableFunc(all, func(a, b entry) int {
 		return cmp.Or(strings.Compare(strings.ToLower(a.Spec.Title), strings.ToLower(b.Spec.Title)), strings.Compare(a.Spec.Title, b.Spec.Title))
@@ -110,7 +111,7 @@ func byTitle(all []entry) []entry {
 	return all
 }
 
-// chosen returns the labels that a list must contain.
+// chosen returns the labels that match the request.
 func chosen(all []entry, ancestors bool, search string) []entry {
 	if ancestors && search == "" {
 		return all
@@ -125,7 +126,7 @@ func chosen(all []entry, ancestors bool, search string) []entry {
 	return some
 }
 
-// find returns the label of a project or group with an id, or else with a title.
+// find returns the label of a project or group by id or title.
 func (f *Family) find(ctx context.Context, in catalog.Scope, key string) (entry, error) {
 	all, err := f.view(ctx, in)
 	if err != nil {
@@ -134,7 +135,7 @@ func (f *Family) find(ctx context.Context, in catalog.Scope, key string) (entry,
 	return pick(all, key)
 }
 
-// findToChange is find for a label that is changed or removed: through a group, only that of the group itself.
+// findToChange is find for a label to update or delete. In a group, it finds only labels of the group itself.
 func (f *Family) findToChange(ctx context.Context, in catalog.Scope, key string) (entry, error) {
 	all, err := f.view(ctx, in)
 	if err != nil {
@@ -146,7 +147,7 @@ func (f *Family) findToChange(ctx context.Context, in catalog.Scope, key string)
 	return pick(all, key)
 }
 
-// pick returns the label with an id, or else with a title.
+// pick returns a label by id or title.
 func pick(all []entry, key string) (entry, error) {
 	id, err := strconv.ParseInt(key, 10, 64)
 	i := -1
@@ -168,15 +169,15 @@ func (f *Family) show(ctx context.Context, s auth.Subject, e entry) (Label, erro
 	return v.label(e), err
 }
 
-// viewer is what one caller is shown of some labels.
+// viewer has the data of some labels that depend on the caller.
 type viewer struct {
 	family     *Family
 	subscribed sets.Set[types.UID]
-	// counts is nil where nothing is counted.
+	// counts is nil if the request does not ask for counts.
 	counts map[int64]Counts
 }
 
-// viewer looks up for all of the labels at once what is not declared of them.
+// viewer looks up the counts and subscriptions of all labels at once.
 func (f *Family) viewer(ctx context.Context, s auth.Subject, of []entry, counts bool) (viewer, error) {
 	v := viewer{family: f}
 	var err error
@@ -211,7 +212,7 @@ func (v viewer) label(e entry) Label {
 
 func (v viewer) groupLabel(e entry) GroupLabel { return v.label(e).GroupLabel }
 
-// html renders a description, which takes longer than to look it up.
+// html returns the rendered description from the cache, or renders it.
 func (f *Family) html(description string) string {
 	if description == "" {
 		return ""

@@ -16,7 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/label"
 )
 
-// attributes are what every new label has.
+// attributes are the parameters of a new label.
 type attributes struct {
 	Name        string `param:"name" required:"" example:"bug" doc:"Title of the label, without commas."`
 	Color       string `param:"color" required:"" example:"#d9534f" doc:"#RGB or #RRGGBB, or the name of a color of CSS."`
@@ -32,7 +32,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	return f.add(ctx, s.Subject, r.attributes, pointer(r.Priority))
 }
 
-// add makes a label of a project or group.
+// add creates a label of a project or group.
 func (f *Family) add(ctx context.Context, s auth.Subject, is attributes, priority *int32) (Label, error) {
 	scope := s.Scope
 	title, wrong := label.Title(is.Name)
@@ -61,7 +61,7 @@ func (f *Family) add(ctx context.Context, s auth.Subject, is attributes, priorit
 
 func exists() error { return endpoint.Conflict("Label already exists") }
 
-// declare creates a label under a name made of what it is declared for and its title.
+// declare creates a label. Its name is derived from its target and title.
 func (f *Family) declare(ctx context.Context, l *v1alpha1.Label, in catalog.Scope) error {
 	kind := "group"
 	if in.Project != nil {
@@ -71,23 +71,23 @@ func (f *Family) declare(ctx context.Context, l *v1alpha1.Label, in catalog.Scop
 	return f.labels.CreateUnique(ctx, l, same, []string{kind, in.Target().GetName(), l.Spec.Title})
 }
 
-// appearance is what may be changed of a label itself.
+// appearance has the parameters that change a label itself.
 type appearance struct {
-	NewName     endpoint.Optional[string] `param:"new_name" atLeastOne:"change" example:"defect" doc:"Another title."`
+	NewName     endpoint.Optional[string] `param:"new_name" atLeastOne:"change" example:"defect" doc:"New title."`
 	Color       endpoint.Optional[string] `param:"color" atLeastOne:"change" doc:"#RGB or #RRGGBB, or the name of a color of CSS."`
 	Description endpoint.Optional[string] `param:"description" atLeastOne:"change" doc:"Purpose of the label, in Markdown."`
 }
 
-// changes are what may be changed of a label through a project.
+// changes are the parameters that change a label through a project.
 type changes struct {
 	appearance
 	Priority endpoint.Optional[int32] `param:"priority" atLeastOne:"change" doc:"Priority in the project, 0 the highest; null removes it."`
 }
 
-// itself reports whether the label itself changes, and not only what it is in the project.
+// itself reports whether the label itself changes, and not only its priority in the project.
 func (c changes) itself() bool { return c.NewName.Set || c.Color.Set || c.Description.Set }
 
-// apply gives a label what was sent, and leaves the rest of it alone. A group's label has no priority of its own.
+// apply sets the fields that the request contains. A group's label has no priority of its own.
 func (c changes) apply(l *v1alpha1.LabelSpec) {
 	l.Title, l.Color = c.NewName.Or(l.Title), c.Color.Or(l.Color)
 	if c.Description.Set {
@@ -103,7 +103,7 @@ type updateRequest struct {
 	changes
 }
 
-// named is for one label, in the way of the older forms.
+// named is a request for one label in the older form.
 type named struct {
 	LabelID endpoint.Optional[int64]  `param:"label_id" exactlyOne:"label" doc:"Id of the label."`
 	Name    endpoint.Optional[string] `param:"name" exactlyOne:"label" example:"bug" doc:"Title of the label."`
@@ -174,7 +174,7 @@ func (f *Family) change(ctx context.Context, s auth.Subject, key string, c chang
 	return f.show(ctx, s, newEntry(catalog.Scope{Project: p, Groups: s.Scope.Groups}, label.Inherited{Label: l, Of: e.Of, Above: e.Above}))
 }
 
-// checked returns the changes in the form in which they are declared, unless something is wrong with them.
+// checked validates the changes and returns them in their declared form.
 func (f *Family) checked(ctx context.Context, e entry, c changes) (changes, error) {
 	var a endpoint.Attributes
 	if c.NewName.Set {
@@ -220,7 +220,7 @@ func (f *Family) removeKey(ctx context.Context, s auth.Subject, key string) (end
 	return endpoint.None{}, errors.Join(err, f.Activity.Subscriptions.Remove(ctx, subject(e.Label)))
 }
 
-// changeable refuses callers who may change labels of the project or group if the label belongs to a group whose labels they may not change.
+// changeable returns an error if the label belongs to a group above in which the caller cannot change labels.
 func (f *Family) changeable(ctx context.Context, of auth.Subject, e entry) (*v1alpha1.Label, error) {
 	if e.own() {
 		return e.Label, nil
@@ -249,7 +249,7 @@ func refuse(a *endpoint.Attributes, name string, wrong ...string) {
 	}
 }
 
-// hex is a color as it is declared: the REST API never shows a name.
+// hex returns a color in hexadecimal form, because the REST API never shows a name.
 func hex(a *endpoint.Attributes, color string) string {
 	hex, ok := label.Hex(color)
 	if !ok {

@@ -1,4 +1,4 @@
-// Package markdown is the family that renders texts for clients.
+// Package markdown is the family that renders Markdown.
 package markdown
 
 import (
@@ -15,7 +15,7 @@ import (
 // maxBody is the maximum size of a request in bytes. markdown.Render has further limits, because rendering depends more on the form of a text.
 const maxBody = 512 << 10
 
-// Family serves rendered texts.
+// Family renders Markdown.
 type Family struct {
 	family.Kit
 }
@@ -31,7 +31,7 @@ func (f *Family) Table() endpoint.Table {
 	}
 }
 
-// Rendered is a text as HTML.
+// Rendered is the HTML of a text.
 type Rendered struct {
 	HTML string `json:"html"`
 }
@@ -55,7 +55,7 @@ func (f *Family) render(ctx context.Context, s auth.Instance, r *renderRequest) 
 	return Rendered{HTML: rendered}, err
 }
 
-// see returns 404 for a project that the caller must not see.
+// see returns 404 for a project that the caller cannot see.
 func (f *Family) see(ctx context.Context, s auth.Instance, project string) error {
 	scope, err := f.Guard.Project(ctx, project)
 	if err == nil {

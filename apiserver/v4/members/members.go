@@ -22,7 +22,7 @@ import (
 // Family serves the members of projects and groups.
 type Family struct {
 	family.Kit
-	// memberships are those in the project or group itself, by the user: inherited ones are changed where they are declared.
+	// memberships are the memberships in the project or group itself, by user. Inherited memberships are changed where they are declared.
 	memberships *store.Store[*v1alpha1.User, *v1alpha1.Membership]
 }
 
@@ -37,7 +37,7 @@ func New(k family.Kit) *Family {
 func (f *Family) Table() endpoint.Table {
 	projects := table[auth.Project](f, "/projects/{id}/members", "a project", auth.ReadProjectMembers, auth.WriteProjectMembers)
 	groups := table[auth.Group](f, "/groups/{id}/members", "a group", auth.ReadGroupMembers, auth.WriteGroupMembers)
-	// Members can leave, whatever their role is.
+	// Members with any role can leave.
 	return slices.Concat(
 		projects, endpoint.Table{endpoint.Delete("/projects/{id}/members/{user_id}", auth.OnRecord[auth.ProjectRecord[whom]](f.remove)).Found(f.find).
 			Needs(auth.WriteProjectMembers).Or(auth.Own).Conditional().Doc("Remove a member from a project.")},
@@ -59,7 +59,7 @@ func table[S auth.Form](f *Family, path, of string, read, write endpoint.Ability
 		endpoint.Post(path, auth.On[S](f.add)).Needs(write).
 			Doc("Add a member to " + of + "."),
 		endpoint.Put(path+"/{user_id}", auth.On[S](f.update)).Needs(write).
-			Doc("Change the role of a member of " + of + "."),
+			Doc("Update the role of a member of " + of + "."),
 	}
 }
 
@@ -113,8 +113,8 @@ func (f *Family) direct(ctx context.Context, s auth.Subject) ([]catalog.Member, 
 	return append(members, bots...), err
 }
 
-// bots returns the bots of a project or group itself as its members, sorted by id. No Membership is declared for them, so they can be neither changed
-// nor removed here.
+// bots returns the bots of a project or group itself as its members, sorted by id. They have no Membership, so this family can neither
+// update nor delete them.
 func (f *Family) bots(ctx context.Context, s catalog.Scope) ([]catalog.Member, error) {
 	bots, err := bottoken.In(ctx, f.Catalog, s, f.Clock.Now())
 	members := make([]catalog.Member, len(bots))
@@ -127,8 +127,8 @@ func (f *Family) bots(ctx context.Context, s catalog.Scope) ([]catalog.Member, e
 	return members, err
 }
 
-// all returns the direct and inherited members with the bots, and those of the groups that the project or group is shared with. It leaves out groups that
-// the caller does not see.
+// all returns the direct and inherited members, the bots, and the members of groups that the project or group is shared with. It omits
+// groups that the caller cannot see.
 func (f *Family) all(ctx context.Context, s auth.Subject) ([]catalog.Member, error) {
 	now := f.Clock.Now()
 	members, err := f.Catalog.AllMembersOf(ctx, s.Scope, now)

@@ -17,7 +17,7 @@ type removeRequest struct {
 	SkipSubresources bool `param:"skip_subresources" doc:"Whether to keep the user's memberships in the groups and projects below the group."`
 }
 
-// The whom of a request is the user whose membership the request removes, if there is one. Users own their memberships.
+// The whom of a request is the user whose membership the request deletes, or nil. Users own their memberships.
 type whom struct{ *v1alpha1.User }
 
 func (whom) Parameter() string { return "Id of the user." }
@@ -46,7 +46,7 @@ func (f *Family) remove(ctx context.Context, s auth.Subject, w whom, r *removeRe
 	return endpoint.None{}, f.memberships.Delete(ctx, s, m.User)
 }
 
-// removable returns the member who may be removed.
+// removable returns the member that the request deletes.
 func (f *Family) removable(ctx context.Context, s auth.Subject, userID int64) (catalog.Member, error) {
 	m, err := f.own(ctx, s.Scope, userID)
 	if err != nil {
@@ -60,8 +60,9 @@ func (f *Family) removable(ctx context.Context, s auth.Subject, userID int64) (c
 	return m, nil
 }
 
-// removeBelow removes the memberships of a group member below the group: all of them, or none if one project refuses that or the condition
-// of the request fails. It runs before the group's own membership is removed, so that an interrupted removal can be repeated.
+// removeBelow deletes all memberships of a group member below the group. It deletes none of them if one project refuses that or the
+// condition of the request fails. It runs before the deletion of the group's own membership, so that an interrupted request can be
+// repeated.
 func (f *Family) removeBelow(ctx context.Context, s auth.Subject, u *v1alpha1.User) error {
 	given, err := f.Catalog.GivenBelow(ctx, u, s.Scope.Groups[0])
 	if err != nil || len(given) == 0 {

@@ -29,7 +29,7 @@ func (f *Family) show(m catalog.Member) Member {
 	return shown
 }
 
-// day is the beginning of a day, at which a membership that expires on it has ended.
+// day is the start of a day. A membership that expires on a day ends at its start.
 func day(t time.Time) time.Time {
 	year, month, d := t.Date()
 	return time.Date(year, month, d, 0, 0, 0, 0, time.UTC)

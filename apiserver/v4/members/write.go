@@ -25,22 +25,22 @@ type addRequest struct {
 	ExpiresAt   endpoint.Optional[time.Time] `param:"expires_at" doc:"Day on which the membership ends."`
 }
 
-// Added is the new member, or the outcome for several members.
+// Added is the new member, or the result for several members.
 type Added struct {
 	*Member
 	*Outcome
 }
 
-// Outcome is what has become of several additions.
+// Outcome is the result of adding several members.
 type Outcome struct {
 	Status  string            `json:"status" doc:"success or error."`
 	Message map[string]string `json:"message,omitempty" doc:"Why some were not added, by username."`
 }
 
-// maxAdded is how many members one request adds.
+// maxAdded is the maximum number of members in a request.
 const maxAdded = 100
 
-// add adds one member, or several of which each is added if it can be.
+// add adds one member, or several. A failure for one of several does not affect the others.
 func (f *Family) add(ctx context.Context, s auth.Subject, r *addRequest) (Added, error) {
 	named, err := r.users()
 	if err != nil {
@@ -73,7 +73,7 @@ func (f *Family) add(ctx context.Context, s auth.Subject, r *addRequest) (Added,
 	}
 }
 
-// users returns whom an addition names.
+// users returns the users that a request names.
 func (r *addRequest) users() ([]v1alpha1.Reference, error) {
 	ids, usernames := r.UserID.Value, r.Username.Value
 	var all []v1alpha1.Reference
@@ -128,7 +128,7 @@ func (f *Family) addOne(ctx context.Context, s auth.Subject, r *addRequest, name
 		return Member{}, err
 	}
 	if held != nil {
-		// A membership that has ended still counts as long as it exists: it is reset completely.
+		// An expired membership that still exists is reset completely.
 		expires := r.ExpiresAt
 		expires.Null = !expires.Set || expires.Null
 		expires.Set = true
@@ -146,8 +146,8 @@ func (f *Family) addOne(ctx context.Context, s auth.Subject, r *addRequest, name
 
 func exists() error { return endpoint.Conflict("Member already exists") }
 
-// declared returns a membership with a unique name: no other membership of the same user in the same place has it, and neither does that of
-// an earlier user with the same id.
+// declared returns a membership whose name is derived from the user and the project or group by id and UID, so that a later user with the
+// same id gets a different name.
 func declared(s catalog.Scope, u *v1alpha1.User) *v1alpha1.Membership {
 	m := &v1alpha1.Membership{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace()},
@@ -188,7 +188,7 @@ func (f *Family) update(ctx context.Context, s auth.Subject, r *updateRequest) (
 // write changes the membership of a user and shows it.
 func (f *Family) write(ctx context.Context, s auth.Subject, u *v1alpha1.User, level int, expires endpoint.Optional[time.Time]) (Member, error) {
 	m, err := f.memberships.Update(ctx, s, u, func(m *v1alpha1.Membership) error {
-		if err := within(s, m); err != nil { // somebody may have raised it meanwhile
+		if err := within(s, m); err != nil { // its role can have been raised since the check
 			return err
 		}
 		m.Spec.Role, m.Spec.ExpiresAt = roleOf(level), ends(m.Spec.ExpiresAt, expires)
@@ -200,7 +200,7 @@ func (f *Family) write(ctx context.Context, s auth.Subject, u *v1alpha1.User, le
 	return f.show(catalog.Member{User: u, Membership: m}), nil
 }
 
-// changeable returns what held does, unless it is of somebody above the caller.
+// changeable is held, but refuses a membership with a role above the caller's.
 func (f *Family) changeable(ctx context.Context, of auth.Subject, u *v1alpha1.User) (*v1alpha1.Membership, error) {
 	m, err := f.Catalog.MembershipIn(ctx, u, of.Scope)
 	if err == nil && m != nil {
@@ -217,7 +217,7 @@ func within(s auth.Subject, m *v1alpha1.Membership) error {
 	return nil
 }
 
-// own returns a member of the project or group itself: inherited ones are changed where they are declared.
+// own returns a member of the project or group itself, because inherited memberships are changed where they are declared.
 func (f *Family) own(ctx context.Context, s catalog.Scope, userID int64) (catalog.Member, error) {
 	all, err := f.Catalog.MembersOf(ctx, s, f.Clock.Now())
 	if err != nil {
@@ -230,7 +230,7 @@ func (f *Family) own(ctx context.Context, s catalog.Scope, userID int64) (catalo
 	return m, nil
 }
 
-// grants says why the caller may not give a user a role until a day.
+// grants returns an error if the caller cannot give a user a role until a day.
 func (f *Family) grants(ctx context.Context, s auth.Subject, u *v1alpha1.User, level int, expires endpoint.Optional[time.Time]) error {
 	if roleOf(level) == "" {
 		return endpoint.Invalid(map[string][]string{"access_level": {"is not included in the list"}}).
@@ -263,7 +263,7 @@ func (f *Family) grants(ctx context.Context, s auth.Subject, u *v1alpha1.User, l
 	}})
 }
 
-// keepsAnOwner refuses to take the last owner from a group, unless an administrator does it.
+// keepsAnOwner returns an error if a group would lose its last owner, unless the caller is an administrator.
 func (f *Family) keepsAnOwner(ctx context.Context, s auth.Subject, u *v1alpha1.User) error {
 	if s.Scope.Project != nil || s.Access.Admin {
 		return nil
@@ -284,10 +284,10 @@ func (f *Family) keepsAnOwner(ctx context.Context, s auth.Subject, u *v1alpha1.U
 			return nil
 		}
 	}
-	return endpoint.Forbidden("").Describe("This is the last Owner of the group: give somebody else the role first.")
+	return endpoint.Forbidden("").Describe("This is the last Owner of the group: give another member the role first.")
 }
 
-// roleOf returns the declared role of an access level; empty for an unknown number.
+// roleOf returns the declared role of an access level. It is empty for an unknown number.
 func roleOf(level int) v1alpha1.Role {
 	switch r := role.Role(level); r {
 	case role.Guest, role.Reporter, role.Developer, role.Maintainer, role.Owner:
@@ -297,7 +297,7 @@ func roleOf(level int) v1alpha1.Role {
 	}
 }
 
-// ends is when a membership ends: as it was, or at the beginning of the day that was sent.
+// ends returns the time at which a membership ends: the previous time, or the start of the requested day.
 func ends(was *metav1.Time, sent endpoint.Optional[time.Time]) *metav1.Time {
 	switch {
 	case !sent.Set:

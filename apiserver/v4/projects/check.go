@@ -9,7 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/object"
 )
 
-// The bounds of what is declared.
+// Limits of the schema.
 const (
 	maxDescription   = 2000
 	maxDefaultBranch = 244
@@ -18,11 +18,11 @@ const (
 
 var (
 	importURLs = regexp.MustCompile(`^(https?|file)://[^\x00-\x20\x7f]+$`)
-	// A password would be seen by everybody who may read the project; one with a / ? or # in it ends the authority early.
+	// Everyone who can read the project would see a password. A password with / ? or # ends the authority early.
 	credentials = regexp.MustCompile(`^(https?://.*|file://[^/]*)[@?#]`)
 )
 
-// check returns the problems of a project before it is declared. was is its previous spec, empty for a new project.
+// check returns the validation errors of a project. was is its previous spec, empty for a new project.
 func check(is, was v1alpha1.ProjectSpec) error {
 	var a endpoint.Attributes
 	namespace.CheckPath(&a, is.Path)

@@ -26,13 +26,13 @@ func (f *Family) forkTable() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/forks", f.forks).Needs(auth.ReadProject).Asks(auth.AdminProject, auth.ReadStatistics).
 			Anonymous(endpoint.Served).Also(http.StatusMethodNotAllowed).
-			Doc("List the forks of a project that the caller may see."),
+			Doc("List the forks of a project that the caller can see."),
 		endpoint.Post("/projects/{id}/fork", f.fork).Needs(auth.ReadCode).Asks(auth.CreateProjects).
-			Doc("Make a project that begins with the branches and tags of this one."),
+			Doc("Create a fork of a project, with its branches and tags."),
 		endpoint.Post("/projects/{id}/fork/{forked_from_id}", f.relate).Needs(auth.OwnProject).Asks(auth.ReadCode, auth.AdminProject).
-			Doc("Record that a project is a fork of another one. Its repository stays as it is."),
+			Doc("Create the fork relation to another project. The repository does not change."),
 		endpoint.Delete("/projects/{id}/fork", f.unrelate).Needs(auth.OwnProject).Also(http.StatusNotModified).
-			Doc("Record that a project is no longer a fork of another one."),
+			Doc("Delete the fork relation to another project."),
 	}
 }
 
@@ -41,17 +41,17 @@ func (f *Family) forks(ctx context.Context, s auth.Project, r *listRequest) (end
 }
 
 type forkRequest struct {
-	Namespace     string                   `param:"namespace" doc:"Id or path of the group; namespace_id and namespace_path come first."`
+	Namespace     string                   `param:"namespace" doc:"Id or path of the group; namespace_id and namespace_path take precedence."`
 	NamespaceID   endpoint.Optional[int64] `param:"namespace_id" doc:"Id of the group; the caller's own namespace when omitted."`
 	NamespacePath string                   `param:"namespace_path" doc:"Path of the group."`
 	Name          string                   `param:"name" doc:"Display name; that of the project when omitted."`
 	Path          string                   `param:"path" doc:"Segment of the full path; that of the project when omitted."`
 	Description   string                   `param:"description" doc:"Purpose of the fork; that of the project when omitted."`
-	Visibility    string                   `param:"visibility" values:"private,internal,public" doc:"Users who can see the fork, at most those who see the project; these when omitted."`
-	Branches      string                   `param:"branches" doc:"The branches that the fork gets, with commas in between; all, and the tags, when omitted."`
+	Visibility    string                   `param:"visibility" values:"private,internal,public" doc:"Users who can see the fork, at most those who can see the project; the same users when omitted."`
+	Branches      string                   `param:"branches" doc:"Branches of the fork, separated by commas; all branches and tags when omitted."`
 }
 
-// into returns the id or path of the group that the fork is made in; empty for the caller's own namespace.
+// into returns the id or path of the fork's group. It is empty for the caller's own namespace.
 func (r *forkRequest) into() (string, error) {
 	switch id := r.NamespaceID; {
 	case id.Set && !id.Null && r.NamespacePath != "":
@@ -68,7 +68,7 @@ func (r *forkRequest) into() (string, error) {
 func (f *Family) fork(ctx context.Context, s auth.Project, r *forkRequest) (none Project, err error) {
 	of := s.Scope.Project
 	if of.Status.RefsChecksum == "" {
-		// The fork would begin with whatever the project has then, when the caller may no longer read that.
+		// The fork is created later, when the caller may no longer be able to read the project.
 		return none, endpoint.Conflict("The project has no repository yet")
 	}
 	into, err := r.into()
@@ -104,10 +104,10 @@ func (f *Family) fork(ctx context.Context, s auth.Project, r *forkRequest) (none
 	return made, err
 }
 
-// maxBranches is the maximum number of branches that a fork can begin with, unless it begins with all of them.
+// maxBranches is the maximum number of branches in a request for a fork.
 const maxBranches = 100
 
-// checkBranches returns the problems of the branches with which a fork would begin.
+// checkBranches returns the validation errors of the branches of a fork.
 func checkBranches(branches []string) error {
 	var a endpoint.Attributes
 	if len(branches) > maxBranches {
@@ -146,7 +146,7 @@ func (f *Family) relate(ctx context.Context, s auth.Project, r *relateRequest) (
 		return none, err
 	}
 	if own.Status.RefsChecksum == "" {
-		// The relation would let it begin with whatever the other project has then, when the caller may no longer read that.
+		// The repository would be copied from the other project later, when the caller may no longer be able to read it.
 		return none, endpoint.Conflict("The project has no repository yet")
 	}
 	return f.change(ctx, s, func(spec *v1alpha1.ProjectSpec) error {
@@ -159,7 +159,7 @@ func (f *Family) unrelate(ctx context.Context, s auth.Project, _ *endpoint.None)
 	if s.Scope.Project.Spec.ForkOf == nil {
 		return none, endpoint.NotModified()
 	}
-	// The relation says with what the repository begins.
+	// The relation determines the first content of the repository.
 	own, err := f.Guard.Repository(ctx, s.Scope.Project)
 	if err != nil {
 		return none, err
@@ -189,7 +189,7 @@ func (f *Family) showForks(ctx context.Context, shown *Project, p *v1alpha1.Proj
 	return err
 }
 
-// originOf returns the scope of the origin of a fork. It is empty if the project is not a fork, or if the caller cannot see the origin.
+// originOf returns the scope of the origin of a fork. It is empty if the project is not a fork or the caller cannot see its origin.
 func (f *Family) originOf(ctx context.Context, p *v1alpha1.Project, to viewer) (none catalog.Scope, err error) {
 	ref, ok := p.Origin()
 	if !ok {

@@ -22,18 +22,18 @@ import (
 type listRequest struct {
 	endpoint.Paging
 	Search           string                   `param:"search" doc:"Part of a name or path."`
-	SearchNamespaces bool                     `param:"search_namespaces" doc:"Whether the search is in the full path."`
+	SearchNamespaces bool                     `param:"search_namespaces" doc:"Whether to search in the full path."`
 	Visibility       string                   `param:"visibility" values:"private,internal,public" doc:"Only projects of this visibility."`
-	Starred          bool                     `param:"starred" doc:"Only projects that the caller has starred, of which there are none."`
+	Starred          bool                     `param:"starred" doc:"Only projects that the caller has starred. The list is always empty."`
 	Owned            bool                     `param:"owned" doc:"Only projects that the caller owns."`
 	Membership       bool                     `param:"membership" doc:"Only projects in which the caller is a member."`
-	Archived         endpoint.Optional[bool]  `param:"archived" doc:"Only projects that are archived, or only others."`
+	Archived         endpoint.Optional[bool]  `param:"archived" doc:"Only archived projects, or only others."`
 	MinAccessLevel   endpoint.Optional[int]   `param:"min_access_level" values:"10,20,30,40,50" doc:"Only projects in which the caller has at least this role."`
 	OrderBy          string                   `param:"order_by" values:"id,name,path,created_at,updated_at,last_activity_at" default:"created_at" doc:"Field that orders the list."`
-	Sort             string                   `param:"sort" values:"asc,desc" default:"desc" doc:"Whether the order goes up or down."`
+	Sort             string                   `param:"sort" values:"asc,desc" default:"desc" doc:"Direction of the order."`
 	Topic            string                   `param:"topic" doc:"Topics, separated by commas: only projects that have all of them."`
-	Statistics       bool                     `param:"statistics" doc:"Whether the sizes are shown of projects in which the caller is at least a Reporter."`
-	Simple           bool                     `param:"simple" doc:"Whether the projects are shown without their settings and state."`
+	Statistics       bool                     `param:"statistics" doc:"Whether to show the sizes of projects in which the caller is at least a Reporter."`
+	Simple           bool                     `param:"simple" doc:"Whether to show the projects without their settings and state."`
 	Pagination       string                   `param:"pagination" values:"legacy,keyset" default:"legacy" doc:"keyset pages by id."`
 	Cursor           endpoint.Optional[int64] `param:"cursor" doc:"Where the next page of keyset pagination starts."`
 	IDAfter          endpoint.Optional[int64] `param:"id_after" doc:"Only projects with higher ids."`
@@ -46,8 +46,8 @@ func (f *Family) list(ctx context.Context, s auth.Instance, r *listRequest) (end
 
 type inGroupRequest struct {
 	listRequest
-	IncludeSubgroups bool `param:"include_subgroups" doc:"Whether the projects of the groups below count."`
-	WithShared       bool `param:"with_shared" default:"true" doc:"Whether the projects that are shared with the group count."`
+	IncludeSubgroups bool `param:"include_subgroups" doc:"Whether to include the projects of subgroups."`
+	WithShared       bool `param:"with_shared" default:"true" doc:"Whether to include projects that are shared with the group."`
 }
 
 func (f *Family) inGroup(ctx context.Context, s auth.Group, r *inGroupRequest) (endpoint.List[Project], error) {
@@ -60,7 +60,7 @@ type ofUserRequest struct {
 	UserID string `param:"user_id" doc:"Id or username of the user."`
 }
 
-// ofUser lists the projects in a user's own namespace. Callers who have not signed in do not learn who exists without a public project.
+// ofUser lists the projects in a user's personal namespace. For anonymous callers, users without a public project do not exist.
 func (f *Family) ofUser(ctx context.Context, s auth.Instance, r *ofUserRequest) (endpoint.List[Project], error) {
 	missing := endpoint.NotFound("User")
 	u, err := f.Guard.User(ctx, r.UserID)
@@ -80,7 +80,7 @@ func (f *Family) ofUser(ctx context.Context, s auth.Instance, r *ofUserRequest) 
 	}
 	if len(all) == 0 && s.Caller.Anonymous() {
 		var public []catalog.Seen
-		if err == nil { // the filters do not decide who exists
+		if err == nil { // the filters do not affect whether the user exists
 			public, err = f.search(ctx, s.Caller, &listRequest{OrderBy: "id"}, visible.In{Group: g})
 		}
 		if catalog.IgnoreNotFound(err) != nil {
@@ -109,7 +109,7 @@ func (f *Family) search(ctx context.Context, caller auth.Caller, r *listRequest,
 		refused.Status = http.StatusMethodNotAllowed
 		return nil, refused
 	}
-	// One answer serves all pages.
+	// One search serves all pages.
 	filter := *r
 	filter.Paging, filter.Cursor, filter.Statistics = endpoint.Paging{}, endpoint.Optional[int64]{}, false
 	return f.visible.Find(ctx, caller, in, filter)
@@ -147,7 +147,7 @@ func (f *Family) page(ctx context.Context, subject auth.Subject, r *listRequest,
 	})
 }
 
-// byActivity returns projects in the order of their last activity, which the remembered state does not have.
+// byActivity returns projects in the order of their last activity, which the cache does not have.
 func (f *Family) byActivity(ctx context.Context, all []catalog.Seen, down bool) ([]catalog.Seen, error) {
 	all = slices.Clone(all)
 	for i := range all {
@@ -184,7 +184,7 @@ func (r listRequest) Compare(a, b catalog.Seen) int {
 	return order
 }
 
-// past tells which projects come after the cursor, in the order of ids; nil without one.
+// past returns a predicate for the projects behind the cursor, in the order of ids, or nil without a cursor.
 func (r *listRequest) past() func(catalog.Seen) bool {
 	cursor, sent := r.Cursor.Value, r.Cursor.Set && !r.Cursor.Null
 	switch {
@@ -197,7 +197,7 @@ func (r *listRequest) past() func(catalog.Seen) bool {
 	}
 }
 
-// wants reports whether the request asks for a project.
+// wants reports whether a project matches the request.
 func (r *listRequest) wants(s catalog.Seen) bool {
 	p := s.Project
 	least := role.Role(r.MinAccessLevel.Or(0))
@@ -218,7 +218,7 @@ func (r *listRequest) wants(s catalog.Seen) bool {
 		strings.Contains(strings.ToLower(where), strings.ToLower(r.Search))
 }
 
-// tagged reports whether a project with topics has all of the wanted ones.
+// tagged reports whether topics include all requested topics.
 func tagged(topics, wanted []string) bool {
 	for _, w := range wanted {
 		if !slices.ContainsFunc(topics, func(t string) bool { return strings.EqualFold(t, w) }) {

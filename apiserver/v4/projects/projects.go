@@ -31,7 +31,7 @@ type Family struct {
 	projects *store.Store[store.Only, *v1alpha1.Project]
 	groups   *store.Store[store.Only, *v1alpha1.Group]
 	sharing  *sharing.Sharing
-	// visible has the projects that callers see.
+	// visible returns the projects that callers can see.
 	visible *visible.Projects
 }
 
@@ -50,16 +50,16 @@ func New(k family.Kit) *Family {
 func (f *Family) Table() endpoint.Table {
 	return append(endpoint.Table{
 		endpoint.Get("/projects", f.list).Anonymous(endpoint.Served).Also(http.StatusMethodNotAllowed).Asks(auth.AdminProject, auth.ReadStatistics).
-			Doc("List the projects that the caller may see."),
-		avatar.Taking(endpoint.Post("/projects", f.create).Anybody().Asks(auth.CreateProjects).Doc("Make a project.")),
+			Doc("List the projects that the caller can see."),
+		avatar.Taking(endpoint.Post("/projects", f.create).Anybody().Asks(auth.CreateProjects).Doc("Create a project.")),
 		endpoint.Get("/projects/{id}", f.get).Needs(auth.ReadProject).Asks(auth.AdminProject, auth.ReadStatistics).Anonymous(endpoint.Served).Doc("Get a project."),
 		avatar.Taking(endpoint.Put("/projects/{id}", f.update).Needs(auth.AdminProject).Asks(auth.OwnProject).Nonempty().
-			Doc("Change a project.")),
+			Doc("Update a project.")),
 		endpoint.Get("/projects/{id}/avatar", f.avatar).Needs(auth.ReadProject).Anonymous(endpoint.Served).Doc("Get the avatar of a project, as a PNG."),
 		endpoint.Delete("/projects/{id}", f.remove).Needs(auth.OwnProject).Status(http.StatusAccepted).
-			Conditional().Doc("Remove a project."),
-		endpoint.Post("/projects/{id}/archive", f.archive).Needs(auth.OwnProject).Asks(auth.AdminProject).Doc("Refuse every push from now on."),
-		endpoint.Post("/projects/{id}/unarchive", f.unarchive).Needs(auth.OwnProject).Asks(auth.AdminProject).Doc("Take pushes again."),
+			Conditional().Doc("Delete a project."),
+		endpoint.Post("/projects/{id}/archive", f.archive).Needs(auth.OwnProject).Asks(auth.AdminProject).Doc("Archive a project. Pushes are refused."),
+		endpoint.Post("/projects/{id}/unarchive", f.unarchive).Needs(auth.OwnProject).Asks(auth.AdminProject).Doc("Unarchive a project."),
 		endpoint.Post("/projects/{id}/share", f.share).Needs(auth.WriteProjectMembers).Asks(auth.ReadGroup).
 			Doc("Share a project with the members of a group."),
 		endpoint.Delete("/projects/{id}/share/{group_id}", f.unshare).Needs(auth.WriteProjectMembers).
@@ -78,7 +78,7 @@ func (f *Family) Table() endpoint.Table {
 }
 
 type getRequest struct {
-	Statistics bool `param:"statistics" doc:"Whether the sizes are shown, if the caller is at least a Reporter."`
+	Statistics bool `param:"statistics" doc:"Whether to show the sizes, if the caller is at least a Reporter."`
 }
 
 func (f *Family) get(ctx context.Context, s auth.Project, r *getRequest) (Project, error) {
@@ -91,7 +91,7 @@ func (f *Family) get(ctx context.Context, s auth.Project, r *getRequest) (Projec
 	return f.show(ctx, s.Scope, to)
 }
 
-// viewed returns what the caller of a request may see of a project to which they have access.
+// viewed returns the viewer of a project for the caller.
 func viewed(s auth.Subject, a auth.Access) viewer {
 	if s.Caller.Anonymous() {
 		return viewer{caller: s.Caller}
@@ -101,7 +101,7 @@ func viewed(s auth.Subject, a auth.Access) viewer {
 	}
 }
 
-// counting returns the viewer for a request that asks for statistics or not.
+// counting returns the viewer with or without statistics, as requested.
 func (v viewer) counting(wanted bool) viewer {
 	v.statistics = wanted && v.counts
 	return v
@@ -109,16 +109,16 @@ func (v viewer) counting(wanted bool) viewer {
 
 type createRequest struct {
 	Name              string                   `param:"name" example:"Web site" doc:"Display name of the project; the path when omitted."`
-	Path              string                   `param:"path" doc:"Its segment of the full path; made from the name when omitted."`
+	Path              string                   `param:"path" doc:"Its segment of the full path; derived from the name when omitted."`
 	NamespaceID       endpoint.Optional[int64] `param:"namespace_id" doc:"Id of the group; the caller's own namespace when omitted."`
 	Description       string                   `param:"description" doc:"Purpose of the project."`
 	Visibility        string                   `param:"visibility" values:"private,internal,public" default:"private" doc:"Users who can see the project."`
-	DefaultBranch     string                   `param:"default_branch" doc:"The branch that HEAD names."`
-	ImportURL         string                   `param:"import_url" doc:"A repository to begin with."`
-	RepositoryAccess  string                   `param:"repository_access_level" values:"enabled,private,disabled" default:"enabled" doc:"For whom the code is."`
-	ContainerRegistry string                   `param:"container_registry_access_level" values:"enabled,private,disabled" default:"enabled" doc:"For whom the images are."`
+	DefaultBranch     string                   `param:"default_branch" doc:"The default branch."`
+	ImportURL         string                   `param:"import_url" doc:"URL of a repository to import."`
+	RepositoryAccess  string                   `param:"repository_access_level" values:"enabled,private,disabled" default:"enabled" doc:"Access to the repository."`
+	ContainerRegistry string                   `param:"container_registry_access_level" values:"enabled,private,disabled" default:"enabled" doc:"Access to the container registry."`
 	Avatar            avatar.Upload            `param:"avatar" doc:"A picture of at most 200 KiB."`
-	Topics            []string                 `param:"topics" comma:"" doc:"Words by which people find the project."`
+	Topics            []string                 `param:"topics" comma:"" doc:"Topics of the project."`
 	TagList           []string                 `param:"tag_list" comma:"" doc:"The former name of topics."`
 }
 
@@ -149,16 +149,16 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 	return made, err
 }
 
-// newSpec returns the parts of a spec that all projects have that are created over REST. Clients expect that a project that they create is new,
-// and that nothing is left of it after they have removed it.
+// newSpec returns the spec that all projects created over REST begin with. Clients expect that a new project has no earlier content, and
+// that a deleted project leaves nothing behind.
 func newSpec() v1alpha1.ProjectSpec {
 	return v1alpha1.ProjectSpec{AdoptRepository: v1alpha1.AdoptNone, DeletionPolicy: v1alpha1.DeletionPolicyDelete}
 }
 
-// errTaken says that another project or group has the full path.
+// errTaken is returned if another project or group has the full path.
 var errTaken = errors.New("the path has already been taken")
 
-// add makes a project with an avatar in a group, which an id or path names; in the caller's own namespace if that is empty.
+// add creates a project with an avatar in the group with an id or path, or in the caller's own namespace if that is empty.
 func (f *Family) add(ctx context.Context, s auth.Subject, into string, spec v1alpha1.ProjectSpec, picture avatar.Sent) (Project, error) {
 	scope, err := f.holder(ctx, s, into, func() error { return check(spec, v1alpha1.ProjectSpec{}) })
 	if err != nil {
@@ -184,7 +184,7 @@ func (f *Family) add(ctx context.Context, s auth.Subject, into string, spec v1al
 	return f.show(ctx, scope, viewer{caller: s.Caller, settings: true, admin: s.Caller.Admin})
 }
 
-// free returns errTaken if a project or group has a path in a group.
+// free returns errTaken if a project or group in a group has the path.
 func (f *Family) free(ctx context.Context, in []*v1alpha1.Group, path string) error {
 	_, err := f.Catalog.ByPath(ctx, catalog.FullPath(in, path))
 	if err == nil {
@@ -193,8 +193,8 @@ func (f *Family) free(ctx context.Context, in []*v1alpha1.Group, path string) er
 	return catalog.IgnoreNotFound(err)
 }
 
-// holder returns the group that a project is made in: the one that is asked for, or the caller's own namespace. That one is made
-// when the project is good, and not before.
+// holder returns the group of a new project: the requested group or the caller's personal namespace. It creates the personal namespace only
+// for a valid project.
 func (f *Family) holder(ctx context.Context, s auth.Subject, id string, good func() error) (catalog.Scope, error) {
 	u, err := f.landlord(ctx, s.Caller, id)
 	if err != nil {
@@ -213,8 +213,9 @@ func (f *Family) holder(ctx context.Context, s auth.Subject, id string, good fun
 	return f.personal(ctx, u, f.projects.CheckNew)
 }
 
-// landlord returns the user whose personal namespace a path means but does not exist yet, if the caller may create it: the caller's own, or any one
-// for an administrator. The empty path means the caller's own, whether or not it exists. It returns nil for everything else.
+// landlord returns the user whose personal namespace has the path, does not exist yet, and can be created by the caller. Administrators can
+// create all personal namespaces, other users their own. The empty path stands for the caller's own namespace, whether or not it exists.
+// landlord returns nil for all other paths.
 func (f *Family) landlord(ctx context.Context, c auth.Caller, path string) (*v1alpha1.User, error) {
 	if path == "" {
 		u, err := c.Account()
@@ -239,8 +240,8 @@ func (f *Family) landlord(ctx context.Context, c auth.Caller, path string) (*v1a
 	return nil, nil
 }
 
-// personal returns the group of a user's own projects, and creates it if necessary. It creates nothing if the group could not hold its
-// path, or if accepts refuses it.
+// personal returns the group of a user's personal projects, and creates it if necessary. It creates nothing if the path is taken, or if
+// accepts refuses the group.
 func (f *Family) personal(ctx context.Context, u *v1alpha1.User, accepts func(catalog.Scope) error) (none catalog.Scope, err error) {
 	g := namespace.PersonalOf(u, f.Home)
 	if namespace.Reserved(g.Spec.Path) {
@@ -262,7 +263,7 @@ func (f *Family) personal(ctx context.Context, u *v1alpha1.User, accepts func(ca
 		}
 	}
 	err = f.groups.EnsureUnasked(ctx, g, func(ctx context.Context, w store.Unasked) error {
-		// It may have existed with a path other than the username.
+		// The group can exist with a path other than the username.
 		if err := f.own(ctx, g, u); err != nil {
 			return err
 		}
@@ -271,14 +272,14 @@ func (f *Family) personal(ctx context.Context, u *v1alpha1.User, accepts func(ca
 	if err != nil {
 		return none, err
 	}
-	// Somebody else may have been faster.
+	// Another request may have created it first.
 	if holder, err = f.Catalog.ByPath(ctx, g.Spec.Path); err != nil || holder.GetUID() != g.UID {
 		return none, unavailable()
 	}
 	return catalog.Scope{Groups: []*v1alpha1.Group{g}}, nil
 }
 
-// own refuses a group that does not hold the personal projects of a user.
+// own returns an error for a group that is not the personal group of the user.
 func (f *Family) own(ctx context.Context, o metav1.Object, u *v1alpha1.User) error {
 	own, err := namespace.IsPersonal(ctx, f.Catalog, o, u, f.Home)
 	if err == nil && !own {
@@ -293,7 +294,7 @@ func unavailable() error {
 
 var notInPath = regexp.MustCompile(`[^a-zA-Z0-9_.]+`)
 
-// slug makes a path from a name.
+// slug derives a path from a name.
 func slug(name string) string {
 	return strings.Trim(notInPath.ReplaceAllString(strings.ToLower(name), "-"), "-.")
 }
@@ -307,12 +308,12 @@ type updateRequest struct {
 	Path              endpoint.Optional[string] `param:"path" blank:"refuse" doc:"Its segment of the full path."`
 	Description       endpoint.Optional[string] `param:"description" example:"The site of the bakery" doc:"Purpose of the project."`
 	Visibility        endpoint.Optional[string] `param:"visibility" values:"private,internal,public" doc:"Users who can see the project; only owners can change it."`
-	DefaultBranch     endpoint.Optional[string] `param:"default_branch" blank:"refuse" doc:"The branch that HEAD names."`
-	RepositoryAccess  endpoint.Optional[string] `param:"repository_access_level" values:"enabled,private,disabled" doc:"For whom the code is."`
-	ContainerRegistry endpoint.Optional[string] `param:"container_registry_access_level" values:"enabled,private,disabled" doc:"For whom the images are."`
+	DefaultBranch     endpoint.Optional[string] `param:"default_branch" blank:"refuse" doc:"The default branch."`
+	RepositoryAccess  endpoint.Optional[string] `param:"repository_access_level" values:"enabled,private,disabled" doc:"Access to the repository."`
+	ContainerRegistry endpoint.Optional[string] `param:"container_registry_access_level" values:"enabled,private,disabled" doc:"Access to the container registry."`
 	Avatar            avatar.Upload             `param:"avatar" doc:"A picture of at most 200 KiB; empty to remove it."`
 
-	Topics  endpoint.Optional[[]string] `param:"topics" comma:"" doc:"Words by which people find the project; they replace the existing ones."`
+	Topics  endpoint.Optional[[]string] `param:"topics" comma:"" doc:"Topics of the project; they replace the existing ones."`
 	TagList endpoint.Optional[[]string] `param:"tag_list" comma:"" doc:"The former name of topics."`
 }
 
@@ -322,7 +323,7 @@ func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (
 		return Project{}, err
 	}
 	scope := s.Scope
-	// In another case, it is the path that the project has already.
+	// A path that differs only in case is the project's own.
 	if path := r.Path.Or(scope.Project.Spec.Path); !strings.EqualFold(path, scope.Project.Spec.Path) {
 		if err := f.free(ctx, scope.Groups, path); errors.Is(err, errTaken) {
 			return Project{}, taken()
@@ -370,7 +371,7 @@ func (f *Family) avatar(ctx context.Context, s auth.Project, _ *endpoint.None) (
 	return f.Avatars.Content(ctx, s.Scope.Project)
 }
 
-// change writes what mutate does to the spec of the request's project, and shows the project.
+// change updates the spec of the request's project with mutate, and shows the project.
 func (f *Family) change(ctx context.Context, s auth.Project, mutate func(*v1alpha1.ProjectSpec) error) (Project, error) {
 	p, err := f.write(ctx, s, mutate)
 	if err != nil {
@@ -379,12 +380,12 @@ func (f *Family) change(ctx context.Context, s auth.Project, mutate func(*v1alph
 	return f.changed(ctx, s, p)
 }
 
-// changed shows the request's project after a change.
+// changed shows the request's project after an update.
 func (f *Family) changed(ctx context.Context, s auth.Project, p *v1alpha1.Project) (Project, error) {
 	return f.show(ctx, catalog.Scope{Project: p, Groups: s.Scope.Groups}, viewed(s.Subject, s.Access))
 }
 
-// write writes what mutate does to the spec of the request's project.
+// write updates the spec of the request's project with mutate.
 func (f *Family) write(ctx context.Context, s auth.Project, mutate func(*v1alpha1.ProjectSpec) error) (*v1alpha1.Project, error) {
 	p, err := f.projects.Update(ctx, s.Subject, store.Only{}, func(p *v1alpha1.Project) error {
 		was := p.Spec
@@ -422,7 +423,7 @@ func (f *Family) setArchived(ctx context.Context, s auth.Project, archived bool)
 	})
 }
 
-// Accepted is the answer to what goes on after it.
+// Accepted is the response to a request that continues in the background.
 type Accepted struct {
 	Message string `json:"message"`
 }

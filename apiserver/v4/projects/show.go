@@ -22,7 +22,7 @@ type Project struct {
 	*Details
 }
 
-// Details are the settings of a project, and how it stands.
+// Details are the settings and the state of a project.
 type Details struct {
 	Links                        Links        `json:"_links"`
 	EmptyRepo                    bool         `json:"empty_repo"`
@@ -32,13 +32,13 @@ type Details struct {
 	ContainerRegistryAccessLevel string       `json:"container_registry_access_level" doc:"enabled, private or disabled."`
 	ContainerRegistryEnabled     bool         `json:"container_registry_enabled"`
 	RepositoryStorage            string       `json:"repository_storage,omitempty" doc:"Shown to administrators."`
-	ImportURL                    *string      `json:"import_url" doc:"Shown to those who may change the project."`
+	ImportURL                    *string      `json:"import_url" doc:"Shown to callers who can change the project."`
 	ImportStatus                 string       `json:"import_status" doc:"none, started, finished or failed."`
-	ImportError                  *string      `json:"import_error" doc:"Shown to those who may change the project."`
+	ImportError                  *string      `json:"import_error" doc:"Shown to callers who can change the project."`
 	Permissions                  *Permissions `json:"permissions,omitempty"`
 	Statistics                   *Statistics  `json:"statistics,omitempty" doc:"Shown with statistics=true to callers who are at least Reporters."`
 
-	SharedWithGroups []sharing.Group `json:"shared_with_groups" doc:"Groups that the project itself is shared with, of those that the caller sees."`
+	SharedWithGroups []sharing.Group `json:"shared_with_groups" doc:"Groups that the project itself is shared with and that the caller can see."`
 }
 
 // Links are addresses in the REST API.
@@ -47,22 +47,22 @@ type Links struct {
 	Members string `json:"members"`
 }
 
-// Permissions are what the caller is in a project by memberships.
+// Permissions are the roles of the caller from memberships.
 type Permissions struct {
 	ProjectAccess *MemberAccess `json:"project_access" doc:"From a membership of the project, or of its owner's namespace."`
-	GroupAccess   *MemberAccess `json:"group_access" doc:"The highest from the groups above, and from groups that the project is shared with."`
+	GroupAccess   *MemberAccess `json:"group_access" doc:"The highest role from the groups above and from groups that the project is shared with."`
 }
 
 // MemberAccess is a role by its number.
 type MemberAccess struct {
 	AccessLevel       int `json:"access_level"`
-	NotificationLevel int `json:"notification_level" doc:"Always 3, which leaves it to the user's own settings."`
+	NotificationLevel int `json:"notification_level" doc:"Always 3, for the user's own settings."`
 }
 
-// notificationLevel is shown for compatibility; nobody is notified.
+// notificationLevel is shown for compatibility. There are no notifications.
 const notificationLevel = 3
 
-// permissions returns the permissions that roles in a project give. For clients, a user's namespace is not a group.
+// permissions converts roles in a project to permissions. For clients, a user's namespace is not a group.
 func permissions(r catalog.Roles, personal bool) *Permissions {
 	if personal {
 		r = catalog.Roles{Own: r.Member(), Shared: r.Shared}
@@ -77,15 +77,14 @@ func memberAccess(r role.Role) *MemberAccess {
 	return &MemberAccess{AccessLevel: int(r), NotificationLevel: notificationLevel}
 }
 
-// viewer is whom a project is shown to.
+// viewer is a caller who requests a project.
 type viewer struct {
 	caller auth.Caller
 	// roles are the caller's roles; nil if they are not requested.
 	roles *catalog.Roles
-	// settings says that the caller may see what is reserved for users who can change the settings; admin says that they administer the
-	// instance.
+	// settings says that the caller can change the settings, and so sees all of them. admin says that the caller is an administrator.
 	settings, admin bool
-	// counts says that the caller may see statistics, and statistics that they also asked for them.
+	// counts says that the caller can see statistics, and statistics that the request asks for them.
 	counts, statistics bool
 }
 
@@ -142,7 +141,7 @@ func (d *Details) showImport(from *v1alpha1.Project, detailed bool) {
 	if detailed && from.Spec.ImportURL != "" {
 		d.ImportURL = &from.Spec.ImportURL
 	}
-	// A project that is shared with a missing group is not ready, but its import is.
+	// A share with a missing group makes the project, but not its import, unready.
 	if frame.InForce(from) || from.Status.RefsChecksum != "" {
 		d.ImportStatus = "finished"
 		return
@@ -157,7 +156,7 @@ func (d *Details) showImport(from *v1alpha1.Project, detailed bool) {
 	}
 }
 
-// features are the words of the REST API for the declared ones.
+// features has the values of the REST API for the declared ones.
 var features = map[string]v1alpha1.FeatureAccess{
 	"enabled": v1alpha1.FeatureEnabled, "private": v1alpha1.FeaturePrivate, "disabled": v1alpha1.FeatureDisabled,
 }

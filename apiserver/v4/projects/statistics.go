@@ -8,7 +8,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
-// Statistics are the sizes of what belongs to a project, in bytes.
+// Statistics are the sizes of the content of a project, in bytes.
 type Statistics struct {
 	CommitCount           *int  `json:"commit_count" doc:"Number of commits of the default branch. Null while the repository is not available."`
 	StorageSize           int64 `json:"storage_size" doc:"All sizes together."`
@@ -20,7 +20,7 @@ type Statistics struct {
 	PackagesSize          int64 `json:"packages_size" doc:"Always 0."`
 	SnippetsSize          int64 `json:"snippets_size" doc:"Always 0."`
 	UploadsSize           int64 `json:"uploads_size" doc:"Always 0."`
-	ContainerRegistrySize int64 `json:"container_registry_size" doc:"Size of the images that have a tag, when they were last measured: by a request for the project alone, or daily."`
+	ContainerRegistrySize int64 `json:"container_registry_size" doc:"Size of the tagged images at the last measurement, by a request for the single project or daily."`
 }
 
 func (f *Family) statistics(ctx context.Context, p *v1alpha1.Project) (*Statistics, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
-// The bounds of topics.
+// Limits of topics.
 const (
 	maxTopics = 50
 	maxTopic  = 255
@@ -17,7 +17,7 @@ const (
 
 var topics = regexp.MustCompile(`^[^\x00-\x20,\x7f]([^\x00-\x1f,\x7f]*[^\x00-\x20,\x7f])?$`)
 
-// split returns the words of a list with commas.
+// split splits a list at its commas.
 func split(list string) []string {
 	if list == "" {
 		return nil
@@ -25,7 +25,7 @@ func split(list string) []string {
 	return clean(strings.Split(list, ","))
 }
 
-// clean returns topics without spaces around them, empty ones, and those that differ from an earlier one only in case.
+// clean trims topics, and removes empty ones and those that differ from an earlier one only in case.
 func clean(sent []string) (all []string) {
 	for _, t := range sent {
 		t = strings.TrimSpace(t)
@@ -36,7 +36,7 @@ func clean(sent []string) (all []string) {
 	return all
 }
 
-// checkTopics refuses topics that a project cannot have.
+// checkTopics returns the validation errors of topics.
 func checkTopics(a *endpoint.Attributes, all []string) {
 	if len(all) > maxTopics {
 		a.Refuse("topics", fmt.Sprintf("are too many (maximum is %d)", maxTopics))

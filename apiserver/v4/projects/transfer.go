@@ -18,9 +18,9 @@ type transferRequest struct {
 	Namespace string `param:"namespace" required:"" blank:"refuse" example:"bakery" doc:"Id or full path of the group or user to which the project moves."`
 }
 
-// transfer moves the request's project to another group. The object stays the same, so everything that is declared for it stays too. A group
-// of another Kubernetes namespace belongs to another tenant, and a Kubernetes object cannot change its namespace. The project is shown to no more
-// people than before.
+// transfer moves the request's project to another group of its Kubernetes namespace. The object and everything that is declared for it
+// stay. Other namespaces belong to other tenants, and a Kubernetes object cannot change its namespace. The move never makes the project
+// visible to more users.
 func (f *Family) transfer(ctx context.Context, s auth.Project, r *transferRequest) (Project, error) {
 	target, err := f.destination(ctx, s, r.Namespace)
 	if err != nil {
@@ -56,8 +56,8 @@ func (f *Family) transfer(ctx context.Context, s auth.Project, r *transferReques
 	return f.show(ctx, to, viewed(s.Subject, access))
 }
 
-// destination returns the group that a parameter names, in which the caller may create projects. A group that the caller must not see is
-// missing.
+// destination returns the group that a parameter names, in which the caller can create projects. A group that the caller cannot see is not
+// found.
 func (f *Family) destination(ctx context.Context, s auth.Project, name string) (catalog.Scope, error) {
 	if u, err := f.landlord(ctx, s.Caller, name); err != nil {
 		return catalog.Scope{}, err
@@ -83,7 +83,7 @@ func (f *Family) destination(ctx context.Context, s auth.Project, name string) (
 	return target, nil
 }
 
-// existing is the reason for refusing a place whose path is taken.
+// existing is the reason for refusing a group in which the path is taken.
 const existing = "Project with same name or path in target namespace already exists"
 
 func failed(reason string) error {

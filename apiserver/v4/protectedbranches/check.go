@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
-// The bounds of what is declared.
+// Limits of the schema.
 const (
 	maxName   = 255
 	maxLevels = 50
@@ -20,7 +20,7 @@ const (
 
 var names = regexp.MustCompile(`^[^\x00-\x20\x7f~^:?\[\\-][^\x00-\x20\x7f~^:?\[\\]*$`)
 
-// check returns the problems of a protection before it is declared.
+// check returns the validation errors of a protection.
 func check(b *v1alpha1.ProtectedBranch) error {
 	var wrong []string
 	switch name := b.Spec.Branch; {
@@ -42,7 +42,7 @@ func check(b *v1alpha1.ProtectedBranch) error {
 		}
 	}
 	if slices.ContainsFunc(b.Spec.Unprotect, func(l v1alpha1.AccessLevel) bool { return l.Role == v1alpha1.AccessNoOne }) {
-		// Nobody could remove the protection.
+		// Otherwise no caller could remove the protection.
 		wrong = append(wrong, text(accesslevel.Unprotect, "access level is not included in the list"))
 	}
 	if len(wrong) > 0 {

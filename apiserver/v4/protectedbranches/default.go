@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// shownWithin is how long the cache may take to show what somebody else has made.
+	// shownWithin limits the wait until the cache shows an object that another process created.
 	shownWithin  = 2 * time.Second
 	pollInterval = 5 * time.Millisecond
 )
 
-// protect declares a protection. It replaces the one that a project creates for its default branch some time after its own creation; for
-// the client it makes no difference whether that one exists yet.
+// protect creates a protection. It replaces the protection that the project controller creates for the default branch of a new project,
+// whether or not that one exists yet.
 func (f *Family) protect(ctx context.Context, s auth.Subject, b *v1alpha1.ProtectedBranch) (*v1alpha1.ProtectedBranch, error) {
 	holder, err := protection.Holder(ctx, f.Catalog, s.Scope, b.Spec.Branch)
 	if err != nil {
@@ -47,7 +47,7 @@ func (f *Family) protect(ctx context.Context, s auth.Subject, b *v1alpha1.Protec
 	return f.replace(ctx, s, b.Spec)
 }
 
-// shown waits for the protection of a branch that somebody else has made just now; nil when it does not appear.
+// shown waits until the cache shows the protection of a branch that another process created. It returns nil after a timeout.
 func (f *Family) shown(ctx context.Context, scope catalog.Scope, branch string) (holder *v1alpha1.ProtectedBranch, err error) {
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, shownWithin, true, func(ctx context.Context) (bool, error) {
 		var err error
@@ -60,7 +60,7 @@ func (f *Family) shown(ctx context.Context, scope catalog.Scope, branch string) 
 	return holder, err
 }
 
-// replace has the protection that a project made be what is wanted.
+// replace replaces the spec of the protection that the project controller created.
 func (f *Family) replace(ctx context.Context, s auth.Subject, wanted v1alpha1.ProtectedBranchSpec) (*v1alpha1.ProtectedBranch, error) {
 	b, err := f.protections.Update(ctx, s, wanted.Branch, func(b *v1alpha1.ProtectedBranch) error {
 		if !protection.IsDefault(b) {
@@ -70,13 +70,13 @@ func (f *Family) replace(ctx context.Context, s auth.Subject, wanted v1alpha1.Pr
 			return err
 		}
 		delete(b.Labels, v1alpha1.LabelDefaultProtection)
-		wanted.ID, wanted.ProjectRef = b.RESTID(), b.Spec.ProjectRef // which are fixed
+		wanted.ID, wanted.ProjectRef = b.RESTID(), b.Spec.ProjectRef // which cannot change
 		b.Spec = *wanted.DeepCopy()
 		_, err := accesslevel.Assign(ctx, f.IDs, b)
 		return err
 	})
 	var refused *endpoint.Error
-	if errors.As(err, &refused) && refused.Status == http.StatusNotFound { // somebody has removed it meanwhile
+	if errors.As(err, &refused) && refused.Status == http.StatusNotFound { // it was deleted meanwhile
 		return nil, exists(wanted.Branch)
 	}
 	return b, err

@@ -17,9 +17,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// level is an element of allowed_to_push and its like: a new level, or, with an id, one to change or remove.
+// level is an element of allowed_to_push and similar parameters: a new level, or with an id a level to update or remove.
 type level struct {
-	ID          endpoint.Optional[int64] `param:"id" doc:"Id of the level to change or remove."`
+	ID          endpoint.Optional[int64] `param:"id" doc:"Id of the level to update or remove."`
 	AccessLevel endpoint.Optional[int]   `param:"access_level" values:"0,30,40,60" doc:"A role."`
 	UserID      endpoint.Optional[int64] `param:"user_id" doc:"Id of a user who has access to the project or group."`
 	GroupID     endpoint.Optional[int64] `param:"group_id" doc:"Id of a group that the project is in, or of the group itself or one above it."`
@@ -27,12 +27,12 @@ type level struct {
 	Destroy     bool                     `param:"_destroy" doc:"Removes the level."`
 }
 
-// roles are the access levels of the API.
+// roles maps the access levels of the API to roles.
 var roles = map[int]v1alpha1.AccessRole{
 	0: v1alpha1.AccessNoOne, 30: v1alpha1.AccessDeveloper, 40: v1alpha1.AccessMaintainer, 60: v1alpha1.AccessAdmin,
 }
 
-// number is the access level of a role, and none for what is not one.
+// number returns the access level of a role, or nil for other holders.
 func number(r v1alpha1.AccessRole) *int {
 	for n, name := range roles {
 		if name == r {
@@ -42,8 +42,8 @@ func number(r v1alpha1.AccessRole) *int {
 	return nil
 }
 
-// declared converts the parameters of one set to a declaration. Levels that name users or groups replace the default role, unless a role is
-// sent as well.
+// declared converts the parameters of one set to a declaration. Levels of users or groups replace the default role, unless the request also
+// has a role.
 func (f *Family) declared(
 	ctx context.Context, s catalog.Scope, set accesslevel.Set, one endpoint.Optional[int], more []level,
 ) ([]v1alpha1.AccessLevel, error) {
@@ -64,8 +64,8 @@ func (f *Family) declared(
 	return effective(set, all), nil
 }
 
-// effective leaves out the level "No one" beside others, which it does not restrict: clients can send it, and declarations cannot contain
-// it. Nobody can be kept from unprotecting, so that set does not have it at all.
+// effective removes the level "No one" if the set has other levels, which it does not restrict: clients can send both, but a declaration
+// cannot contain both. The set of unprotect levels never contains it, because a protection must stay removable.
 func effective(set accesslevel.Set, all []v1alpha1.AccessLevel) []v1alpha1.AccessLevel {
 	if set == accesslevel.Unprotect || len(all) < 2 {
 		return all
@@ -73,26 +73,26 @@ func effective(set accesslevel.Set, all []v1alpha1.AccessLevel) []v1alpha1.Acces
 	return slices.DeleteFunc(all, func(l v1alpha1.AccessLevel) bool { return l.Role == v1alpha1.AccessNoOne })
 }
 
-// titles are what answers call the sets.
+// titles are the names of the sets in responses.
 var titles = map[accesslevel.Set]string{
 	accesslevel.Push: "Push", accesslevel.Merge: "Merge", accesslevel.Unprotect: "Unprotect",
 }
 
-// text says what is wrong with a set.
+// text returns a validation error of a set.
 func text(set accesslevel.Set, wrong string) string { return titles[set] + " access levels " + wrong }
 
 func taken(set accesslevel.Set) error {
 	return endpoint.Unprocessable(text(set, "access level has already been taken"))
 }
 
-// declare turns one level of a set into what is declared, and refuses what it names if that has nothing to do with the project or group.
+// declare converts one level of a set to a declaration. It refuses a user, group or key without a relation to the project or group.
 func (f *Family) declare(ctx context.Context, s catalog.Scope, set accesslevel.Set, l level) (v1alpha1.AccessLevel, error) {
 	d, err := read(l)
 	if err != nil {
 		return d, err
 	}
 	if d.DeployKeyRef != nil && s.Project == nil {
-		// Each project has its own keys, and others in the namespace are of no concern to this group.
+		// Deploy keys belong to projects, so a group cannot refer to them.
 		err = fmt.Errorf("deploy key %s: %w", catalog.Show(*d.DeployKeyRef), catalog.ErrNotFound)
 	}
 	if err == nil {
@@ -107,7 +107,7 @@ func (f *Family) declare(ctx context.Context, s catalog.Scope, set accesslevel.S
 	return d, err
 }
 
-// read returns what a level names, which has to be one thing.
+// read returns the holder that a level names. A level must name exactly one.
 func read(l level) (v1alpha1.AccessLevel, error) {
 	var d v1alpha1.AccessLevel
 	var named []string
@@ -135,9 +135,9 @@ func read(l level) (v1alpha1.AccessLevel, error) {
 	}
 }
 
-// pin adds the UID to the id that a level names, so that the level never means another object. For a user without access to the project
-// or group, and for a group that neither contains it nor is one that it is shared with, it returns catalog.ErrNotFound with the message for an object that does not exist, so
-// that callers learn neither whether they exist nor what they are called.
+// pin adds the UID to the id that a level names, so that the level never refers to a later object with the id. For a user without access to
+// the project or group, and for a group that neither contains it nor is invited to it, pin returns catalog.ErrNotFound with the message for
+// an object that does not exist. So callers learn neither whether the object exists nor its name.
 func (f *Family) pin(ctx context.Context, s catalog.Scope, d *v1alpha1.AccessLevel) error {
 	switch {
 	case d.UserRef != nil:
@@ -173,20 +173,20 @@ func (f *Family) pin(ctx context.Context, s catalog.Scope, d *v1alpha1.AccessLev
 }
 
 func same(a, b v1alpha1.AccessLevel) bool {
-	// A level that was declared without a UID means the current holder of the id.
+	// A level that was declared without a UID refers to the current holder of the id.
 	equal := func(x, y *v1alpha1.Reference) bool {
 		return x == y || x != nil && y != nil && x.Name == y.Name && x.Path == y.Path && x.ID == y.ID && (x.UID == y.UID || x.UID == "" || y.UID == "")
 	}
 	return a.Role == b.Role && equal(a.UserRef, b.UserRef) && equal(a.GroupRef, b.GroupRef) && equal(a.DeployKeyRef, b.DeployKeyRef)
 }
 
-// nobody stands for an empty list. It permits nobody, whereas omitting the list would restore the default. But somebody must be able to
-// remove a protection.
+// This is the role that an empty list of each set stands for, because omitting the list would restore the default. Maintainers can always
+// unprotect, so that a protection stays removable.
 var nobody = map[accesslevel.Set]v1alpha1.AccessRole{
 	accesslevel.Push: v1alpha1.AccessNoOne, accesslevel.Merge: v1alpha1.AccessNoOne, accesslevel.Unprotect: v1alpha1.AccessMaintainer,
 }
 
-// change applies the elements of an update to the levels of b, and keeps the ids of those that stay.
+// change applies the elements of an update to the levels of b, and keeps the ids of the remaining levels.
 func (f *Family) change(ctx context.Context, s catalog.Scope, b *v1alpha1.ProtectedBranch, r *updateRequest) error {
 	ids := accesslevel.Of(b)
 	for _, set := range []struct {

@@ -25,14 +25,14 @@ import (
 // Family serves the protected branches of projects and groups.
 type Family struct {
 	family.Kit
-	// protections belong to a project or group itself, and are found by what they protect: inherited ones are changed where they are
+	// protections are the protections of the project or group itself, by their branch. Inherited protections are changed where they are
 	// declared.
 	protections *store.Store[string, *v1alpha1.ProtectedBranch]
-	// views are by the versions of the scopes.
+	// views caches views by the versions of their scopes.
 	views *catalog.Memory[string, view]
 }
 
-// maxViews is of how many projects the view is remembered.
+// maxViews is the maximum number of cached views.
 const maxViews = 4096
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=protectedbranches,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
@@ -59,15 +59,15 @@ func (f *Family) Table() endpoint.Table {
 func table[S auth.Form](f *Family, path, of string, read endpoint.Ability, anonymous endpoint.Anonymous, write endpoint.Ability) endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get(path, auth.On[S](f.list)).Needs(read).
-			Anonymous(anonymous).Doc("List the protected branches of " + of + ", inherited ones included."),
+			Anonymous(anonymous).Doc("List the protected branches of " + of + ", including inherited ones."),
 		endpoint.Get(path+"/{name}", auth.On[S](f.get)).Needs(read).
 			Anonymous(anonymous).Doc("Get the protection of one branch or wildcard in " + of + "."),
 		endpoint.Post(path, auth.On[S](f.create)).Needs(write).
-			Anonymous(endpoint.Hidden).Doc("Protect a branch, or all that match a wildcard, in " + of + "."),
+			Anonymous(endpoint.Hidden).Doc("Create the protection of a branch, or of all branches that match a wildcard, in " + of + "."),
 		endpoint.Patch(path+"/{name}", auth.On[S](f.update)).Needs(write).
-			Anonymous(endpoint.Hidden).Doc("Change a protection of " + of + " itself."),
+			Anonymous(endpoint.Hidden).Doc("Update a protection of " + of + " itself."),
 		endpoint.Delete(path+"/{name}", auth.On[S](f.remove)).Needs(write).
-			Anonymous(endpoint.Hidden).Conditional().Doc("Remove a protection of " + of + " itself."),
+			Anonymous(endpoint.Hidden).Conditional().Doc("Delete a protection of " + of + " itself."),
 	}
 }
 
@@ -88,11 +88,12 @@ func (f *Family) list(ctx context.Context, s auth.Subject, r *listRequest) (endp
 	return endpoint.Page(r.Paging, all, func(b Branch) Branch { return b }), nil
 }
 
-// view is what is shown of every protection that applies to a project or group.
+// view has all protections that apply to a project or group, in the form of the REST API.
 type view struct {
 	// all are in the order of their ids.
 	all []Branch
-	// named has of each branch the nearest one: that of the project or group itself before those of the groups above.
+	// named has the nearest protection of each branch. The protections of the project or group itself take precedence over those of groups
+	// above.
 	named map[string]Branch
 }
 
@@ -123,7 +124,7 @@ func (f *Family) view(ctx context.Context, scope catalog.Scope) (view, error) {
 }
 
 type nameRequest struct {
-	Name string `param:"name" doc:"Name of the branch, or the wildcard as it was given."`
+	Name string `param:"name" doc:"Name of the branch, or the wildcard."`
 }
 
 func (f *Family) get(ctx context.Context, s auth.Subject, r *nameRequest) (Branch, error) {
@@ -146,7 +147,7 @@ type createRequest struct {
 	AllowedToPush        []level                 `param:"allowed_to_push" doc:"Others who can push."`
 	AllowedToMerge       []level                 `param:"allowed_to_merge" doc:"Others who can merge."`
 	AllowedToUnprotect   []level                 `param:"allowed_to_unprotect" doc:"Others who can unprotect."`
-	AllowForcePush       endpoint.Optional[bool] `param:"allow_force_push" blank:"refuse" doc:"Whether those who may push may rewrite history."`
+	AllowForcePush       endpoint.Optional[bool] `param:"allow_force_push" blank:"refuse" doc:"Whether users who can push can rewrite history."`
 	CodeOwnerApproval    endpoint.Optional[bool] `param:"code_owner_approval_required" doc:"Whether pushes to owned files are refused."`
 }
 
@@ -190,7 +191,7 @@ func (f *Family) create(ctx context.Context, s auth.Subject, r *createRequest) (
 	return show(ctx, f.Catalog, scope, b, f.Clock.Now())
 }
 
-// name returns the name of the object that protects a branch in a project or group.
+// name returns the name of the object for the protection of a branch.
 func name(s catalog.Scope, branch string) string {
 	if s.Project == nil {
 		return v1alpha1.NaturalName(s.Groups[0].Name, "group", branch)
@@ -203,16 +204,16 @@ func exists(name string) error {
 }
 
 type updateRequest struct {
-	Name               string                  `param:"name" doc:"Name of the branch, or the wildcard as it was given."`
-	AllowForcePush     endpoint.Optional[bool] `param:"allow_force_push" blank:"refuse" example:"false" doc:"Whether those who may push may rewrite history."`
+	Name               string                  `param:"name" doc:"Name of the branch, or the wildcard."`
+	AllowForcePush     endpoint.Optional[bool] `param:"allow_force_push" blank:"refuse" example:"false" doc:"Whether users who can push can rewrite history."`
 	CodeOwnerApproval  endpoint.Optional[bool] `param:"code_owner_approval_required" doc:"Whether pushes to owned files are refused."`
-	AllowedToPush      []level                 `param:"allowed_to_push" doc:"Levels to add, change or remove."`
-	AllowedToMerge     []level                 `param:"allowed_to_merge" doc:"Levels to add, change or remove."`
-	AllowedToUnprotect []level                 `param:"allowed_to_unprotect" doc:"Levels to add, change or remove."`
+	AllowedToPush      []level                 `param:"allowed_to_push" doc:"Levels to add, update or remove."`
+	AllowedToMerge     []level                 `param:"allowed_to_merge" doc:"Levels to add, update or remove."`
+	AllowedToUnprotect []level                 `param:"allowed_to_unprotect" doc:"Levels to add, update or remove."`
 }
 
-// update changes the levels in place in one write, so that the branch remains protected throughout. A protection that somebody has changed
-// no longer counts as the project's own.
+// update changes the levels in place in one write, so that the branch remains protected throughout. An updated protection no longer counts
+// as created by the project controller.
 func (f *Family) update(ctx context.Context, s auth.Subject, r *updateRequest) (Branch, error) {
 	if err := f.changeable(ctx, s, r.Name); err != nil {
 		return Branch{}, err

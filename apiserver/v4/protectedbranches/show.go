@@ -14,7 +14,7 @@ import (
 // Branch is "Protected branch" of the core interface document.
 type Branch struct {
 	ID                        int64   `json:"id"`
-	Name                      string  `json:"name" doc:"Branch name or wildcard, as it was given."`
+	Name                      string  `json:"name" doc:"Branch name or wildcard."`
 	PushAccessLevels          []Level `json:"push_access_levels"`
 	MergeAccessLevels         []Level `json:"merge_access_levels"`
 	UnprotectAccessLevels     []Level `json:"unprotect_access_levels"`
@@ -33,10 +33,10 @@ type Level struct {
 	GroupID                *int64 `json:"group_id"`
 }
 
-// deployKeyLevel is what the API shows for a deploy key.
+// deployKeyLevel is the access level of a deploy key in the API.
 const deployKeyLevel = 40
 
-// show resolves the levels as they are declared now, which the status may still have to follow.
+// show resolves the declared levels, because the status can be outdated.
 func show(ctx context.Context, c *catalog.Catalog, s catalog.Scope, b *v1alpha1.ProtectedBranch, now time.Time) (Branch, error) {
 	shown := Branch{
 		ID: b.RESTID(), Name: b.Spec.Branch,

@@ -11,8 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
-// changeable refuses to change or remove the protection of a name in the project or group itself to those whom its unprotect levels do not
-// let through.
+// changeable returns an error if the unprotect levels of a protection in the project or group itself do not permit the caller to change it.
 func (f *Family) changeable(ctx context.Context, s auth.Subject, name string) error {
 	b, err := f.protections.Get(ctx, s, name)
 	if err != nil {
@@ -21,7 +20,7 @@ func (f *Family) changeable(ctx context.Context, s auth.Subject, name string) er
 	return f.checkUnprotect(ctx, s, b)
 }
 
-// checkUnprotect is changeable for a protection that was found.
+// checkUnprotect is changeable for a given protection.
 func (f *Family) checkUnprotect(ctx context.Context, s auth.Subject, b *v1alpha1.ProtectedBranch) error {
 	rule := protection.Rule{Name: b.Spec.Branch}
 	for _, l := range b.Spec.Unprotect {
@@ -29,7 +28,7 @@ func (f *Family) checkUnprotect(ctx context.Context, s auth.Subject, b *v1alpha1
 		if err != nil && !errors.Is(err, catalog.ErrNotFound) {
 			return err
 		}
-		// An unresolved level is the zero Grant, which lets nobody through.
+		// An unresolved level is the zero Grant, which permits no one.
 		rule.Unprotect = append(rule.Unprotect, protection.GrantOf(resolved))
 	}
 	actor := f.Guard.Actor(s)

@@ -45,13 +45,13 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Get("/projects/{id}/remote_mirrors/{mirror_id}", f.get).
 			Doc("Get a mirror."),
 		endpoint.Post("/projects/{id}/remote_mirrors", f.create).
-			Doc("Push a project to another repository, over http, https, ssh or git. Credentials in the URL are kept in a Secret and never shown."),
+			Doc("Create a mirror, which pushes a project to another repository over http, https, ssh or git. Credentials in the URL are stored in a Secret and never shown."),
 		endpoint.Put("/projects/{id}/remote_mirrors/{mirror_id}", f.update).
-			Doc("Change a mirror. Its URL cannot change."),
+			Doc("Update a mirror. Its URL cannot change."),
 		endpoint.Delete("/projects/{id}/remote_mirrors/{mirror_id}", f.remove).
-			Conditional().Doc("Remove a mirror. The refs that it pushed stay on the target."),
+			Conditional().Doc("Delete a mirror. The refs that it pushed stay on the target."),
 		endpoint.Post("/projects/{id}/remote_mirrors/{mirror_id}/sync", f.sync).Status(http.StatusNoContent).
-			Doc("Push now, whatever has changed or failed."),
+			Doc("Start a push of the mirror."),
 	}
 	for _, e := range table {
 		e.Needs(auth.AdminRemoteMirrors).Anonymous(endpoint.Hidden).Denies(endpoint.Unauthorized(""))
@@ -82,15 +82,15 @@ func (f *Family) get(ctx context.Context, s auth.Project, r *mirrorRequest) (Mir
 }
 
 type createRequest struct {
-	URL                   string                    `param:"url" required:"" example:"https://git.example/bakery/web.git" doc:"Of the repository to push to, with credentials if it needs some."`
-	Enabled               endpoint.Optional[bool]   `param:"enabled" doc:"Whether anything is pushed; not when omitted."`
+	URL                   string                    `param:"url" required:"" example:"https://git.example/bakery/web.git" doc:"URL of the repository to push to, with credentials if it needs them."`
+	Enabled               endpoint.Optional[bool]   `param:"enabled" doc:"Whether the mirror is enabled; false when omitted."`
 	KeepDivergentRefs     endpoint.Optional[bool]   `param:"keep_divergent_refs" doc:"Whether to keep refs of the target that the project does not have, or that have diverged."`
 	OnlyProtectedBranches endpoint.Optional[bool]   `param:"only_protected_branches" doc:"Whether to leave out branches that are not protected."`
 	MirrorBranchRegex     endpoint.Optional[string] `param:"mirror_branch_regex" doc:"Pattern of the names of the branches that are pushed, in RE2 syntax."`
 	HostKeys              []string                  `param:"host_keys" doc:"Keys of the host for ssh, each as in the file of a public key, such as ssh-ed25519 AAAA. Without them, nothing is pushed."`
 }
 
-// create makes the mirror first, then the Secret that goes with it, and lets it push in the end: so there is never a push without it.
+// create creates the mirror, then its Secret, and then enables the mirror, so that it never pushes without credentials.
 func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (Mirror, error) {
 	p := s.Scope.Project
 	at, err := f.parse(r.URL)
@@ -126,7 +126,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	return show(p, m), nil
 }
 
-// keep puts the credentials into a Secret of the platform, which the mirror names where no tenant can write.
+// keep stores the credentials in a Secret of the platform. The status of the mirror, which tenants cannot write, names the Secret.
 func (f *Family) keep(ctx context.Context, w store.Unasked, m *v1alpha1.RemoteMirror, at target, enabled bool) error {
 	secret := f.Credentials.New(v1alpha1.SecretOfRemoteMirror, m, map[string][]byte{credential.UsernameKey: []byte(at.username)})
 	if at.password != "" {
@@ -153,7 +153,7 @@ func (f *Family) keep(ctx context.Context, w store.Unasked, m *v1alpha1.RemoteMi
 
 type updateRequest struct {
 	MirrorID              int64                     `param:"mirror_id" doc:"Id of the mirror."`
-	Enabled               endpoint.Optional[bool]   `param:"enabled" example:"true" doc:"Whether anything is pushed."`
+	Enabled               endpoint.Optional[bool]   `param:"enabled" example:"true" doc:"Whether the mirror is enabled."`
 	KeepDivergentRefs     endpoint.Optional[bool]   `param:"keep_divergent_refs" doc:"Whether to keep refs of the target that the project does not have, or that have diverged."`
 	OnlyProtectedBranches endpoint.Optional[bool]   `param:"only_protected_branches" doc:"Whether to leave out branches that are not protected."`
 	MirrorBranchRegex     endpoint.Optional[string] `param:"mirror_branch_regex" doc:"Pattern of the names of the branches that are pushed, in RE2 syntax."`
@@ -180,7 +180,7 @@ func (f *Family) remove(ctx context.Context, s auth.Project, r *mirrorRequest) (
 	return endpoint.None{}, f.mirrors.Delete(ctx, s.Subject, r.MirrorID)
 }
 
-// sync asks the controller, which may be another process, by an annotation.
+// sync sets an annotation that makes the controller push.
 func (f *Family) sync(ctx context.Context, s auth.Project, r *mirrorRequest) (endpoint.None, error) {
 	_, err := f.mirrors.Act(ctx, s.Subject, r.MirrorID, func(m *v1alpha1.RemoteMirror) error {
 		if !m.Spec.IsEnabled() {

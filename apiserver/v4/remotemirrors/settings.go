@@ -19,13 +19,13 @@ import (
 	"github.com/forgeplane/forgeplane/internal/pattern"
 )
 
-// The bounds of what is declared.
+// Limits of the schema.
 const (
 	maxURL   = 2048
 	maxRegex = 255
 )
 
-// target is a URL, its credentials apart, and the host keys for ssh.
+// target is a URL without its credentials, the credentials, and the host keys for ssh.
 type target struct{ url, username, password, hostKeys string }
 
 // shown returns the value of v1alpha1.AnnotationCredentials for the credentials, or an empty string for none.
@@ -42,7 +42,7 @@ func (t target) shown() string {
 	}
 }
 
-// parse checks a URL as far as that can be done without connecting. Nothing of it is repeated in an answer.
+// parse validates a URL without connecting. Errors contain no part of it.
 func (f *Family) parse(text string) (target, error) {
 	if text == "" {
 		return target{}, invalid("url", "can't be blank")
@@ -72,7 +72,7 @@ func (f *Family) parse(text string) (target, error) {
 	}
 	u.User = nil
 	at.url = u.String()
-	// Parts of a password with a / ? or # in it are in none of the places where credentials are looked for.
+	// A password with / ? or # is split, so parts of it are not recognized as credentials.
 	if strings.ContainsAny(at.url, "@?#") || strings.Contains(text, "#") {
 		return target{}, invalid("url", "is blocked: URI is invalid")
 	}
@@ -86,13 +86,13 @@ func invalid(attribute, what string) error {
 	return endpoint.Invalid(map[string][]string{attribute: {what}})
 }
 
-// settings are what a request says of how to push.
+// settings are the parameters of a request that configure the push.
 type settings struct {
 	Enabled, KeepDivergentRefs, OnlyProtectedBranches endpoint.Optional[bool]
 	MirrorBranchRegex                                 endpoint.Optional[string]
 }
 
-// apply changes a mirror, unless that made it contradict itself.
+// apply changes a mirror, and returns an error if the settings contradict each other.
 func (s settings) apply(m *v1alpha1.RemoteMirror) error {
 	if s.OnlyProtectedBranches.Null {
 		return invalid("only_protected_branches", "can't be blank")
@@ -140,7 +140,7 @@ const (
 	maxHostKey  = 4096
 )
 
-// knownHosts returns host keys in the format of a known_hosts file. Each is given as in the file of a public key.
+// knownHosts returns host keys in the format of a known_hosts file. Each key has the format of a public key file.
 func knownHosts(at string, keys []string) (string, error) {
 	u, err := url.Parse(at)
 	if err != nil || len(keys) == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
-// Mirror is a mirror as it is shown.
+// Mirror is a mirror in the REST API.
 type Mirror struct {
 	ID                     int64         `json:"id"`
 	Enabled                bool          `json:"enabled"`
@@ -27,7 +27,7 @@ type Mirror struct {
 	HostKeys               []string      `json:"host_keys" doc:"Always empty: host keys are not shown."`
 }
 
-// statuses are the names that the administration interface document gives to how far a mirror is.
+// statuses maps the states of a mirror to the names of the administration interface document.
 var statuses = map[v1alpha1.MirrorUpdate]string{
 	"": "none", v1alpha1.MirrorNone: "none", v1alpha1.MirrorStarted: "started", v1alpha1.MirrorFinished: "finished",
 	v1alpha1.MirrorFailed: "failed", v1alpha1.MirrorToRetry: "to_retry",
@@ -48,8 +48,8 @@ func show(p *v1alpha1.Project, m *v1alpha1.RemoteMirror) Mirror {
 	return shown
 }
 
-// pushable reports whether a project has a repository, or gets one as soon as its controller comes to it. Where that has to wait for
-// somebody, as after an import that failed or without storage, there is none.
+// pushable reports whether a project has a repository or gets one without intervention. It is false if the repository waits for a user, for
+// example after a failed import or without storage.
 func pushable(p *v1alpha1.Project) bool {
 	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
 	return p.Status.RefsChecksum != "" || ready == nil || ready.Status != metav1.ConditionFalse ||
@@ -63,7 +63,7 @@ func moment(t *metav1.Time) endpoint.Time {
 	return endpoint.Time(t.Time)
 }
 
-// mask shows that there are credentials, which are nowhere but in the Secret.
+// mask returns the URL with asterisks in place of credentials, which only the Secret contains.
 func mask(m *v1alpha1.RemoteMirror) string {
 	if m.Spec.SecretRef == nil && m.Status.SecretRef.Name == "" {
 		return m.Spec.URL

@@ -30,7 +30,7 @@ var archiveFormats = []struct {
 	{".tar", snapshot.Tar}, {".zip", snapshot.Zip},
 }
 
-// archiveTable is an endpoint for each of them. They share their limit.
+// archiveTable returns an endpoint for each format. They share a limit.
 func (f *Family) archiveTable() (table endpoint.Table) {
 	for _, a := range archiveFormats {
 		archive := func(ctx context.Context, s auth.Project, r *archiveRequest) (endpoint.Content, error) {
@@ -44,13 +44,13 @@ func (f *Family) archiveTable() (table endpoint.Table) {
 
 type archiveRequest struct {
 	SHA  string `param:"sha" doc:"A branch, tag or commit; the default branch if it is not given."`
-	Path string `param:"path" doc:"The directory or file that is wanted; everything if it is not given."`
+	Path string `param:"path" doc:"The directory or file to include; everything if it is not given."`
 
-	ExcludePaths    []string `param:"exclude_paths" comma:"" doc:"Paths that are left out, with all below them."`
-	IncludeLFSBlobs bool     `param:"include_lfs_blobs" default:"true" doc:"Has no effect: what stands in the repository is sent."`
+	ExcludePaths    []string `param:"exclude_paths" comma:"" doc:"Paths to exclude, with everything below them."`
+	IncludeLFSBlobs bool     `param:"include_lfs_blobs" default:"true" doc:"Has no effect: files are sent as stored in the repository."`
 }
 
-// maxExcluded is how many paths may be left out.
+// maxExcluded is the maximum number of excluded paths.
 const maxExcluded = 100
 
 func (f *Family) archive(ctx context.Context, s auth.Project, r *archiveRequest, format snapshot.ArchiveFormat) (endpoint.Content, error) {
@@ -107,7 +107,7 @@ func (f *Family) reference(ctx context.Context, s auth.Project, revision string)
 
 func dashed(text string) string { return strings.ReplaceAll(text, "/", "-") }
 
-// attachment has a browser keep a file under a name.
+// attachment returns a Content-Disposition header that names the downloaded file.
 func attachment(name string) string {
 	plain := strings.IndexFunc(name, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) < 0
 	if plain {

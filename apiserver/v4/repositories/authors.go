@@ -13,14 +13,14 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// MergeRequests knows which merge requests have brought commits.
+// MergeRequests finds the merge requests of commits.
 type MergeRequests interface {
-	// Brought returns, by the ids of commits, the number within a project of the first merge request that was merged and has brought
-	// each. A commit that is left out came without one.
+	// Brought returns the iid of the first merged merge request of each commit, by the ids of the commits. It omits commits without a merge
+	// request.
 	Brought(ctx context.Context, project int64, commits []string) (map[string]int64, error)
 }
 
-// NoMergeRequests implements MergeRequests without any.
+// NoMergeRequests is a MergeRequests for projects without merge requests.
 type NoMergeRequests struct{}
 
 // Brought implements MergeRequests.
@@ -28,17 +28,17 @@ func (NoMergeRequests) Brought(context.Context, int64, []string) (map[string]int
 	return nil, nil
 }
 
-// authors finds the users who have written commits, each once.
+// authors finds the authors of commits, each once.
 type authors struct {
 	catalog *catalog.Catalog
 	project catalog.Scope
-	// groups are those whose members are credited in any case.
+	// groups are the groups whose members are always credited.
 	groups []catalog.Scope
 	now    time.Time
 	known  map[string]*changelog.Author
 }
 
-// authors returns what finds those of the project's commits. Of the groups, by their full paths, those count that the caller sees.
+// authors returns the authors of a project. groups are full paths. Groups that the caller cannot see are ignored.
 func (f *Family) authors(ctx context.Context, s auth.Project, groups []string) (*authors, error) {
 	a := &authors{catalog: f.Catalog, project: s.Scope, now: f.Clock.Now(), known: map[string]*changelog.Author{}}
 	for _, path := range groups {
@@ -60,7 +60,7 @@ func (f *Family) authors(ctx context.Context, s auth.Project, groups []string) (
 	return a, nil
 }
 
-// of returns the author who has an address; nil where nobody is known by it.
+// of returns the author with an email address, or nil.
 func (a *authors) of(ctx context.Context, email string) (*changelog.Author, error) {
 	email = strings.ToLower(email)
 	if known, ok := a.known[email]; ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/snapshot"
 )
 
-// Blob is what the API shows of a blob.
+// Blob is a blob in the REST API.
 type Blob struct {
 	Size     int64  `json:"size"`
 	Encoding string `json:"encoding" doc:"base64."`

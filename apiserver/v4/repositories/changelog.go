@@ -23,26 +23,26 @@ import (
 const (
 	// changelogs is the maximum number of changelogs per minute, whether or not they are committed (API behaviour, section 2.2).
 	changelogs = 5
-	// maxChangelogCommits is how many commits one is made of at most, and maxUnlimitedCommits where the feature that limits them is off:
-	// their ids are in memory at once.
+	// maxChangelogCommits is the maximum number of commits for a changelog. maxUnlimitedCommits applies if the feature that limits them is
+	// off, because all ids are in memory.
 	maxChangelogCommits, maxUnlimitedCommits = 15_000, 1_000_000
 )
 
-// configFiles are where a configuration is looked for, in this order. The core interface document names the first. Repositories that come
+// configFiles are the paths of the configuration, in the order of precedence. The core interface document names the first. Repositories
 // from GitLab have the second.
 var configFiles = []string{".service/changelog_config.yml", ".gitlab/changelog_config.yml"}
 
-// notAllowed is the message for a caller who must not push to the branch, because of their role or of a protection.
+// notAllowed is the message for a caller who cannot push to the branch because of their role or a protection.
 const notAllowed = "You are not allowed to commit a changelog on this branch"
 
 func (f *Family) changelogTable() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/repository/changelog", f.notes).Needs(auth.ReadCode).Asks(auth.ReadGroup).
 			Anonymous(endpoint.Served).Limited(changelogs, "changelog").Also(http.StatusUnprocessableEntity).
-			Doc("Make a section of a changelog of the commits of a release, and commit nothing."),
+			Doc("Get the changelog section of a release from its commits."),
 		endpoint.Post("/projects/{id}/repository/changelog", f.addNotes).Needs(auth.PushCode).Asks(auth.ReadGroup).
 			Anonymous(endpoint.Hidden).Denies(endpoint.Forbidden(notAllowed)).Status(http.StatusOK).Limited(changelogs, "changelog").Also(http.StatusUnprocessableEntity).
-			Doc("Make a section of a changelog of the commits of a release, and commit it to a file in the repository."),
+			Doc("Create the changelog section of a release from its commits, and commit it to a file in the repository."),
 	}
 }
 
@@ -53,10 +53,10 @@ type Notes struct {
 
 type notesRequest struct {
 	Version       string                       `param:"version" required:"" blank:"refuse" example:"1.2.0" doc:"A semantic version, with or without a v."`
-	From          string                       `param:"from" doc:"The commit before the first; the tag of the stable version before if it is not given."`
-	To            string                       `param:"to" doc:"The last commit; that of the branch if it is not given."`
-	Date          endpoint.Optional[time.Time] `param:"date" doc:"Of the release; now if it is not given."`
-	Trailer       string                       `param:"trailer" default:"Changelog" doc:"Commits that have it count; the case of its letters matters."`
+	From          string                       `param:"from" doc:"The commit before the first one; the tag of the previous stable version if it is not given."`
+	To            string                       `param:"to" doc:"The last commit; the head of the branch if it is not given."`
+	Date          endpoint.Optional[time.Time] `param:"date" doc:"Date of the release; now if it is not given."`
+	Trailer       string                       `param:"trailer" default:"Changelog" doc:"Trailer of the commits to include. It is case-sensitive."`
 	ConfigFile    string                       `param:"config_file" doc:"Path of the configuration; if it is not given, .service/changelog_config.yml, or .gitlab/changelog_config.yml if there is no such file."`
 	ConfigFileRef string                       `param:"config_file_ref" doc:"The branch, tag or commit that has the configuration; the default branch if it is not given."`
 }
@@ -74,7 +74,7 @@ func (f *Family) notes(ctx context.Context, s auth.Project, r *notesRequest) (no
 	return Notes{section.Text}, nil
 }
 
-// ungenerated returns the answer for a changelog that cannot be generated.
+// ungenerated returns the response for a changelog that cannot be generated.
 func ungenerated(err error) error {
 	var wrong changelog.Error
 	switch {
@@ -89,7 +89,7 @@ func ungenerated(err error) error {
 	return endpoint.Message(http.StatusUnprocessableEntity, "Failed to generate the changelog: %s", wrong)
 }
 
-// section makes the section of a version. The range ends at head where the request does not say so.
+// section generates the section of a version. The range ends at head by default.
 func (f *Family) section(ctx context.Context, s auth.Project, repo *git.Repository, r *notesRequest, head string) (none changelog.Section, err error) {
 	version, ok := changelog.ParseVersion(r.Version)
 	if !ok {
@@ -122,7 +122,7 @@ func (f *Family) section(ctx context.Context, s auth.Project, repo *git.Reposito
 	return changelog.Release{Version: r.Version, Date: date, Config: config, Entries: entries}.Section()
 }
 
-// picked are the commits of a range that have a trailer.
+// picked returns the commits of a range with a trailer.
 func (f *Family) picked(ctx context.Context, repo *git.Repository, from, to, trailer string) ([]changelog.Picked, error) {
 	limited, err := f.Features.Enabled(ctx, feature.ChangelogCommitsLimitation)
 	if err != nil {
@@ -145,7 +145,7 @@ func (f *Family) picked(ctx context.Context, repo *git.Repository, from, to, tra
 	return commits.Picked(), nil
 }
 
-// configuration reads the one that a request names, or what there is without one.
+// configuration reads the configuration that a request names, or else the first of configFiles that exists.
 func configuration(ctx context.Context, repo *git.Repository, r *notesRequest) (*changelog.Config, error) {
 	files := configFiles
 	if r.ConfigFile != "" {
@@ -174,7 +174,7 @@ func configuration(ctx context.Context, repo *git.Repository, r *notesRequest) (
 	return changelog.ParseConfig(nil)
 }
 
-// start is the commit before the first one of a changelog: the one that a request names, or the tag of the version before.
+// start returns the commit before the first one of a changelog: the requested commit, or the tag of the previous version.
 func start(ctx context.Context, repo *git.Repository, config *changelog.Config, v changelog.Version, from string) (string, error) {
 	if from != "" {
 		return named(ctx, repo, from)
@@ -196,7 +196,7 @@ func start(ctx context.Context, repo *git.Repository, config *changelog.Config, 
 	return named(ctx, repo, ref.Tags+tag)
 }
 
-// named is the id of the commit that a revision names.
+// named returns the id of the commit that a revision resolves to.
 func named(ctx context.Context, repo *git.Repository, revision string) (string, error) {
 	id, err := refs.Commit(ctx, repo, revision)
 	if ref.Missing(err) {
@@ -209,7 +209,7 @@ func noCommit(revision string) error {
 	return changelog.Error(fmt.Sprintf("There is no commit %.100q", revision))
 }
 
-// entries are what a changelog says of commits.
+// entries returns the changelog entries of commits.
 func (f *Family) entries(ctx context.Context, s auth.Project, commits []changelog.Picked, groups []string) ([]changelog.Entry, error) {
 	ids := make([]string, len(commits))
 	for i, c := range commits {

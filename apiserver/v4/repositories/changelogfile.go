@@ -19,17 +19,17 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/snapshot"
 )
 
-// maxChangelog is how large a changelog may be that a section is put into, in bytes.
+// maxChangelog is the maximum size of a changelog file to update, in bytes.
 const maxChangelog = 10 << 20
 
 type addNotesRequest struct {
 	notesRequest
 	Branch  string `param:"branch" doc:"The branch that gets the commit; the default branch if it is not given."`
 	File    string `param:"file" default:"CHANGELOG.md" doc:"Path of the changelog."`
-	Message string `param:"message" doc:"Of the commit; Add changelog for version X if it is not given."`
+	Message string `param:"message" doc:"Message of the commit; Add changelog for version X if it is not given."`
 }
 
-// addNotes commits a section, unless the changelog already has one for the version. Clients expect the answer 200 in both cases.
+// addNotes commits a section, unless the changelog has one for the version. Clients expect 200 in both cases.
 func (f *Family) addNotes(ctx context.Context, s auth.Project, r *addNotesRequest) (status int, err error) {
 	if _, ok := changelog.ParseVersion(r.Version); !ok {
 		return 0, endpoint.Parameters("version is invalid")
@@ -57,7 +57,7 @@ func (f *Family) addNotes(ctx context.Context, s auth.Project, r *addNotesReques
 	return http.StatusOK, nil
 }
 
-// errPresent says that a changelog has what would be put into it.
+// errPresent is returned if a changelog already has the section.
 var errPresent = errors.New("the changelog already has a section for this version")
 
 func (f *Family) commitNotes(ctx context.Context, s auth.Project, repo *git.Repository, branch string, r *addNotesRequest) error {
@@ -71,7 +71,7 @@ func (f *Family) commitNotes(ctx context.Context, s auth.Project, repo *git.Repo
 	}
 	_, err = f.Refs.Commit(ctx, s, repo, ref.Draft{
 		Branch: branch, When: f.Clock.Now(), Message: cmp.Or(r.Message, "Add changelog for version "+r.Version),
-		// The branch may have moved since the section was begun, and the changelog with it.
+		// The branch, and the changelog in it, can have changed since the section was generated.
 		ActionsAt: func(ctx context.Context, commit string) ([]edit.Action, error) {
 			return insert(ctx, repo, commit, cmp.Or(r.File, "CHANGELOG.md"), section)
 		},
@@ -79,7 +79,7 @@ func (f *Family) commitNotes(ctx context.Context, s auth.Project, repo *git.Repo
 	return err
 }
 
-// tip is the newest commit of a branch.
+// tip returns the newest commit of a branch.
 func tip(ctx context.Context, repo *git.Repository, branch string) (string, error) {
 	name := ref.Branches + branch
 	if object.CheckRefName(name) == nil {
@@ -100,7 +100,7 @@ func insert(ctx context.Context, repo *git.Repository, commit, file string, s ch
 	before, err := snapshot.ReadFile(ctx, repo, commit, file, maxChangelog)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
-		kind = edit.CreateFile // it reports another object at the path, or a path that is not valid
+		kind = edit.CreateFile // it fails if the path is invalid or another object has it
 	case errors.Is(err, git.ErrFileTooLarge):
 		return nil, changelog.Error(fmt.Sprintf("The changelog is larger than %d bytes", maxChangelog))
 	case err != nil:
@@ -119,7 +119,7 @@ func insert(ctx context.Context, repo *git.Repository, commit, file string, s ch
 	return []edit.Action{{Kind: kind, Path: file, Content: []byte(after)}}, nil
 }
 
-// uncommitted is the answer for a section that was not committed.
+// uncommitted returns the response for a section that was not committed.
 func uncommitted(err error) error {
 	var answer *endpoint.Error
 	switch {

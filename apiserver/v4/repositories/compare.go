@@ -21,7 +21,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 )
 
-// comparePatience is how long the texts of a comparison may take, which through kube-apiserver has a minute in all.
+// comparePatience limits the time for the texts of a comparison, because kube-apiserver ends requests after a minute.
 const comparePatience = 20 * time.Second
 
 // Compare is "Compare result" of the core interface document.
@@ -29,16 +29,16 @@ type Compare struct {
 	Commit         *commit.Commit  `json:"commit" doc:"The last of the commits."`
 	Commits        []commit.Commit `json:"commits" doc:"The oldest first."`
 	Diffs          []diff.Diff     `json:"diffs"`
-	CompareTimeout bool            `json:"compare_timeout" doc:"Whether the time was up, or the list full, before everything was compared."`
+	CompareTimeout bool            `json:"compare_timeout" doc:"Whether the comparison is incomplete because of a limit of time or size."`
 	CompareSameRef bool            `json:"compare_same_ref" doc:"Whether both are the same commit."`
 	WebURL         string          `json:"web_url"`
 }
 
 type compareRequest struct {
 	From          string                   `param:"from" required:"" blank:"refuse" doc:"A branch, tag or commit."`
-	To            string                   `param:"to" required:"" blank:"refuse" doc:"The one to compare with it."`
+	To            string                   `param:"to" required:"" blank:"refuse" doc:"The branch, tag or commit to compare with it."`
 	FromProjectID endpoint.Optional[int64] `param:"from_project_id" doc:"The project that from is in: this one, or another one of the same network of forks."`
-	Straight      bool                     `param:"straight" default:"false" doc:"Whether to compare with from itself, not with where both part."`
+	Straight      bool                     `param:"straight" default:"false" doc:"Whether to compare with from itself and not with the merge base."`
 	Unidiff       bool                     `param:"unidiff" default:"false" doc:"Whether diffs begin with the names of the files."`
 }
 
@@ -100,7 +100,7 @@ func (f *Family) compare(ctx context.Context, s auth.Project, r *compareRequest)
 	return shown, nil
 }
 
-// comparedWith returns the project that from is in.
+// comparedWith returns the project of from.
 func (f *Family) comparedWith(ctx context.Context, s auth.Project, r *compareRequest) (*v1alpha1.Project, error) {
 	own := s.Scope.Project
 	id := r.FromProjectID.Or(own.RESTID())
@@ -118,8 +118,7 @@ func (f *Family) comparedWith(ctx context.Context, s auth.Project, r *compareReq
 	}
 }
 
-// between returns the commits that to has and from does not have, and what differs: straight from the one to the other, or
-// since they have parted.
+// between returns the commits of to that from does not have, and the changes since from, or since the merge base unless straight is true.
 func between(ctx context.Context, repo *git.Repository, from, to string, straight bool) (commits []*object.Commit, changes history.Diff, err error) {
 	if from == to {
 		return nil, history.Diff{}, nil

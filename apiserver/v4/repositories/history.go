@@ -28,7 +28,7 @@ type contributorsRequest struct {
 	endpoint.Paging
 	Ref     string `param:"ref" doc:"A branch, tag or commit; the default branch if it is not given."`
 	OrderBy string `param:"order_by" values:"name,email,commits" default:"commits" doc:"Field that orders the list."`
-	Sort    string `param:"sort" values:"asc,desc" default:"asc" doc:"In which direction."`
+	Sort    string `param:"sort" values:"asc,desc" default:"asc" doc:"Direction of the order."`
 }
 
 func (f *Family) contributors(ctx context.Context, s auth.Project, r *contributorsRequest) (none endpoint.List[Contributor], err error) {
@@ -59,7 +59,7 @@ func (f *Family) contributors(ctx context.Context, s auth.Project, r *contributo
 	}), nil
 }
 
-// maxRefs is how many refs one may ask for a merge base of.
+// maxRefs is the maximum number of refs in a request for a merge base.
 const maxRefs = 100
 
 type mergeBaseRequest struct {
@@ -103,7 +103,7 @@ func (f *Family) mergeBase(ctx context.Context, s auth.Project, r *mergeBaseRequ
 	return commit.Show(found, f.projectURL(s)), nil
 }
 
-// projectURL is the address of the project that a request is about.
+// projectURL returns the URL of the request's project.
 func (f *Family) projectURL(s auth.Project) string {
 	return f.WebURL + "/" + s.Scope.Path()
 }

@@ -1,4 +1,4 @@
-// Package repositories is the family "Repository" of the core interface document: what is in the repository of a project.
+// Package repositories is the family "Repository" of the core interface document: the contents of the repository of a project.
 package repositories
 
 import (
@@ -14,13 +14,13 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 )
 
-// Family serves what is in repositories.
+// Family serves the contents of repositories.
 type Family struct {
 	family.Kit
 	mergeRequests MergeRequests
 }
 
-// New returns the family. m are the merge requests of projects.
+// New returns the family. m finds the merge requests of commits.
 func New(k family.Kit, m MergeRequests) *Family {
 	return &Family{Kit: k, mergeRequests: m}
 }
@@ -29,17 +29,17 @@ func New(k family.Kit, m MergeRequests) *Family {
 func (f *Family) Table() endpoint.Table {
 	table := endpoint.Table{
 		endpoint.Get("/projects/{id}/repository/tree", f.tree).Also(http.StatusUnprocessableEntity).
-			Doc("List the files and directories in a directory of the repository, or all below it."),
+			Doc("List the files and directories in a directory of the repository."),
 		endpoint.Get("/projects/{id}/repository/blobs/{sha}", f.blob).
-			Doc("Get the content of a file by the id of its blob."),
+			Doc("Get a blob with its content."),
 		endpoint.Get("/projects/{id}/repository/blobs/{sha}/raw", f.rawBlob).
-			Doc("Get the content of a file as it is, by the id of its blob."),
+			Doc("Get the raw content of a blob."),
 		endpoint.Get("/projects/{id}/repository/compare", f.compare).Also(http.StatusInsufficientStorage).
-			Doc("Compare two commits: the commits and changes that the second has and the first does not have."),
+			Doc("Compare two commits: list the commits and changes that only the second one has."),
 		endpoint.Get("/projects/{id}/repository/contributors", f.contributors).
-			Doc("List the authors of the commits of a branch, and how many each has."),
+			Doc("List the authors of the commits of a branch, with their numbers of commits."),
 		endpoint.Get("/projects/{id}/repository/merge_base", f.mergeBase).
-			Doc("Get the best common ancestor of commits."),
+			Doc("Get the merge base of commits."),
 	}
 	table = append(table, f.archiveTable()...)
 	for _, e := range table {
@@ -48,13 +48,13 @@ func (f *Family) Table() endpoint.Table {
 	return append(table, f.changelogTable()...)
 }
 
-// repository returns the one of the project that a request is about.
+// repository returns the repository of the request's project.
 func (f *Family) repository(ctx context.Context, s auth.Project) (*git.Repository, error) {
 	return f.Repositories.Content(ctx, s.Scope.Project)
 }
 
-// reading returns the repository of a project, which is not removed before end is called, and a context for reading it. Without that, a move to
-// another shard could remove the copy that a request began with between two of its commands.
+// reading returns the repository of a project and a context for reading it. The repository is not removed before end is called. Otherwise,
+// a move to another shard could remove it between two commands of a request.
 func (f *Family) reading(ctx context.Context, p *v1alpha1.Project) (repo *git.Repository, in context.Context, end func(), err error) {
 	repo, err = f.Repositories.Content(ctx, p)
 	if err == nil {
@@ -63,8 +63,8 @@ func (f *Family) reading(ctx context.Context, p *v1alpha1.Project) (repo *git.Re
 	return repo, in, end, err
 }
 
-// commit returns the repository of the request's project, and the id of the commit that a revision names in it; that of the
-// default branch where it names none.
+// commit returns the repository of the request's project and the id of the commit that revision resolves to. An empty revision means the
+// default branch.
 func (f *Family) commit(ctx context.Context, s auth.Project, revision string) (*git.Repository, string, error) {
 	repo, err := f.repository(ctx, s)
 	if err != nil {
@@ -77,7 +77,7 @@ func (f *Family) commit(ctx context.Context, s auth.Project, revision string) (*
 	return repo, id, err
 }
 
-// orNotFound is err, or otherwise where err says that something is missing.
+// orNotFound returns otherwise if err says that a ref or object does not exist, and err if not.
 func orNotFound(err error, otherwise *endpoint.Error) error {
 	if ref.Missing(err) {
 		return otherwise

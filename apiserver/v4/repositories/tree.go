@@ -32,9 +32,9 @@ type treeRequest struct {
 	endpoint.Paging
 	Path       string `param:"path" doc:"The directory; the root of the repository if it is not given."`
 	Ref        string `param:"ref" doc:"A branch, tag or commit; the default branch if it is not given."`
-	Recursive  bool   `param:"recursive" default:"false" doc:"Whether to list all below the directory."`
-	Pagination string `param:"pagination" values:"legacy,keyset,none" default:"legacy" doc:"legacy for pages by number, keyset for pages by page_token, none for all at once, which takes recursive."`
-	PageToken  string `param:"page_token" doc:"Where the page begins: what the link to the next page says, or the id of the last entry of the page before."`
+	Recursive  bool   `param:"recursive" default:"false" doc:"Whether to list everything below the directory."`
+	Pagination string `param:"pagination" values:"legacy,keyset,none" default:"legacy" doc:"legacy for pages by number, keyset for pages by page_token, none for all entries at once, which requires recursive."`
+	PageToken  string `param:"page_token" doc:"Token from the link to the next page, or the id of the last entry of the previous page."`
 }
 
 func (f *Family) tree(ctx context.Context, s auth.Project, r *treeRequest) (none endpoint.List[Entry], err error) {
@@ -70,7 +70,7 @@ func (f *Family) tree(ctx context.Context, s auth.Project, r *treeRequest) (none
 	return endpoint.Page(r.Paging, entries, showEntry), nil
 }
 
-// unlisted is the answer where a directory cannot be listed.
+// unlisted returns the response for a directory that cannot be listed.
 func unlisted(err error, recursive bool) error {
 	switch {
 	case errors.Is(err, git.ErrFileTooLarge), errors.Is(err, git.ErrOutputTooLarge) && !recursive:
@@ -89,8 +89,8 @@ func token(e object.TreeEntry) string {
 	return tokenPrefix + base64.RawURLEncoding.EncodeToString([]byte(e.Type+":"+e.Path))
 }
 
-// after returns what tells the entries that come after the one that a token names, which may be gone by now; nil for no token.
-// list returns the entries of the directory, or at least the first that match.
+// after returns a predicate for the entries behind the one that the page token names, or nil without a token. That entry need not exist any
+// more. list returns the entries of the directory, or at least the first that match.
 func after(text string, list func(match func(object.TreeEntry) bool) ([]object.TreeEntry, error)) (func(object.TreeEntry) bool, error) {
 	var last object.TreeEntry
 	named, ours := strings.CutPrefix(text, tokenPrefix)

@@ -32,11 +32,11 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Get("/application/settings", f.get).Needs(auth.AdminInstance).
 			Doc("Get the settings of the installation."),
 		endpoint.Put("/application/settings", f.update).Needs(auth.AdminInstance).Nonempty().Strict().
-			Doc("Change a setting. Only default_projects_limit can change."),
+			Doc("Update the settings of the installation. Only default_projects_limit can change."),
 	}
 }
 
-// Settings are the settings of the REST API that exist here. Only the first one can change.
+// Settings are the supported settings of the REST API. Only the first one can change.
 type Settings struct {
 	DefaultProjectsLimit      int      `json:"default_projects_limit" doc:"How many projects a new user can create; 100000 for no limit."`
 	ID                        int      `json:"id"`
@@ -55,7 +55,7 @@ type Settings struct {
 	UserDefaultExternal       bool     `json:"user_default_external"`
 }
 
-// unlimited stands for no limit of projects.
+// unlimited is the number of projects that stands for no limit.
 const unlimited = 100_000
 
 func (f *Family) current(ctx context.Context) (Settings, error) {
@@ -95,10 +95,10 @@ type updateRequest struct {
 	UserDefaultExternal       endpoint.Optional[bool]   `param:"user_default_external" doc:"Cannot change."`
 }
 
-// fixed is what is wrong with another value of a setting that cannot change.
+// fixed is the validation error for a changed setting that cannot change.
 const fixed = "cannot be changed on this server"
 
-// check refuses other values than the present ones, but not the present ones: clients send back what they have read.
+// check accepts the current values of settings that cannot change, because clients send back the values that they read.
 func (r *updateRequest) check(is Settings) error {
 	var a endpoint.Attributes
 	same(&a, "default_branch_name", r.DefaultBranchName, is.DefaultBranchName)
@@ -132,7 +132,7 @@ func (f *Family) update(ctx context.Context, s auth.Instance, r *updateRequest) 
 	if err == nil {
 		err = r.check(is)
 	}
-	// Clients send back what they have read, which must not fix a default.
+	// Clients send back the values that they read. A default must not become a declared value.
 	if limit := r.DefaultProjectsLimit; err == nil && limit.Set && (limit.Null || limit.Value != int64(is.DefaultProjectsLimit)) {
 		err = f.values.UpdateOrCreate(ctx, s.Subject, store.Only{}, f.Features.Values, func(m *corev1.ConfigMap) error {
 			if m.Data == nil {

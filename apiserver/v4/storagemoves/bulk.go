@@ -23,12 +23,12 @@ type createAllRequest struct {
 	Destination endpoint.Optional[string] `param:"destination_storage_name" doc:"Name of the RepositoryStorage to move to. Defaults to others than the source, by weight."`
 }
 
-// Accepted says that work was accepted that is done later.
+// Accepted is the response to a request that continues in the background.
 type Accepted struct {
 	Message string `json:"message"`
 }
 
-// off is the work of moving all projects of a shard.
+// off is the payload of a task that moves all projects off a shard.
 type off struct {
 	Source      string `json:"source"`
 	Destination string `json:"destination,omitempty"`
@@ -41,7 +41,7 @@ func (f *Family) createAll(ctx context.Context, _ auth.Instance, r *createAllReq
 	if err != nil {
 		return Accepted{}, err
 	}
-	if source == nil { // a shard that is being deleted waits for its moves, so it counts
+	if source == nil { // a shard that is being deleted is accepted, because its deletion waits for the moves
 		return Accepted{}, endpoint.Parameters("source_storage_name does not have a valid value")
 	}
 	destination := r.Destination.Or("")
@@ -79,7 +79,7 @@ func (f *Family) process(ctx context.Context, a job.Attempt, progress func(strin
 		case err != nil:
 			failed = errors.Join(failed, fmt.Errorf("moving project %s/%s: %w", p.Namespace, p.Name, err))
 		case moving != "":
-			log.FromContext(ctx).Info("A project has a move that has not ended, so it gets no other one", "namespace", p.Namespace, "project", p.Name, "move", moving)
+			log.FromContext(ctx).Info("Skipped a project that already has a move", "namespace", p.Namespace, "project", p.Name, "move", moving)
 		default:
 			created++
 		}
@@ -88,8 +88,8 @@ func (f *Family) process(ctx context.Context, a job.Attempt, progress func(strin
 	return failed
 }
 
-// moveOff creates the move of a project, unless another one holds the project or was requested over REST and has not ended; it returns the name of
-// the other one. Two moves without a destination would bring the project back.
+// moveOff creates the move of a project, unless another move holds the project, or was requested over REST and has not ended. Then it
+// returns the name of the other move. A second move without a destination would bring the project back.
 func (f *Family) moveOff(ctx context.Context, p *v1alpha1.Project, work off) (moving string, err error) {
 	m := newMove(p, work.Request)
 	if held := p.Status.Move; held != nil && held.Name != m.Name {
@@ -117,7 +117,7 @@ func (f *Family) shard(ctx context.Context, name string) (*v1alpha1.RepositorySt
 	return s, err
 }
 
-// takes reports whether a shard is declared to which projects can be moved.
+// takes reports whether there is a shard to which projects can be moved.
 func (f *Family) takes(ctx context.Context, name string) (bool, error) {
 	s, err := f.shard(ctx, name)
 	return s != nil && s.DeletionTimestamp.IsZero(), err

@@ -19,7 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/storagemove"
 )
 
-// kept is how long the objects of moves that REST callers request are kept after the moves have ended. The history has them forever.
+// kept is the time for which objects of moves requested over REST are kept after the moves have ended. The history is kept forever.
 const kept = 24 * time.Hour
 
 type createRequest struct {
@@ -50,7 +50,7 @@ func (f *Family) create(ctx context.Context, _ auth.Instance, r *createRequest) 
 	if storagemove.Blocking(others, p, m, destination) != nil {
 		return Move{}, readOnly
 	}
-	// A move is an act, and no declared setting, so restWrites does not apply.
+	// restWrites protects declared settings. A move is not one.
 	if err := f.moves.EnsureUnasked(ctx, m, f.schedule(m, p, others)); err != nil {
 		return Move{}, err
 	}
@@ -62,7 +62,7 @@ func (f *Family) create(ctx context.Context, _ auth.Instance, r *createRequest) 
 	return f.showIn(ctx)(recorded), nil
 }
 
-// newMove returns a move of a project. Its name follows from the request that it is for.
+// newMove returns a move of a project. Its name is derived from the request.
 func newMove(p *v1alpha1.Project, request string) *v1alpha1.StorageMove {
 	return &v1alpha1.StorageMove{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: v1alpha1.NaturalName(p.Name, string(p.UID), request)},
@@ -80,7 +80,7 @@ func (f *Family) destination(ctx context.Context, p *v1alpha1.Project, named str
 		case s == nil || !s.DeletionTimestamp.IsZero():
 			return "", notInList
 		case named == p.Status.Storage:
-			return named, nil // nothing is moved
+			return named, nil // already there
 		}
 		switch admits, err := repository.Admits(ctx, f.Catalog, s, f.Namespace, p.Namespace); {
 		case err != nil:
@@ -100,7 +100,7 @@ func (f *Family) destination(ctx context.Context, p *v1alpha1.Project, named str
 	if chosen := storagemove.Choose(ready, p); chosen != "" {
 		return chosen, nil
 	}
-	if chosen := repository.Choose(ready, p); chosen != nil { // the present one is accepted as if the caller had named it
+	if chosen := repository.Choose(ready, p); chosen != nil { // the current shard is accepted, as if the caller had named it
 		return chosen.Name, nil
 	}
 	return "", endpoint.Invalid(map[string][]string{"destination_storage_name": {"can't be chosen: no storage with a weight above 0 is ready and admits the namespace of the project"}})
@@ -112,8 +112,8 @@ var (
 	notAdmitted = endpoint.Invalid(map[string][]string{"destination_storage_name": {"does not admit the namespace of the project"}})
 )
 
-// schedule makes a new move the only one of its project, so that the answer can say so. If another one is that, or blocks the new one, it
-// discards the new one.
+// schedule makes a new move hold its project, so that the response can say that it is scheduled. It discards the new move if another move
+// holds the project or blocks the new one.
 func (f *Family) schedule(m *v1alpha1.StorageMove, of *v1alpha1.Project, others []*v1alpha1.StorageMove) store.Then {
 	return func(ctx context.Context, w store.Unasked) error {
 		p := of.DeepCopy()
@@ -152,7 +152,7 @@ func (f *Family) schedule(m *v1alpha1.StorageMove, of *v1alpha1.Project, others 
 
 var readOnly = endpoint.Invalid(map[string][]string{"project": {"is read-only"}})
 
-// unscheduled returns the answer for a project that does not admit a move.
+// unscheduled returns the response for a project that does not admit a move.
 func unscheduled(err error) error {
 	switch {
 	case errors.As(err, new(*storagemove.HeldError)), errors.Is(err, storagemove.ErrLeaving):

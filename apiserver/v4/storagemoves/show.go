@@ -20,7 +20,8 @@ type Move struct {
 	Project                entity.ProjectIdentity `json:"project"`
 }
 
-// showIn returns a function that shows a move of the history, with its project as it is now, or as it was if it is gone.
+// showIn returns a function that shows a move of the history with the current state of its project, or with the recorded one if the project
+// is gone.
 func (f *Family) showIn(ctx context.Context) func(storagemove.Move) Move {
 	return func(m storagemove.Move) Move {
 		return Move{

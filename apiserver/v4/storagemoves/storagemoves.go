@@ -39,8 +39,8 @@ func New(k family.Kit) *Family {
 	return f
 }
 
-// Table lists the endpoints. Whether a project exists is not for others to know, so
-// the endpoints of a project are about the instance.
+// Table lists the endpoints. The endpoints of a project have the instance as their subject, so that other callers do not learn whether the
+// project exists.
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/project_repository_storage_moves", f.list).Needs(auth.AdminInstance).
@@ -48,13 +48,13 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Get("/project_repository_storage_moves/{repository_storage_id}", f.get).Needs(auth.AdminInstance).
 			Doc("Get a move."),
 		endpoint.Post("/project_repository_storage_moves", f.createAll).Needs(auth.AdminInstance).Status(http.StatusAccepted).
-			Doc("Move the repositories of all projects off a storage."),
+			Doc("Create moves of the repositories of all projects off a storage."),
 		endpoint.Get("/projects/{id}/repository_storage_moves", f.listOf).Needs(auth.AdminInstance).
 			Doc("List the moves of the repositories of a project, the newest first."),
 		endpoint.Get("/projects/{id}/repository_storage_moves/{repository_storage_id}", f.getOf).Needs(auth.AdminInstance).
 			Doc("Get a move of a project."),
 		endpoint.Post("/projects/{id}/repository_storage_moves", f.create).Needs(auth.AdminInstance).
-			Doc("Move the repositories of a project to another storage."),
+			Doc("Create a move of the repositories of a project to another storage."),
 	}
 }
 
@@ -66,7 +66,7 @@ func (f *Family) list(ctx context.Context, _ auth.Instance, r *listRequest) (end
 	return f.page(ctx, r.Paging, "")
 }
 
-// page returns a page of moves: of one project, unless uid is empty.
+// page returns a page of moves of the project with a UID, or of all projects if uid is empty.
 func (f *Family) page(ctx context.Context, p endpoint.Paging, uid types.UID) (endpoint.List[Move], error) {
 	skip, limit := p.Window()
 	rows, total, err := f.Activity.Moves.List(ctx, uid, skip, limit)

@@ -14,7 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 )
 
-// Tag is a tag as clients of the API know it.
+// Tag is a tag in the REST API.
 type Tag struct {
 	Name      string         `json:"name"`
 	Message   *string        `json:"message" doc:"Null for a tag that is not annotated."`
@@ -25,7 +25,7 @@ type Tag struct {
 	CreatedAt *commit.Time   `json:"created_at" doc:"Null for a tag that is not annotated."`
 }
 
-// Release is what is said of the release that a tag stands for.
+// Release is the release of a tag.
 type Release struct {
 	TagName     string `json:"tag_name"`
 	Description string `json:"description"`
@@ -39,7 +39,7 @@ func (f *Family) showOne(ctx context.Context, s auth.Project, repo *git.Reposito
 	return all[0], nil
 }
 
-// show is how tags are shown.
+// show returns tags in the form of the REST API.
 func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository, all []refs.Ref) ([]Tag, error) {
 	projectURL := f.WebURL + "/" + s.Scope.Path()
 	shown := make([]Tag, len(all))
@@ -59,8 +59,8 @@ func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository,
 	return shown, nil
 }
 
-// annotate adds what stands in an annotated tag, unless it is too large to be shown, and returns what is tagged: the commit where tags are
-// tagged that lead to one.
+// annotate adds the contents of an annotated tag, unless the tag is too large to be shown. It returns the tagged object, and follows nested
+// tags to their commit.
 func (t *Tag) annotate(ctx context.Context, repo *git.Repository) (tagged git.Object, err error) {
 	found, err := repo.ReadTag(ctx, t.Target)
 	switch {

@@ -49,7 +49,7 @@ type listRequest struct {
 	Sort    string `param:"sort" values:"asc,desc" default:"desc" doc:"In which direction."`
 }
 
-// orders are the values of order_by.
+// orders has an order for each value of order_by.
 var orders = map[string]refs.Order{"name": refs.ByName, "updated": refs.ByDate, "version": refs.ByVersion}
 
 func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (none endpoint.List[Tag], err error) {
@@ -81,7 +81,7 @@ func (f *Family) repository(ctx context.Context, s auth.Project) (*git.Repositor
 	return f.Repositories.Content(ctx, s.Scope.Project)
 }
 
-// find returns the tag of a name, and the repository that it is in.
+// find returns the tag with a name, and its repository.
 func (f *Family) find(ctx context.Context, s auth.Project, name string) (repo *git.Repository, t refs.Ref, err error) {
 	if object.CheckRefName(ref.Tags+name) != nil {
 		return nil, t, endpoint.NotFound("Tag")
@@ -152,7 +152,7 @@ func exists(name string) error {
 	return endpoint.Message(http.StatusBadRequest, "Tag %s already exists", name)
 }
 
-// annotate writes an annotated tag by the caller for what t names.
+// annotate writes an annotated tag by the caller for the object that t names.
 func (f *Family) annotate(ctx context.Context, s auth.Project, repo *git.Repository, t refs.Ref, message string) (refs.Ref, error) {
 	person, err := s.Caller.Person()
 	if err != nil {

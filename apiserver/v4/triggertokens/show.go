@@ -21,10 +21,10 @@ type Token struct {
 	ID          int64               `json:"id"`
 	Description string              `json:"description"`
 	CreatedAt   endpoint.Time       `json:"created_at"`
-	UpdatedAt   endpoint.Time       `json:"updated_at" doc:"When somebody last changed what is declared of the token."`
+	UpdatedAt   endpoint.Time       `json:"updated_at" doc:"Time of the last change of the declaration."`
 	LastUsed    endpoint.Time       `json:"last_used"`
-	Token       string              `json:"token" doc:"The value for its owner, and its first four characters for others; empty while none is accepted, and where it lies in a Secret of the project's namespace."`
-	Owner       *entity.UserSummary `json:"owner" doc:"The user whose token it is; null where it is nobody's."`
+	Token       string              `json:"token" doc:"The token for its owner, otherwise its first four characters. Empty if no token is active, or if it is stored in a Secret of the project's namespace."`
+	Owner       *entity.UserSummary `json:"owner" doc:"Owner of the token; null if it has no owner."`
 }
 
 func (f *Family) showOne(ctx context.Context, s auth.Subject, t *v1alpha1.TriggerToken) (Token, error) {
@@ -32,7 +32,7 @@ func (f *Family) showOne(ctx context.Context, s auth.Subject, t *v1alpha1.Trigge
 	return shown[t.UID], err
 }
 
-// show returns what the caller sees of tokens.
+// show returns tokens as the caller sees them.
 func (f *Family) show(ctx context.Context, s auth.Subject, tokens ...*v1alpha1.TriggerToken) (map[types.UID]Token, error) {
 	used := tokenuse.Known(ctx, f.Activity.Uses, tokenuse.KindTriggerToken, tokens...)
 	shown := make(map[types.UID]Token, len(tokens))
@@ -57,7 +57,7 @@ func (f *Family) show(ctx context.Context, s auth.Subject, tokens ...*v1alpha1.T
 	return shown, nil
 }
 
-// owned is a token with its owner; nil if it has none.
+// owned is a token with its owner, which can be nil.
 type owned struct {
 	*v1alpha1.TriggerToken
 	user *v1alpha1.User
@@ -74,7 +74,7 @@ func (t owned) Owner() types.UID {
 	return t.user.UID
 }
 
-// find returns the token of the project that has an id.
+// find returns the token of the project with an id.
 func (f *Family) find(ctx context.Context, s auth.Subject, id int64) (owned, error) {
 	t, err := f.tokens.Get(ctx, s, id)
 	if err != nil {
@@ -84,7 +84,7 @@ func (f *Family) find(ctx context.Context, s auth.Subject, id int64) (owned, err
 	return owned{t, u}, err
 }
 
-// ownerOf returns the user whose token it is, nil where it is nobody's.
+// ownerOf returns the owner of a token, or nil.
 func (f *Family) ownerOf(ctx context.Context, t *v1alpha1.TriggerToken) (*v1alpha1.User, error) {
 	if t.Spec.OwnerRef == nil {
 		return nil, nil
@@ -96,7 +96,7 @@ func (f *Family) ownerOf(ctx context.Context, t *v1alpha1.TriggerToken) (*v1alph
 	return u, err
 }
 
-// is reports whether the caller is the user, who may be nobody.
+// is reports whether the caller is the user, which can be nil.
 func is(s auth.Subject, u *v1alpha1.User) bool {
 	caller := s.Caller.User
 	return u != nil && caller != nil && caller.UID == u.UID

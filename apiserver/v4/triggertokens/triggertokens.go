@@ -19,7 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
 )
 
-// maxDescription is how long a description may be.
+// maxDescription is the maximum length of a description.
 const maxDescription = 1024
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
@@ -37,7 +37,7 @@ func New(k family.Kit) *Family {
 	return &Family{Kit: k, tokens: store.ByID(k.Writer, k.Catalog, store.OfProject(catalog.Of[*v1alpha1.TriggerToken]))}
 }
 
-// Table lists the endpoints, without the one that triggers a pipeline.
+// Table lists the endpoints, except for the one that triggers a pipeline.
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/triggers", f.list).Needs(auth.ManageTriggers).
@@ -47,9 +47,9 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Post("/projects/{id}/triggers", f.create).Needs(auth.ManageTriggers).
 			Doc("Create a trigger token, which the caller owns."),
 		endpoint.Put("/projects/{id}/triggers/{trigger_id}", f.update).Found(f.find).Needs(auth.ManageTriggers).And(auth.Own).
-			Doc("Change a trigger token that the caller owns."),
+			Doc("Update a trigger token that the caller owns."),
 		endpoint.Delete("/projects/{id}/triggers/{trigger_id}", f.remove).Needs(auth.ManageTriggers).
-			Conditional().Doc("Remove a trigger token of any owner."),
+			Conditional().Doc("Delete a trigger token of any owner."),
 	}
 }
 
@@ -95,7 +95,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 		return Token{}, err
 	}
 	t := &v1alpha1.TriggerToken{
-		// A project may have many of the same description.
+		// A project can have several tokens with the same description.
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: v1alpha1.NaturalName(p.Name, r.Description, rand.Text())},
 		Spec: v1alpha1.TriggerTokenSpec{
 			ProjectRef: catalog.ReferNamed(p), OwnerRef: ptr.To(catalog.Refer(owner)), Description: r.Description,
@@ -108,8 +108,8 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	return f.showOne(ctx, s.Subject, t)
 }
 
-// issue gives a value to a token that its owner makes. This process accepts the value when issue returns: this process or the
-// controller, whichever is first, makes the Secret, and both come to the same digest.
+// issue gives a new token a value, which this process accepts when issue returns. Either this process or the controller creates the Secret
+// first, and both compute the same digest.
 func (f *Family) issue(ctx context.Context, w store.Unasked, t *v1alpha1.TriggerToken, owner *v1alpha1.User) error {
 	s := f.Credentials.New(v1alpha1.SecretOfTriggerToken, t, map[string][]byte{credential.TokenKey: []byte(triggertoken.Generate())})
 	if err := w.Ensure(ctx, s); err != nil {

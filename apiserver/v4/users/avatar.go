@@ -17,7 +17,7 @@ type avatarRequest struct {
 	Avatar avatar.Upload `param:"avatar" required:"" doc:"A picture of at most 200 KiB; empty to remove it."`
 }
 
-// AvatarAddress is where the avatar of a user is.
+// AvatarAddress is the URL of the avatar of a user.
 type AvatarAddress struct {
 	AvatarURL *string `json:"avatar_url"`
 }

@@ -17,7 +17,7 @@ import (
 
 type listRequest struct {
 	endpoint.Paging
-	Search        string                       `param:"search" doc:"Part of a name or username; for administrators of an address, too."`
+	Search        string                       `param:"search" doc:"Part of a name or username, or for administrators of an email address."`
 	Username      string                       `param:"username" doc:"A username, whatever its case."`
 	Active        bool                         `param:"active" doc:"Only users who can use the forge."`
 	Blocked       bool                         `param:"blocked" doc:"Only blocked users."`
@@ -54,7 +54,7 @@ func (f *Family) list(ctx context.Context, s auth.Instance, r *listRequest) (end
 	}), nil
 }
 
-// candidates are all users, or the user or bot that a username names.
+// candidates returns all users, or the user or bot with a username.
 func (f *Family) candidates(ctx context.Context, c auth.Caller, r *listRequest) ([]*v1alpha1.User, error) {
 	if r.Username == "" {
 		return catalog.All[*v1alpha1.User](ctx, f.Catalog)
@@ -83,15 +83,14 @@ func (r *listRequest) matches(u *v1alpha1.User, toAdmin bool) bool {
 		(r.CreatedBefore.Value.IsZero() || created.Before(r.CreatedBefore.Value))
 }
 
-// finds compares the search with what the caller may see of a user.
+// finds compares the search with the fields of a user that the caller can see.
 func (r *listRequest) finds(u *v1alpha1.User, toAdmin bool) bool {
 	search := strings.ToLower(r.Search)
 	in := func(text string) bool { return strings.Contains(strings.ToLower(text), search) }
 	return in(u.Spec.Username) || in(catalog.DisplayName(u)) || toAdmin && in(u.Spec.Email)
 }
 
-// by compares users by a field, and by their ids where it is equal. When an account was changed is not kept: its creation
-// stands in.
+// by compares users by a field, and equal ones by id. The creation time stands in for the time of the last change, which is not stored.
 func by(field string) func(a, b *v1alpha1.User) int {
 	return func(a, b *v1alpha1.User) int {
 		var c int

@@ -12,10 +12,10 @@ import (
 )
 
 type removeRequest struct {
-	HardDelete bool `param:"hard_delete" doc:"Whether the user's personal projects are removed as well."`
+	HardDelete bool `param:"hard_delete" doc:"Whether to delete the user's personal projects as well."`
 }
 
-// remove removes a user. The personal projects go first if they go: without their owner, nobody would know who owns them.
+// remove deletes a user. It deletes personal projects first, if requested, because after the user they would have no owner.
 func (f *Family) remove(ctx context.Context, s auth.User, r *removeRequest) (endpoint.None, error) {
 	id := s.User.RESTID()
 	if r.HardDelete {
@@ -29,7 +29,7 @@ func (f *Family) remove(ctx context.Context, s auth.User, r *removeRequest) (end
 	return endpoint.None{}, f.users.Delete(ctx, s.Subject, id)
 }
 
-// removePersonal removes the personal projects of a user, and their group.
+// removePersonal deletes the personal projects of a user and their group.
 func (f *Family) removePersonal(ctx context.Context, u *v1alpha1.User) error {
 	g, err := namespace.FindPersonal(ctx, f.Catalog, u, f.Home)
 	if err != nil {

@@ -6,15 +6,15 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/entity"
 )
 
-// User is a user in the REST API. Lists have only the summary; a single user also has the profile, and for themselves and administrators
-// the account.
+// User is a user in the REST API. Lists have only the summary. A single user also has the profile, and for the user and administrators the
+// account.
 type User struct {
 	entity.UserSummary
 	*Profile
 	*Account
 }
 
-// Profile is what everybody may know who is signed in.
+// Profile has the fields that all signed-in callers can see.
 type Profile struct {
 	CreatedAt    endpoint.Time `json:"created_at"`
 	Bio          string        `json:"bio"`
@@ -25,7 +25,7 @@ type Profile struct {
 	Bot          bool          `json:"bot"`
 }
 
-// Account has what only the user themselves and administrators may see.
+// Account has the fields that only the user and administrators can see.
 type Account struct {
 	Email            string        `json:"email"`
 	ConfirmedAt      endpoint.Time `json:"confirmed_at"`
@@ -47,15 +47,15 @@ type Account struct {
 	IsAuditor        *bool         `json:"is_auditor,omitempty" doc:"Shown to administrators only."`
 }
 
-// unlimited stands for no limit of projects.
+// unlimited is the number of projects that stands for no limit.
 const unlimited = 100_000
 
-// summary is how a user stands in lists for others.
+// summary returns a user as others see them in lists.
 func summary(u *v1alpha1.User, webURL string) User {
 	return User{UserSummary: entity.SummarizeUser(u, webURL)}
 }
 
-// seen is how others see a user.
+// seen returns a user as others see them.
 func seen(u *v1alpha1.User, webURL string) User {
 	shown := summary(u, webURL)
 	shown.Profile = &Profile{CreatedAt: endpoint.Time(u.CreationTimestamp.Time), Bot: u.Spec.Type == v1alpha1.UserBot}

@@ -12,8 +12,8 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/entity"
 )
 
-// Changed is whether a request has changed the state of a user. Clients take the new state as given if it is true. It is null if the user
-// had been blocked or deactivated before.
+// Changed is whether a request changed the state of a user. Clients rely on the new state if it is true. It is null if the user was blocked
+// or deactivated before.
 type Changed = *bool
 
 func (f *Family) block(ctx context.Context, s auth.User, _ *endpoint.None) (Changed, error) {
@@ -73,7 +73,7 @@ func (f *Family) unban(ctx context.Context, s auth.User, _ *endpoint.None) (Chan
 	return f.enter(ctx, s, v1alpha1.UserActive, only("unban", v1alpha1.UserBanned))
 }
 
-// another refuses requests of callers about themselves, which would lock them out.
+// another refuses requests of callers about themselves, because callers could lock themselves out.
 func another(s auth.User, what string) error {
 	if s.Caller.Is(s.User.RESTID()) {
 		return endpoint.Forbidden("The API initiating user cannot be " + what + " by the API")
@@ -81,7 +81,7 @@ func another(s auth.User, what string) error {
 	return nil
 }
 
-// refused reports whether a user is blocked or banned, which are the same for clients that know only the former.
+// refused reports whether a user is blocked or banned. Clients that know no bans treat both alike.
 func refused(u *v1alpha1.User) bool {
 	return u.InState() == v1alpha1.UserBlocked || u.InState() == v1alpha1.UserBanned
 }
@@ -96,7 +96,7 @@ func only(action string, from v1alpha1.UserState) func(*v1alpha1.User) (Changed,
 	}
 }
 
-// enter brings a user into a state if decide answers true for their present one.
+// enter changes the state of a user if decide returns true for the current state.
 func (f *Family) enter(ctx context.Context, s auth.User, state v1alpha1.UserState, decide func(*v1alpha1.User) (Changed, error)) (answer Changed, err error) {
 	_, err = f.users.Update(ctx, s.Subject, s.User.RESTID(), func(u *v1alpha1.User) (err error) {
 		if answer, err = decide(u); err == nil && ptr.Deref(answer, false) {

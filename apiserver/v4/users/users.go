@@ -37,33 +37,33 @@ func (f *Family) Table() endpoint.Table {
 	reading := []string{"api", "read_api", "read_user"}
 	return endpoint.Table{
 		endpoint.Get("/user", f.current).Scopes(reading...).
-			Doc("Get the user who calls."),
+			Doc("Get the current user."),
 		endpoint.Get("/users", f.list).Scopes(reading...).
-			Doc("List users; administrators see their accounts."),
+			Doc("List users. Administrators see their accounts."),
 		endpoint.Get("/users/{id}", f.get).Scopes(reading...).
 			Doc("Get a user. Administrators also see the account."),
 		avatar.Taking(endpoint.Post("/users", f.create).Needs(auth.AdminInstance).
 			Doc("Create a user.")),
 		avatar.Taking(endpoint.Put("/users/{id}", f.update).Needs(auth.AdminInstance).
-			Doc("Change a user.")),
+			Doc("Update a user.")),
 		endpoint.Get("/users/{id}/avatar", f.avatar).Scopes(reading...).
 			Doc("Get the avatar of a user, as a PNG."),
 		avatar.Taking(endpoint.Put("/user/avatar", f.setAvatar).Anybody().
-			Doc("Set the avatar of the user who calls.")),
+			Doc("Update the avatar of the current user.")),
 		endpoint.Delete("/users/{id}", f.remove).Needs(auth.AdminInstance).
-			Conditional().Doc("Remove a user."),
+			Conditional().Doc("Delete a user."),
 		endpoint.Post("/users/{id}/block", f.block).Needs(auth.AdminInstance).
-			Doc("Refuse a user everywhere, whatever token is shown."),
+			Doc("Block a user. All of the user's tokens are refused."),
 		endpoint.Post("/users/{id}/unblock", f.unblock).Needs(auth.AdminInstance).
-			Doc("Let a blocked user in again."),
+			Doc("Unblock a user."),
 		endpoint.Post("/users/{id}/deactivate", f.deactivate).Needs(auth.AdminInstance).
-			Doc("Refuse a user who does not use the forge any more."),
+			Doc("Deactivate a user who no longer uses the forge."),
 		endpoint.Post("/users/{id}/activate", f.activate).Needs(auth.AdminInstance).
-			Doc("Let a deactivated user in again."),
+			Doc("Activate a deactivated user."),
 		endpoint.Post("/users/{id}/ban", f.ban).Needs(auth.AdminInstance).
-			Doc("Refuse a user for misuse."),
+			Doc("Ban a user."),
 		endpoint.Post("/users/{id}/unban", f.unban).Needs(auth.AdminInstance).
-			Doc("Let a banned user in again."),
+			Doc("Unban a user."),
 	}
 }
 

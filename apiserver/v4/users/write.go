@@ -26,7 +26,7 @@ type createRequest struct {
 	External bool   `param:"external" doc:"Whether the user sees internal groups and projects only as a member."`
 	Auditor  bool   `param:"auditor" doc:"Whether the user can read every group and project."`
 
-	ProjectsLimit endpoint.Optional[int64] `param:"projects_limit" doc:"How many projects the user may make; the limit of all users when omitted."`
+	ProjectsLimit endpoint.Optional[int64] `param:"projects_limit" doc:"Maximum number of projects that the user can create; the limit of all users when omitted."`
 	Avatar        avatar.Upload            `param:"avatar" doc:"A picture of at most 200 KiB."`
 }
 
@@ -48,7 +48,7 @@ func (f *Family) create(ctx context.Context, _ auth.Instance, r *createRequest) 
 	same := func(holder *v1alpha1.User) bool { return strings.EqualFold(holder.Spec.Username, u.Spec.Username) }
 	key := []string{strings.ToLower(u.Spec.Username)}
 	then := append([]store.Then{func(ctx context.Context, w store.Unasked) error {
-		// The id is new, so it belongs to this user, who can be used at once.
+		// The id is new, so it belongs to this user.
 		return w.Observe(ctx, u, func() { u.Status.ID = u.RESTID() })
 	}}, f.Avatars.Then(u, picture)...)
 	err = f.users.CreateUnique(ctx, u, same, key, then...)
@@ -69,7 +69,7 @@ type updateRequest struct {
 	External endpoint.Optional[bool]   `param:"external" doc:"Whether the user sees internal groups and projects only as a member."`
 	Auditor  endpoint.Optional[bool]   `param:"auditor" doc:"Whether the user can read every group and project."`
 
-	ProjectsLimit endpoint.Optional[int64] `param:"projects_limit" doc:"How many projects the user may make; null for the limit of all users."`
+	ProjectsLimit endpoint.Optional[int64] `param:"projects_limit" doc:"Maximum number of projects that the user can create; null for the limit of all users."`
 	Avatar        avatar.Upload            `param:"avatar" doc:"A picture of at most 200 KiB; empty to remove it."`
 }
 
@@ -109,8 +109,8 @@ func (f *Family) update(ctx context.Context, s auth.User, r *updateRequest) (Use
 	return f.full(u, true), nil
 }
 
-// movable returns an error if a user cannot get another username because restWrites protects the group of their personal projects, which
-// would keep the former path.
+// movable returns an error if restWrites protects the group of the user's personal projects, because that group would keep the former
+// username as its path.
 func (f *Family) movable(ctx context.Context, u *v1alpha1.User, username endpoint.Optional[string]) error {
 	if username.Or(u.Spec.Username) == u.Spec.Username {
 		return nil
@@ -136,7 +136,7 @@ func (f *Family) move(ctx context.Context, u *v1alpha1.User) error {
 	return err
 }
 
-// limit sets the limit of projects of a new user for whom none was sent, if there is one for new users.
+// limit sets the limit of projects of a new user to the default, if the request has no limit.
 func (f *Family) limit(ctx context.Context, u *v1alpha1.User) error {
 	if u.Spec.ProjectsLimit != nil {
 		return nil
@@ -148,7 +148,7 @@ func (f *Family) limit(ctx context.Context, u *v1alpha1.User) error {
 	return err
 }
 
-// projectsLimit returns the limit of one user; nil if it is null or was not sent. check refuses invalid values.
+// projectsLimit returns the requested limit, or nil if it is null or missing. check refuses invalid values.
 func projectsLimit(sent endpoint.Optional[int64]) *int32 {
 	if !sent.Set || sent.Null {
 		return nil
@@ -156,7 +156,7 @@ func projectsLimit(sent endpoint.Optional[int64]) *int32 {
 	return ptr.To(int32(max(-1, min(sent.Value, maxProjects+1))))
 }
 
-// The bounds of what is declared.
+// Limits of the schema.
 const (
 	maxProjects = 1_000_000
 	maxName     = 255
@@ -168,8 +168,8 @@ var (
 	emails    = regexp.MustCompile(`^[^@\s]+@[^@\s]+$`)
 )
 
-// check returns the problems of a user before they are declared: attributes that are invalid or taken. An existing user may have no name
-// and no address. was is the previous username, empty for a new user.
+// check returns the validation errors of a user: attributes that are invalid or taken. An existing user can have no name and no address.
+// was is the previous username, empty for a new user.
 func (f *Family) check(ctx context.Context, u *v1alpha1.User, was string) error {
 	declared := u.UID != ""
 	wrong := map[string][]string{}
@@ -178,7 +178,7 @@ func (f *Family) check(ctx context.Context, u *v1alpha1.User, was string) error 
 		add("username", what)
 	}
 	switch name := u.Spec.Name; {
-	case name == "" && declared: // The username stands in for it.
+	case name == "" && declared: // the username stands in for it
 	case strings.TrimSpace(name) == "":
 		add("name", "can't be blank")
 	case len([]rune(name)) > maxName:
@@ -199,8 +199,7 @@ func (f *Family) check(ctx context.Context, u *v1alpha1.User, was string) error 
 	return f.freeAtRoot(ctx, u)
 }
 
-// wrongUsername returns the problem of a username; was is the previous one. An existing username may stay even if a new user could not have
-// it.
+// wrongUsername returns the validation error of a username. was is the previous one, which can stay even if a new user could not have it.
 func wrongUsername(name, was string) string {
 	switch {
 	case name == "":
