@@ -20,7 +20,7 @@ import (
 // archived is the message for a push to an archived project, which must not be retried.
 const archived = "This project is archived, so nothing can be pushed to it."
 
-// gitAccess tells the Git server who the caller is and what the declared objects allow them to do.
+// gitAccess authenticates callers for the Git server, and finds projects with the permissions of callers.
 type gitAccess struct {
 	auth         *auth.Authenticator
 	catalog      *catalog.Catalog
@@ -37,7 +37,7 @@ func (g *gitAccess) Authenticate(ctx context.Context, _, password string) (githt
 	return g.known(g.auth.Token(ctx, password))
 }
 
-// Again looks at the token and the user as they are now.
+// Again authenticates the caller with the current state of the token and the user.
 func (g *gitAccess) Again(ctx context.Context, c githttp.Caller) (githttp.Caller, error) {
 	who, ok := c.Who.(auth.Caller)
 	if !ok {
@@ -46,7 +46,7 @@ func (g *gitAccess) Again(ctx context.Context, c githttp.Caller) (githttp.Caller
 	return g.known(g.auth.Again(ctx, who))
 }
 
-// known is a caller as the Git server knows them.
+// known converts a caller or an error for the Git server.
 func (g *gitAccess) known(c auth.Caller, err error) (githttp.Caller, error) {
 	switch {
 	case errors.Is(err, auth.ErrInvalidToken):
@@ -63,7 +63,7 @@ func (g *gitAccess) known(c auth.Caller, err error) (githttp.Caller, error) {
 	return githttp.Caller{UserID: c.User.RESTID(), Key: c.Key(), Scopes: scopes, Who: c}, nil
 }
 
-// Find returns a project as a caller sees it now.
+// Find returns the current state of a project, as a caller sees it.
 func (g *gitAccess) Find(ctx context.Context, fullPath string, caller githttp.Caller) (*githttp.Project, error) {
 	p, err := g.catalog.ProjectByPath(ctx, fullPath)
 	if errors.Is(err, catalog.ErrNotFound) || (err == nil && !p.DeletionTimestamp.IsZero()) {
@@ -115,7 +115,7 @@ func (g *gitAccess) Find(ctx context.Context, fullPath string, caller githttp.Ca
 	return found, nil
 }
 
-// unusable is what the Git server makes of an error of Await.
+// unusable converts an error of Await for the Git server.
 func unusable(err error) error {
 	switch {
 	case errors.Is(err, catalog.ErrNotFound):
@@ -127,7 +127,7 @@ func unusable(err error) error {
 	}
 }
 
-// rules reads the protections as they are when the push is decided, not when it began.
+// rules reads the current protections, because they can have changed since the push began.
 func (g *gitAccess) rules(ctx context.Context, p *v1alpha1.Project, branches []string) ([]protection.Rule, error) {
 	p, err := g.catalog.Current(ctx, p)
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// headerTimeout is what a client has for its request line and headers, so that slow ones do not pile up.
+	// headerTimeout limits the time for the request line and headers, so that slow clients do not pile up.
 	headerTimeout = 10 * time.Second
-	// idleTimeout is how long a connection is kept that has no request.
+	// idleTimeout is the time after which a connection without a request is closed.
 	idleTimeout = 2 * time.Minute
-	// stopTimeout is what running requests have when the server stops.
+	// stopTimeout limits the time for running requests when the server stops.
 	stopTimeout = 20 * time.Second
 )
 
-// listener is what clients of a server connect to.
+// listener serves the connections of clients.
 type listener struct {
 	address     string
 	connections connection.Limits
@@ -47,7 +47,7 @@ func newListener(o Options) *listener {
 // NeedLeaderElection is false: every replica serves.
 func (l *listener) NeedLeaderElection() bool { return false }
 
-// Ready is a readiness check: whether the server listens.
+// Ready is a readiness check. It fails until the server listens.
 func (l *listener) Ready(*http.Request) error {
 	if !l.serving.Load() {
 		return errors.New("the server is not listening yet")
@@ -63,7 +63,7 @@ func (l *listener) listen(ctx context.Context) (net.Listener, error) {
 	return l.connections.Listen(all, true), nil
 }
 
-// serve serves clients until ctx ends, and lets running requests end.
+// serve serves clients until ctx ends, and then waits for running requests.
 func (l *listener) serve(ctx context.Context, clients net.Listener) error {
 	server := &http.Server{Handler: l.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 64 << 10}
 	l.serving.Store(true)
@@ -80,7 +80,7 @@ func (l *listener) serve(ctx context.Context, clients net.Listener) error {
 		return fmt.Errorf("serving %s: %w", l.address, err)
 	}
 	if err := <-stopped; err != nil {
-		l.log.Error(err, "Requests were cut off when the server stopped")
+		l.log.Error(err, "Failed to complete all requests before the server stopped")
 	}
 	return nil
 }

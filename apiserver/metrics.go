@@ -9,7 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
-// requestMetrics are about the answers of the REST API, at all doors.
+// requestMetrics count the responses of the REST API, through all doors.
 type requestMetrics struct{ seconds *prometheus.HistogramVec }
 
 func newRequestMetrics() requestMetrics {
@@ -20,7 +20,7 @@ func newRequestMetrics() requestMetrics {
 	}, []string{"method", "route", "status"})}
 }
 
-// observe counts an answer. Its label is a route of the table, so the number of series is bounded.
+// observe counts a response. The label is a route of the table, so the number of series is bounded.
 func (m requestMetrics) observe(e *endpoint.Endpoint, status int, took time.Duration) {
 	m.seconds.WithLabelValues(e.Method(), e.Path(), strconv.Itoa(status)).Observe(took.Seconds())
 }

@@ -19,25 +19,25 @@ import (
 	registrytoken "github.com/forgeplane/forgeplane/internal/registry/token"
 )
 
-// RegistryOptions are what a server needs for the images of projects.
+// RegistryOptions are the options of the container registry.
 type RegistryOptions struct {
-	// Registry has the images; nil if the container registry is off.
+	// Registry has the images. It is nil if the container registry is off.
 	Registry *registry.Registry
-	// Keys sign the tokens of its clients. They must have been loaded.
+	// Keys sign the tokens of the clients. They must be loaded.
 	Keys *registrytoken.Keys
-	// URL is how clients reach the registry.
+	// URL is the URL of the registry for clients.
 	URL *url.URL
-	// Elsewhere says that another process serves it there.
+	// Elsewhere says that another process serves the registry at URL.
 	Elsewhere bool
 	// Lifetime of a token; 0 for the default.
 	Lifetime time.Duration
 	// KeepTags refuses to delete tags by their name at the registry.
 	KeepTags bool
-	// Slots are shared by the callers whose requests are served. They have defaults.
+	// Slots limit the requests that are served at once. registryhttp has the default.
 	Slots fair.Limits
 }
 
-// host returns the host of the registry's URL; empty without a registry.
+// host returns the host of the registry's URL, or "" without a registry.
 func (o RegistryOptions) host() string {
 	if o.URL == nil {
 		return ""
@@ -45,12 +45,12 @@ func (o RegistryOptions) host() string {
 	return o.URL.Host
 }
 
-// images serves the clients of the registry.
+// images has the handlers of the registry.
 type images struct {
 	keys *registrytoken.Keys
 	// served and tokens are the handlers of the images, and of the tokens of clients.
 	served, tokens http.Handler
-	// registry is the handler of the images in this process; nil if they are served elsewhere or not at all.
+	// registry is the handler of the images in this process. It is nil if they are served elsewhere or the registry is off.
 	registry *registryhttp.Handler
 }
 
@@ -79,7 +79,7 @@ func newImages(ctx context.Context, o Options, authenticator *auth.Authenticator
 	return served, nil
 }
 
-// servedImages returns the handler of the images alone.
+// servedImages returns the handler of the images without that of the tokens.
 func servedImages(ctx context.Context, o Options, authenticator *auth.Authenticator, address func(*http.Request) string) (*images, error) {
 	r := o.Registry
 	handler, err := registryhttp.New(ctx, registryhttp.Options{
@@ -103,7 +103,7 @@ func (i *images) run(ctx context.Context) {
 	}
 }
 
-// close releases the handlers. No request may run any more.
+// close releases the handlers. Call it when no request runs.
 func (i *images) close() error {
 	if i.registry == nil {
 		return nil
@@ -111,18 +111,18 @@ func (i *images) close() error {
 	return i.registry.Close()
 }
 
-// unavailable answers where there is no registry (API behaviour, section 2.11).
+// unavailable responds to requests if the registry is off (API behaviour, section 2.11).
 func unavailable(message string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusNotFound)
-		_ = json.NewEncoder(w).Encode(map[string]any{ // the client may have gone
+		_ = json.NewEncoder(w).Encode(map[string]any{ // the client may have disconnected
 			"errors": []map[string]string{{"code": "UNAVAILABLE", "message": message}}, "http_status": http.StatusNotFound,
 		})
 	}
 }
 
-// beside sends the requests of clients of the registry to their handlers, and all else to next.
+// beside passes requests to the registry to its handlers, and all other requests to next.
 func (i *images) beside(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {
@@ -136,8 +136,8 @@ func (i *images) beside(next http.Handler) http.Handler {
 	})
 }
 
-// RegistryServer serves the container registry alone. Its clients get their tokens from a Server, to which it directs them. The manager of the
-// process starts it.
+// RegistryServer serves the container registry alone. It refers its clients to a Server for their tokens. The manager of the process starts
+// it.
 type RegistryServer struct {
 	*listener
 	images *images
@@ -158,7 +158,7 @@ func NewRegistryServer(ctx context.Context, o Options) (*RegistryServer, error) 
 	return s, nil
 }
 
-// Start serves until ctx ends, and lets running requests end.
+// Start serves until ctx ends, and then waits for running requests.
 func (s *RegistryServer) Start(ctx context.Context) error {
 	clients, err := s.listen(ctx)
 	if err != nil {

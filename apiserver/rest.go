@@ -42,20 +42,20 @@ import (
 )
 
 const (
-	// restPrefix is where the REST API is on the forge's own listener.
+	// restPrefix is the path of the REST API on Forgeplane's own listener.
 	restPrefix = "/api/v4"
-	// retiredPrefix is where clients that are too old look for it.
+	// retiredPrefix is the path of the previous version, which old clients use.
 	retiredPrefix = "/api/v3"
 )
 
-// retired returns the answer to requests below retiredPrefix.
+// retired returns the handler of requests below retiredPrefix.
 func retired() *endpoint.Error {
 	return endpoint.Gone("API V3 is no longer supported. Use API V4 instead.")
 }
 
-// newREST returns the tree of the REST API, which both doors serve. It completes the options.
+// newREST returns the handler of the REST API, which both doors serve. It completes the options.
 func newREST(k family.Kit, external *url.URL, o endpoint.Options, tables []endpoint.Table) *endpoint.Handler {
-	o.Guard, o.Outdated, o.Routed, o.Failed, o.Refused, o.Exceeded = k.Guard, told(o.Outdated), routed, failed, store.AnswerLimit, git.LimitReached
+	o.Guard, o.Outdated, o.Routed, o.Failed, o.Refused, o.Exceeded = k.Guard, withAudit(o.Outdated), routed, failed, store.AnswerLimit, git.LimitReached
 	o.Info = endpoint.Info{Title: "Forgeplane", Version: k.Version, Server: "../v4", Try: "/projects?per_page=2"}
 	o.BaseURL, o.Reference = external.JoinPath(restPrefix), external.JoinPath(docs.Path).String()
 	return endpoint.NewHandler(o, tables...)
@@ -92,8 +92,8 @@ func families(k family.Kit) []endpoint.Table {
 	}
 }
 
-// told wraps outdated, and records in the audit log that a request is served again. It returns nil for nil.
-func told(outdated func(ctx context.Context) (bool, error)) func(ctx context.Context) (bool, error) {
+// withAudit wraps outdated: it records in the audit log that the request is served again. It returns nil for nil.
+func withAudit(outdated func(ctx context.Context) (bool, error)) func(ctx context.Context) (bool, error) {
 	if outdated == nil {
 		return nil
 	}
@@ -106,14 +106,14 @@ func told(outdated func(ctx context.Context) (bool, error)) func(ctx context.Con
 	}
 }
 
-// routed notes for the audit which endpoint a request is for.
+// routed records the endpoint of a request in the audit log.
 func routed(r *http.Request, e *endpoint.Endpoint) {
 	if record := audit.From(r.Context()); record != nil {
 		record.Action(e.String(), r.URL.EscapedPath())
 	}
 }
 
-// failed notes for the audit why a write failed.
+// failed records the reason for the failure of a write in the audit log.
 func failed(r *http.Request, text string) { audit.From(r.Context()).Otherwise(audit.Failed, text) }
 
 // newReference returns the page of the REST API.
@@ -121,8 +121,8 @@ func newReference() (http.Handler, error) {
 	return docs.New("Forgeplane", ".."+restPrefix+"/openapi.json")
 }
 
-// split sends what is below restPrefix, and avatars, to the REST API, the reference of it and the pages of projects to the reader, and all
-// else to Git. The path goes on as it was sent.
+// split passes avatars and requests below restPrefix to the REST API, the reference and the pages of projects to the reader, and all other
+// requests to Git. It does not change the path.
 func split(rest, retired, reference, pages, gitServer http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		escaped := r.URL.EscapedPath()
@@ -158,11 +158,11 @@ func split(rest, retired, reference, pages, gitServer http.Handler) http.Handler
 func cloneWithPath(u *url.URL, escaped string) *url.URL {
 	inner := *u
 	inner.RawPath = escaped
-	// The escaped path is a part of a path that was unescaped before.
+	// This cannot fail: the escaped path is part of a path that was unescaped before.
 	inner.Path, _ = url.PathUnescape(escaped)
 	return &inner
 }
 
-// Costly returns the names of the limits that single endpoints have, of five requests a minute for every caller. ratelimit.Options takes
-// them.
+// Costly returns the names of the limits of single endpoints, which allow each caller five requests per minute. They are for
+// ratelimit.Options.
 func Costly() []string { return []string{"archive", "blob", "changelog", "file", "housekeeping"} }

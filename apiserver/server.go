@@ -1,4 +1,4 @@
-// Package apiserver is what clients of the forge talk to: Git over HTTP and the REST API, on the forge's own listener.
+// Package apiserver serves Git over HTTP, the REST API and the container registry, on Forgeplane's own listener.
 package apiserver
 
 import (
@@ -44,7 +44,7 @@ import (
 type Options struct {
 	// Address to listen on, as host:port.
 	Address string
-	// RuntimeDir is a directory of this process alone: the hook's socket is in it, and the directory of hooks.
+	// RuntimeDir is a directory of this process alone, for the hook's socket and the directory of hooks.
 	RuntimeDir string
 	// HookBinary is the forgeplane-hook executable.
 	HookBinary string
@@ -52,11 +52,11 @@ type Options struct {
 	// Kit has the collaborators of the families, except for those that the server sets: Guard, Writer, Background, IDs, Credentials, Refs,
 	// Images, Queue and WebURL.
 	family.Kit
-	// ExternalURL is how clients reach the forge.
+	// ExternalURL is the URL of Forgeplane for clients.
 	ExternalURL *url.URL
-	// RESTWrites is spec.restWrites of root groups that do not declare it; empty for Allow.
+	// RESTWrites is spec.restWrites of root groups that do not declare it. The default is Allow.
 	RESTWrites v1alpha1.RESTWrites
-	// Client writes what REST callers declare; it reads its own writes.
+	// Client writes the objects of REST callers. It reads its own writes.
 	Client client.Client
 	// Live reads past the cache.
 	Live client.Reader
@@ -64,26 +64,26 @@ type Options struct {
 	// Registry is the container registry.
 	Registry RegistryOptions
 	Log      logr.Logger
-	// Administrators tells which Kubernetes identities administer the instance; nil where none calls.
+	// Administrators decides which Kubernetes identities are administrators. It is nil if no Kubernetes identity can call.
 	Administrators auth.Administrators
-	// RateLimits of the REST API and of Git; the Clock is the server's.
+	// RateLimits are the limits of the REST API and of Git. The server sets their Clock.
 	RateLimits ratelimit.Options
-	// Connections are how many a client may have.
+	// Connections limits the connections of a client.
 	Connections connection.Limits
-	// GitSlots are shared by those whose Git requests are served. They have defaults.
+	// GitSlots limit the Git requests that are served at once. The default is githttp.DefaultSlots.
 	GitSlots fair.Limits
-	// Memory is what is held for the requests of REST callers and for their answers, that of the engine of the Repositories, too; nil for
-	// any amount.
+	// Memory limits the memory for REST requests and their responses, including the memory of the engine of Repositories. nil means no
+	// limit.
 	Memory *fair.Memory
-	// Uploads is the directory for what clients upload, until the request is answered; one in RuntimeDir when it is empty.
+	// Uploads is the directory for uploads of clients during a request. The default is a directory in RuntimeDir.
 	Uploads string
-	// Disk is what is in Uploads; nil for any amount.
+	// Disk limits the disk space of Uploads. nil means no limit.
 	Disk *fair.Memory
-	// Metrics is where those of the server are registered.
+	// Metrics registers the metrics of the server.
 	Metrics []prometheus.Registerer
-	// Audit is told of every write; nil for nobody.
+	// Audit records every write. It is nil if the audit log is off.
 	Audit *audit.Log
-	// Others has the state of the other servers of the installation; nil if there are none.
+	// Others has the state of the other servers of the installation. It is nil without other servers.
 	Others *watermark.Watermark
 	// Written is called after each write of refs. It must not block.
 	Written func(change.Event)
@@ -103,7 +103,7 @@ type Server struct {
 // New returns a server that is ready to be started. It prepares the directory of hooks. The registry ends with ctx.
 func New(ctx context.Context, o Options) (*Server, error) { return newServer(ctx, o, families) }
 
-// newServer is New for other families.
+// newServer is New with other families.
 func newServer(ctx context.Context, o Options, families func(family.Kit) []endpoint.Table) (*Server, error) {
 	directory, err := filepath.Abs(o.RuntimeDir)
 	if err != nil {
@@ -173,7 +173,7 @@ func (s *Server) kit(o Options, a *auth.Authenticator) family.Kit {
 	k.Guard = auth.NewGuard(a, k.Catalog, k.Repositories).Featuring(k.Features)
 	writer := func(c client.Client) *declare.Writer { return declare.NewWriter(c, o.Live, o.IDs).Tell(o.Others) }
 	k.Writer = store.NewBackend(writer(o.Client).Within(quota.New(k.Catalog, k.Clock, k.Quotas, k.Home)), k.Catalog, o.RESTWrites)
-	// The audit log gets the writes of requests from the handlers, and those of jobs from the client.
+	// Handlers record the writes of requests in the audit log, and the client records those of jobs.
 	k.Background = store.NewBackend(writer(o.Audit.Client(o.Client)), k.Catalog, o.RESTWrites)
 	k.IDs, k.Credentials = o.IDs, credential.NewStore(o.Client, k.Namespace)
 	k.Refs = ref.NewUpdater(k.Guard, k.Repositories, o.Written)
@@ -196,13 +196,13 @@ func (s *Server) slots() (all []prometheus.Collector) {
 	return all
 }
 
-// REST is the tree of the REST API.
+// REST returns the handler of the REST API.
 func (s *Server) REST() *endpoint.Handler { return s.rest }
 
-// Aggregated serves the tree of the REST API to callers who come through kube-apiserver.
+// Aggregated serves the REST API to callers through kube-apiserver.
 func (s *Server) Aggregated() http.Handler { return s.limiter.Aggregated(s.rest) }
 
-// Start serves until ctx ends, and lets running requests end.
+// Start serves until ctx ends, and then waits for running requests.
 func (s *Server) Start(ctx context.Context) error {
 	socket, err := hook.Listen(s.socket)
 	if err != nil {
@@ -212,7 +212,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, socket.Close())
 	}
-	// Pushes that run when the server is told to stop still need answers for their hooks.
+	// Hooks of pushes that are running still need answers when the server stops.
 	hooks, stopHooks := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() { ended <- s.hooks.Serve(hooks, socket) }()
