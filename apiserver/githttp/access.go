@@ -16,69 +16,69 @@ import (
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
-// Caller is who sends a request, and with which token. The zero Caller is anonymous.
+// Caller is the sender of a request. The zero Caller is anonymous.
 type Caller struct {
 	// UserID is the REST id of the user.
 	UserID int64
-	// Key is the key that requests of a signed-in caller count toward.
+	// Key is the key of a signed-in caller in limits.
 	Key fair.Key
 	// Scopes are the scopes of the token.
 	Scopes []string
-	// The caller in the representation of the Authenticator.
+	// The caller, in the representation of the Authenticator, is in Who.
 	Who any
 }
 
-// Anonymous reports whether nobody is known to call.
+// Anonymous reports whether the caller has not signed in.
 func (c Caller) Anonymous() bool { return c.UserID == 0 }
 
-// Errors that an Authenticator and Projects return for what is not a failure.
+// Errors that an Authenticator and Projects return for expected conditions.
 var (
-	// ErrUnauthenticated: the password is not a token, or the token has expired or was revoked.
+	// ErrUnauthenticated is returned if the password is not a token, or the token has expired or was revoked.
 	ErrUnauthenticated = errors.New("the credentials are not valid")
-	// ErrBlocked: the user may not use the server.
+	// ErrBlocked is returned if the user is not allowed to use the server.
 	ErrBlocked = errors.New("the user is blocked")
-	// ErrNotFound: the project does not exist, or none that the caller may know of.
+	// ErrNotFound is returned if the project does not exist, or the caller cannot see it.
 	ErrNotFound = errors.New("the project does not exist")
-	// ErrPending: the repository of the project is still to be made.
+	// ErrPending is returned if the repository of the project does not exist yet.
 	ErrPending = errors.New("the repository is still being created")
 )
 
-// Authenticator knows access tokens.
+// Authenticator authenticates callers by access tokens.
 type Authenticator interface {
-	// Authenticate returns who sends the credentials of HTTP Basic authentication. The password is a token; clients send
-	// any username with it. It returns ErrUnauthenticated, ErrBlocked, or a failure to find out.
+	// Authenticate returns the caller with the credentials of HTTP Basic authentication. The password is a token. The username is ignored.
+	// The error is ErrUnauthenticated, ErrBlocked or a failure.
 	Authenticate(ctx context.Context, username, password string) (Caller, error)
-	// Again returns a caller as they are now, with the same errors: the token may have expired or been revoked since.
+	// Again authenticates a caller again, with the same errors, because the token can have expired or been revoked.
 	Again(ctx context.Context, c Caller) (Caller, error)
 }
 
-// Projects knows projects and the rights of callers.
+// Projects finds projects and the permissions of callers.
 type Projects interface {
-	// Find returns the project with a full path as the caller sees it now. It returns ErrNotFound, or a failure to find out.
+	// Find returns the current state of the project with a full path, as the caller sees it. The error is ErrNotFound or a failure.
 	Find(ctx context.Context, fullPath string, caller Caller) (*Project, error)
 }
 
-// Project is a project as one caller sees it at one moment.
+// Project is the state of a project at one moment, as a caller sees it.
 type Project struct {
 	// Name is the name of the declared project.
 	Name types.NamespacedName
 	// Open sets the repository, and waits for the repository of a new project. It returns ErrNotFound, ErrPending or a failure.
 	Open       func(ctx context.Context) error
 	Repository *git.Repository
-	// CanFetch is true if the caller may read the code.
+	// CanFetch says that the caller can read the code.
 	CanFetch bool
-	// Actor is the caller, to whom the rules apply.
+	// Actor is the caller in the form to which rules apply.
 	Actor protection.Actor
 	// Rules returns the protections of the project that match any of these branches.
 	Rules func(ctx context.Context, branches []string) ([]protection.Rule, error)
-	// ReadOnly says why the project takes no pushes at the moment. It is empty if it does.
+	// ReadOnly is the reason why the project accepts no pushes, or "".
 	ReadOnly string
 }
 
-// ReadOnly is the text for projects with spec.readOnly, and for projects whose repository is being moved.
+// ReadOnly is the reason for projects with spec.readOnly, and for projects whose repository is being moved.
 const ReadOnly = "The repository is temporarily read-only. Please try again later."
 
-// readOnly says why a project takes no pushes, if so.
+// readOnly returns the reason why a project accepts no pushes, or "".
 func (h *Handler) readOnly(p *Project) string {
 	if p.ReadOnly == "" && p.Repository.Closed() {
 		return ReadOnly
@@ -86,21 +86,21 @@ func (h *Handler) readOnly(p *Project) string {
 	return p.ReadOnly
 }
 
-// scopes of which a token needs one.
+// scopes are the scopes of which a token needs one.
 var scopes = map[transfer.Service][]string{
 	transfer.UploadPack:  {"api", "read_repository", "write_repository"},
 	transfer.ReceivePack: {"api", "write_repository"},
 }
 
-// authorize identifies the caller and the project, and checks that the caller may do what the request asks for. A caller who may not know
-// of a project receives the same answer as for a project that does not exist.
+// authorize finds the caller and the project, and checks the permissions of the caller. For a project that the caller cannot see, the
+// response is that for a project that does not exist.
 func (h *Handler) authorize(r *http.Request, req request) (Caller, *Project, error) {
 	caller, err := h.authenticate(r, req.service)
 	if err != nil {
 		return Caller{}, nil, err
 	}
 	ctx := r.Context()
-	if !caller.Anonymous() { // a client that is asked to sign in retries at once
+	if !caller.Anonymous() { // anonymous clients retry at once when they are asked to sign in
 		ctx = fair.With(ctx, caller.Key)
 		if err := ratelimit.CountGit(ctx); err != nil {
 			return Caller{}, nil, err
@@ -128,7 +128,7 @@ func (h *Handler) authorize(r *http.Request, req request) (Caller, *Project, err
 	return caller, project, open(ctx, project, caller)
 }
 
-// open finds the repository of a project for a caller, who is counted before there is anything to wait for.
+// open opens the repository of a project. It counts the request of an anonymous caller before it waits.
 func open(ctx context.Context, project *Project, caller Caller) error {
 	if caller.Anonymous() {
 		if err := ratelimit.CountGit(ctx); err != nil {
@@ -184,16 +184,16 @@ func (h *Handler) find(ctx context.Context, path string, caller Caller) (*Projec
 	return h.Projects.Find(ctx, path, caller)
 }
 
-// notFound is the answer for a project that does not exist or that the caller may not know of.
+// notFound is the response for a project that does not exist or that the caller cannot see.
 var notFound = refusal{status: http.StatusNotFound,
 	text: "The project you were looking for could not be found or you don't have permission to view it."}
 
-// pending is the answer for a project whose repository is still being made.
+// pending is the response for a project whose repository does not exist yet.
 var pending = refusal{status: http.StatusServiceUnavailable,
 	text: "The repository of this project is still being created. Please try again later."}
 
-// outdated reports whether the only cause of a refusal can be that another server has written something in the meantime, and returns the
-// refusal if the request is not tried again. A push without credentials is refused whatever anybody has written.
+// outdated reports whether a request must be served again because its refusal can be due to an outdated cache. Otherwise it returns the
+// refusal. No write of another server affects the refusal of a push without credentials.
 func (h *Handler) outdated(r *http.Request, req request, err error) (again bool, refused error) {
 	var said refusal
 	unsigned := r.Header.Get("Authorization") == "" && req.service == transfer.ReceivePack

@@ -8,11 +8,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
-// maxHeld is how much of an answer is held back while the client still sends.
+// maxHeld is the maximum number of bytes of a response that are buffered while the client sends.
 const maxHeld = 1 << 20
 
-// answer is what the client receives. As clients of HTTP/1.1 and what lies between need not listen before they have sent
-// all, it holds the beginning back until then.
+// answer buffers the start of the response until the request body is read, because HTTP/1.1 clients and proxies need not read earlier.
 type answer struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -20,14 +19,14 @@ type answer struct {
 
 	contentType string
 	prefix      string
-	// in is the body to wait for. It may be nil.
+	// in is the body to wait for. It can be nil.
 	in *body
-	// stubborn discards what the client does not read, so that git does not stop in the middle of its work.
+	// stubborn discards data that the client does not read, so that git completes its work.
 	stubborn bool
 
 	held  []byte
 	begun bool
-	lost  error // the client takes no more
+	lost  error // why the client reads no more
 }
 
 func (a *answer) Write(p []byte) (int, error) {
@@ -36,7 +35,7 @@ func (a *answer) Write(p []byte) (int, error) {
 			a.held = append(a.held, p...)
 			return len(p), nil
 		}
-		_ = a.control.EnableFullDuplex() // other versions of HTTP need not be asked
+		_ = a.control.EnableFullDuplex() // other versions of HTTP are always full-duplex
 	}
 	if err := a.send(p); err != nil && !a.stubborn {
 		return 0, err
@@ -59,7 +58,7 @@ func (a *answer) send(p []byte) error {
 	}
 	_, a.lost = a.pace.Pass(a.control.SetWriteDeadline, func() (int, error) {
 		n, err := a.w.Write(p)
-		if err == nil && len(p) < 4<<10 { // a sign of life rather than data: it must not wait for more
+		if err == nil && len(p) < 4<<10 { // a keep-alive message, which must not be delayed
 			err = a.control.Flush()
 		}
 		return n, err
@@ -67,8 +66,8 @@ func (a *answer) send(p []byte) error {
 	return a.lost
 }
 
-// finish sends what is held back, now that git has ended, with err. It returns nil if the answer is complete: what git
-// has failed in, it has told the client itself.
+// finish sends the buffered data after git has ended with err. It returns nil if the response is complete, including failures that git
+// itself reported to the client.
 func (a *answer) finish(err error) error {
 	failed := (*git.Error)(nil)
 	if exited := errors.As(err, &failed) && (failed.ExitCode > 0 || git.LimitReached(err) != ""); err != nil && (!exited || !a.begun && len(a.held) == 0) {

@@ -12,19 +12,19 @@ import (
 	"github.com/forgeplane/forgeplane/internal/hook"
 )
 
-// Writes reports whether a request pushes, or asks for what a push begins with.
+// Writes reports whether a request is a push, or the request for refs before a push.
 func Writes(r *http.Request) bool {
 	return strings.HasSuffix(r.URL.Path, "/"+string(transfer.ReceivePack)) ||
 		strings.HasSuffix(r.URL.Path, infoRefs) && r.URL.Query().Get("service") == string(transfer.ReceivePack)
 }
 
-// The reasons that the audit gives where nobody has decided about a push.
+// Reasons in the audit log for pushes without a decision.
 const (
 	undecided = "Git did not accept the request, or the client disconnected: nothing was changed"
 	overtaken = "the ref does not have this value after the push"
 )
 
-// tell notes for the audit what was decided about a push.
+// tell records the decision on a push in the audit log.
 func (p *push) tell(updates []update.Ref, verdict hook.Verdict) {
 	result := audit.Refused
 	switch {
@@ -37,7 +37,7 @@ func (p *push) tell(updates []update.Ref, verdict hook.Verdict) {
 	p.record.Updates(updates, result, p.reasons)
 }
 
-// confirm checks that the refs have the values that the push requested, because git may still have failed to change one.
+// confirm checks that the refs have the requested values, because git can fail to update a ref after the decision.
 func (p *push) confirm(ctx context.Context) {
 	if p.record == nil {
 		return

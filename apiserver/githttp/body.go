@@ -16,30 +16,30 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/transfer"
 )
 
-// maxDrained is how much of a body is read that git is not interested in any more, so that the client gets to the answer.
+// maxDrained is the maximum number of bytes that are read after git has stopped reading, so that the client reads the response.
 const maxDrained = 256 << 20
 
-// maxCommands is how much the list of refs in a push may take.
+// maxCommands is the maximum size of the list of refs in a push, in bytes.
 const maxCommands = 64 << 20
 
 var errBody = refusal{status: http.StatusBadRequest, text: "The request is malformed."}
 
-// body is what a client sends: unpacked, limited, and waited for only so long.
+// body is the body of a request: decompressed, and limited in size and time.
 type body struct {
 	*bufio.Reader
 	wire *wire
-	// failed is told why the body cannot be read to its end. It may be nil.
+	// failed is called with the reason why the body cannot be read to its end. It can be nil.
 	failed func(error)
 	whole  atomic.Bool
 }
 
-// newBody checks the beginning of a body, so that no process is started for a body that does not follow the protocol. The objects of a push
-// are limited to maxPush bytes; 0 means no limit.
+// newBody checks the start of a body, so that no process is started for a malformed one. The objects of a push are limited to maxPush
+// bytes; 0 means no limit.
 func newBody(control *http.ResponseController, r io.Reader, req request, h *Handler, maxPush int64) (*body, error) {
 	b := &body{wire: &wire{r: r, control: control, pace: h.pace()}}
 	limit := h.MaxFetchBytes
 	if req.service == transfer.ReceivePack && maxPush > 0 {
-		limit = maxPush + maxCommands // git itself says more kindly what is wrong with the objects
+		limit = maxPush + maxCommands // beyond this limit, git itself explains the problem with the objects
 	} else if req.service == transfer.ReceivePack {
 		limit = 0
 	}
@@ -54,7 +54,7 @@ func newBody(control *http.ResponseController, r io.Reader, req request, h *Hand
 	return b, err
 }
 
-// checkStart looks at the first packet line of a fetch. A lone flush comes from clients that find out whether they must sign in.
+// checkStart checks the first packet line of a fetch. Clients send a lone flush to find out whether they must sign in.
 func (b *body) checkStart() error {
 	head, err := b.Peek(4)
 	if err != nil {
@@ -76,16 +76,16 @@ func (b *body) checkStart() error {
 	return errBody
 }
 
-// empty reports whether the body asks for nothing, as that of a client does which finds out whether it must sign in.
+// empty reports whether the body requests nothing. Clients send such a body to find out whether they must sign in.
 func (b *body) empty() bool {
 	head, _ := b.Peek(len(flush))
 	return string(head) == flush
 }
 
-// ended reports whether all that the client sends has been read and is well-formed.
+// ended reports whether the whole body has been read and is well-formed.
 func (b *body) ended() bool { return b.whole.Load() }
 
-// drain reads what nobody else will read.
+// drain reads the rest of the body.
 func (b *body) drain() {
 	_, _ = io.CopyN(io.Discard, b.wire, maxDrained)
 }
@@ -143,12 +143,12 @@ type wire struct {
 }
 
 func (w *wire) Read(p []byte) (int, error) {
-	if w.err != nil { // once an answer has begun, net/http says something else than EOF
+	if w.err != nil { // after the response has begun, net/http returns an error other than EOF
 		return 0, w.err
 	}
 	n, err := w.pace.Pass(w.control.SetReadDeadline, func() (int, error) { return w.r.Read(p) })
 	w.err = err
-	if errors.Is(err, io.EOF) { // with the deadline in force net/http would take the connection for lost while git is still at work
+	if errors.Is(err, io.EOF) { // otherwise net/http would close the connection at the deadline, while git is running
 		_ = w.control.SetReadDeadline(time.Time{})
 	}
 	return n, err

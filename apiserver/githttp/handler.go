@@ -1,7 +1,7 @@
 // Package githttp serves Git's smart HTTP protocol: clone, fetch and push.
 //
-// It decides who may do what with the help of an Authenticator, of Projects and of package protection, and leaves all else
-// to git. A push is checked in its pre-receive hook, when its objects are there to be looked at and nothing has changed yet.
+// It authorizes requests with an Authenticator, Projects and package protection, and leaves everything else to git. It checks a push in its
+// pre-receive hook, when the objects have arrived and no ref has changed.
 package githttp
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
-// Options are what a Handler works with. Those in the first part are needed.
+// Options are the options of a Handler. Those in the first part are required.
 type Options struct {
 	Authenticator Authenticator
 	Projects      Projects
@@ -32,22 +32,22 @@ type Options struct {
 	// Written is called after each push. It must not block.
 	Written func(change.Event)
 
-	// Outdated reports whether what a request was refused for may be older than what a client has written before, and returns when it
-	// is not any more. The error is watermark.ErrBehind if it still is. Outdated is nil where that cannot be.
+	// Outdated reports whether a request was refused because of data older than an earlier write of a client, and waits until the data is
+	// newer. The error is watermark.ErrBehind if that takes too long. Outdated is nil if data cannot be outdated.
 	Outdated func(ctx context.Context) (bool, error)
 
 	Log logr.Logger
-	// Slots are shared by those whose requests git processes serve. If they are not set there are 64, a quarter of them for one caller
-	// and a quarter for those who have signed in.
+	// Slots limit the requests that git serves at once. The default is 64, of which one caller can hold a quarter, and a quarter is
+	// reserved for signed-in callers.
 	Slots fair.Limits
-	// IdleTimeout is how long a client may neither send nor take data while the server waits for it. 0 stands for 5 minutes.
+	// IdleTimeout is the time after which a client that neither sends nor reads data is disconnected. The default is 5 minutes.
 	IdleTimeout time.Duration
-	// Patience is how long the server waits for a client altogether, in either direction, until the client has to be as fast as package
-	// pace says. 0 stands for a minute.
+	// Patience is the total time for which the server waits for a client in one direction before the minimum speed of package pace applies.
+	// The default is a minute.
 	Patience time.Duration
-	// Timeout is for a whole request. 0 stands for 2 hours.
+	// Timeout limits a whole request. The default is 2 hours.
 	Timeout time.Duration
-	// MaxFetchBytes is how long the request of a fetch may be, unpacked. 0 stands for 16 MiB.
+	// MaxFetchBytes is the maximum size of the decompressed request of a fetch. The default is 16 MiB.
 	MaxFetchBytes int64
 }
 
@@ -70,21 +70,21 @@ func New(o Options) (*Handler, error) {
 	return &Handler{Options: o, slots: fair.New("git", "Git requests", o.Slots)}, nil
 }
 
-// DefaultSlots are the slots of a handler that nobody has set.
+// DefaultSlots returns the default of Options.Slots.
 func DefaultSlots() fair.Limits {
 	const total, share, reserved = 64, 25, 25
 	return fair.Of(total, share, reserved)
 }
 
-// Requests returns the slots of requests, which are a collector of metrics.
+// Requests returns the slots of requests, which collect metrics.
 func (h *Handler) Requests() *fair.Slots { return h.slots }
 
-// ServeHTTP serves one request. The answer contains what the client may know about a failure; everything else is logged.
+// ServeHTTP serves one request. The response describes a failure without internal details, which are logged.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := &answer{w: w, control: http.NewResponseController(w), pace: h.pace()}
 	_ = answer.control.SetWriteDeadline(time.Time{}) // removes the deadline of the previous request
 	defer func() { _ = answer.control.SetWriteDeadline(time.Now().Add(h.IdleTimeout)) }()
-	if r.ContentLength != 0 { // net/http reads on after a refusal, for the sake of the next request
+	if r.ContentLength != 0 { // after a refusal, net/http reads the rest of the body before the next request
 		_ = answer.control.SetReadDeadline(time.Now().Add(h.IdleTimeout))
 	}
 	err := h.serve(answer, r)
@@ -97,19 +97,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if log := h.Log.WithValues("method", r.Method, "path", r.URL.Path); r.Context().Err() != nil {
 			log.V(1).Info("client disconnected", "reason", err.Error())
 		} else {
-			if !errors.Is(err, watermark.ErrBehind) { // each caller could fill the log then
+			if !errors.Is(err, watermark.ErrBehind) { // otherwise callers could fill the log
 				log.Error(err, "Failed to serve git", "status", said.status)
 			}
 			audit.From(r.Context()).Otherwise(audit.Failed, said.text)
 		}
 	}
 	if answer.begun {
-		panic(http.ErrAbortHandler) // the client must not take what it has got for the whole
+		panic(http.ErrAbortHandler) // the client must not take a partial response for a complete one
 	}
 	said.write(w)
 }
 
-// pace is how fast a client has to be in one direction.
+// pace returns the minimum speed of a client in one direction.
 func (h *Handler) pace() pace.Pace { return pace.Pace{Patience: h.Patience, Pause: h.IdleTimeout} }
 
 func (h *Handler) serve(out *answer, r *http.Request) error {
@@ -125,7 +125,7 @@ func (h *Handler) serve(out *answer, r *http.Request) error {
 		caller, project, err = h.authorize(r, req)
 	}
 	if r.Header.Get("Authorization") == "" {
-		record.Skip() // git first asks without credentials whether it must sign in
+		record.Skip() // git first sends a request without credentials, to find out whether it must sign in
 	}
 	if err != nil {
 		return req.refused(err)
@@ -157,7 +157,7 @@ func (h *Handler) serve(out *answer, r *http.Request) error {
 	return req.refused(h.upload(ctx, out, in, req, project))
 }
 
-// advertise lists the refs, or says that a project takes no pushes.
+// advertise lists the refs, or refuses a push to a read-only project.
 func (h *Handler) advertise(ctx context.Context, out *answer, req request, project *Project) error {
 	out.contentType = "application/x-" + string(req.service) + "-advertisement"
 	if req.service == transfer.ReceivePack || req.version() < 2 {
@@ -177,12 +177,12 @@ func (h *Handler) advertise(ctx context.Context, out *answer, req request, proje
 		Service: req.service, Advertise: true, Protocol: req.protocol, HooksDir: h.HooksDir, Stdout: out,
 	}))
 	if err == nil {
-		audit.From(ctx).Skip() // nothing is written yet
+		audit.From(ctx).Skip() // this request writes nothing
 	}
 	return err
 }
 
-// upload serves a clone or fetch. git ends when the client goes away.
+// upload serves a clone or fetch. git ends when the client disconnects.
 func (h *Handler) upload(ctx context.Context, out *answer, in *body, req request, project *Project) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -191,7 +191,7 @@ func (h *Handler) upload(ctx context.Context, out *answer, in *body, req request
 	err := transfer.Serve(ctx, project.Repository, transfer.ServeOptions{
 		Service: req.service, Protocol: req.protocol, Stdin: in, Stdout: out,
 	})
-	if refused := context.Cause(ctx); errors.As(refused, new(refusal)) { // git may have answered the part that it has read
+	if refused := context.Cause(ctx); errors.As(refused, new(refusal)) { // git may have responded to a part of the body
 		return refused
 	}
 	return out.finish(err)

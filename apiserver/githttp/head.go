@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// maxLine is how long a packet line may be, with the four digits of its length.
+	// maxLine is the maximum size of a packet line, with the four digits of its length.
 	maxLine = 65520
-	// maxAhead is how many bytes of the head of a push are in memory at a time, beside one line.
+	// maxAhead is the maximum number of bytes of the head of a push in memory, in addition to one line.
 	maxAhead = 32 << 10
 )
 
@@ -27,18 +27,18 @@ var (
 		text: fmt.Sprintf("The list of refs in the push is larger than %s.", git.FormatBytes(maxCommands))}
 )
 
-// push-cert begins the certificate of a signed push.
+// certificate begins the certificate of a signed push.
 const certificate = "push-cert"
 
-// head is the body of a push. It parses the beginning, which says which refs to change, up to the first flush, in the form that clients
-// send; it forwards the rest unchanged. git processes some other forms before anybody decides about the push: it writes a certificate to
-// the objects of the repository. So each line is forwarded only after it was checked.
+// head is the body of a push. It parses the list of ref updates, up to the first flush, in the form that clients send, and forwards the
+// rest unchanged. git processes some other forms before the push is authorized: it writes a certificate to the objects of the repository.
+// So head forwards each line only after checking it.
 type head struct {
 	in *bufio.Reader
 	// failed is called with the problem, and returns the error for Read.
 	failed func(error) error
 
-	ahead    []byte // looked at, and not passed on yet
+	ahead    []byte // checked, and not forwarded yet
 	n        int64
 	commands int
 	ended    bool
@@ -60,7 +60,7 @@ func (h *head) Read(p []byte) (int, error) {
 	return h.in.Read(p)
 }
 
-// look reads lines until the head ends, or there are enough of them for now.
+// look reads lines until the head ends or maxAhead is reached.
 func (h *head) look() {
 	h.ahead = h.ahead[:0]
 	for !h.ended && len(h.ahead) < maxAhead {
@@ -100,7 +100,7 @@ func (h *head) next() error {
 	return nil
 }
 
-// cut is what a body comes to that ends too early, or for a reason of its own.
+// cut returns the error for a body that cannot be read to its end.
 func (h *head) cut(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return h.failed(errHead)
@@ -108,8 +108,8 @@ func (h *head) cut(err error) error {
 	return err
 }
 
-// check says what is wrong with a line: it has the id of a commit without parents here, or an update of a ref. The first update has the
-// capabilities of the client behind it.
+// check returns an error for an invalid line. A line has the id of a shallow commit or an update of a ref. The capabilities of the client
+// follow the first update.
 func (h *head) check(line string) error {
 	text, _, capabilities := strings.Cut(strings.TrimSuffix(line, "\n"), "\x00")
 	if text == certificate {

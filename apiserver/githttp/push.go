@@ -21,7 +21,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
-// push is a push in progress. The caller and the project are known from here, never from what the hook says.
+// push is a push in progress. The hook's question never determines the caller or the project.
 type push struct {
 	*Handler
 	path    string
@@ -37,24 +37,24 @@ type push struct {
 	end     func()            // ends the write, and releases the reserved refs
 	reasons map[string]string // by ref, why it is refused
 
-	asked atomic.Bool // the hook has asked: git has stored the objects
+	asked atomic.Bool // the hook has run: git has stored the objects
 	full  bool        // the storage has no space left
 }
 
-// The stages of a push. A push that was accepted continues without its client; a push that was cut off can no longer be accepted.
+// The stages of a push. An accepted push continues without its client. A push that was cut off can no longer be accepted.
 const (
 	unchecked int32 = iota
 	accepted
 	cutOff
 )
 
-// cutOffTimeout is how long a push that is cut off may take to end by itself.
+// cutOffTimeout is the time for a push that was cut off to end by itself.
 const cutOffTimeout = 10 * time.Second
 
 // confirmTimeout limits reading the refs after a push.
 const confirmTimeout = 10 * time.Second
 
-// receive takes a push. Until it is accepted it ends when the client goes away; from then on it is carried through.
+// receive serves a push. A push ends when the client disconnects, unless it was accepted before.
 func (h *Handler) receive(client context.Context, out *answer, in *body, req request, caller Caller, project *Project) error {
 	client, leave := context.WithCancelCause(client)
 	defer leave(nil)
@@ -82,7 +82,7 @@ func (h *Handler) receive(client context.Context, out *answer, in *body, req req
 		if !p.stage.CompareAndSwap(unchecked, cutOff) {
 			return
 		}
-		select { // git should end with its input, or with its hook
+		select { // git ends with its input or its hook
 		case <-ctx.Done():
 		case <-time.After(cutOffTimeout):
 			kill(context.Cause(client))
@@ -95,11 +95,11 @@ func (h *Handler) receive(client context.Context, out *answer, in *body, req req
 		Service: req.service, Protocol: req.protocol, Stdin: in, Stdout: out,
 		HooksDir: h.HooksDir, HookEnv: []string{hook.SocketEnv + "=" + h.HookSocket, hook.TokenEnv + "=" + token},
 		Accepted: func() bool { return p.stage.Load() == accepted },
-		NoSpace: func() { // between the two, git forwards the words of the hook, which can have names of files
+		NoSpace: func() { // in between, git forwards the output of the hook, which can contain names of files
 			p.full = p.full || !p.asked.Load() || p.stage.Load() == accepted
 		},
 	})
-	if err == nil && !probe && !p.asked.Load() && project.Repository.Full() { // git could not even create a directory, and does not say why
+	if err == nil && !probe && !p.asked.Load() && project.Repository.Full() { // git could not create a directory, and does not report the cause
 		p.full = true
 	}
 	if p.full {
@@ -115,7 +115,7 @@ func (h *Handler) receive(client context.Context, out *answer, in *body, req req
 		p.confirm(ctx)
 	}
 	err = out.finish(err)
-	if refused := context.Cause(client); err != nil && errors.As(refused, new(refusal)) { // git knows no more than that the body has ended
+	if refused := context.Cause(client); err != nil && errors.As(refused, new(refusal)) { // git only reports that the body has ended
 		return refused
 	}
 	return err
@@ -130,7 +130,7 @@ func (h *Handler) newPush(client context.Context, req request, caller Caller, pr
 	return p, err
 }
 
-// failure is told to the pusher when there is no decision. The reason is in the log.
+// failure is the message for a push that could not be decided. The log has the reason.
 const failure = "The server could not check this push, so nothing was changed. " +
 	"Please try again later, and tell an administrator if the problem persists."
 
@@ -168,7 +168,7 @@ type declined string
 
 func (d declined) Error() string { return string(d) }
 
-// reason returns what the pusher is told about an error of decide, or "" for nil.
+// reason returns the message to the pusher for an error of decide, or "" for nil.
 func (p *push) reason(ctx context.Context, err error) string {
 	var why declined
 	var refused *change.RefusedError
@@ -181,7 +181,7 @@ func (p *push) reason(ctx context.Context, err error) string {
 		p.reasons = refused.Reasons()
 		return summary(refused.Refusals)
 	}
-	if !errors.Is(ctx.Err(), context.Canceled) { // a client that has disconnected needs no decision
+	if !errors.Is(ctx.Err(), context.Canceled) { // a disconnected client needs no decision
 		p.Log.Error(err, "Failed to check a push", "project", p.path, "user", p.caller.UserID)
 	}
 	if git.NoSpace(err) {
@@ -219,7 +219,7 @@ func (p *push) within(ctx context.Context, q *git.Quarantine, listed []update.Re
 	return nil
 }
 
-// The messages for a pusher whose token or account has ended since the push began.
+// Messages for a pusher whose token or account has ended since the push began.
 const (
 	tokenEnded declined = "The access token has expired or was revoked since this push began. Nothing was changed. Push again with another token."
 	blocked    declined = "Your account has been blocked since this push began. Nothing was changed."
@@ -257,7 +257,7 @@ func (p *push) authorize(ctx context.Context, branches []string) (actor protecti
 	return project.Actor, rules, err
 }
 
-// maxLines is the maximum number of refusals that the pusher is shown.
+// maxLines is the maximum number of refusals in the message to the pusher.
 const maxLines = 20
 
 // summary returns the message for a pusher whose updates are refused.

@@ -18,14 +18,14 @@ import (
 	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
-// refusal is an answer other than success. Git shows the text to the person at the terminal.
+// refusal is a response other than success. Git shows the text at the terminal.
 type refusal struct {
 	status int
 	text   string
 	allow  string // for status 405
 	// retry is the delay after which the client should retry; 0 if it is not known.
 	retry time.Duration
-	// fetch is the answer to a request whose answer git looks into only if it succeeded.
+	// fetch marks a response that must have status 200, because git ignores the body of any other.
 	fetch bool
 }
 
@@ -68,10 +68,10 @@ func (e refusal) write(w http.ResponseWriter) {
 	fmt.Fprintln(w, e.text)
 }
 
-// defaultRetry is when to come again where nothing else is known.
+// defaultRetry is the default of Retry-After.
 const defaultRetry = 10 * time.Second
 
-// refused is the refusal for what came too often, or had no slot; other errors stay as they are.
+// refused converts errors of rate limits and slots to refusals. It returns other errors unchanged.
 func (req request) refused(err error) error {
 	var busy *fair.Busy
 	var often *ratelimit.Exceeded
@@ -87,19 +87,19 @@ func (req request) refused(err error) error {
 	default:
 		return err
 	}
-	// For a status other than 200 git says its number alone, in the middle of a conversation.
+	// During a fetch, git reports only the number of a status other than 200.
 	r.fetch = !req.advertise && req.service == transfer.UploadPack
 	return r
 }
 
-// noCache keeps the answer out of caches, of those too that only know HTTP/1.0.
+// noCache keeps the response out of caches, including those of HTTP/1.0.
 func noCache(header http.Header) {
 	header.Set("Cache-Control", "no-cache, max-age=0, must-revalidate")
 	header.Set("Pragma", "no-cache")
 	header.Set("Expires", "Fri, 01 Jan 1980 00:00:00 GMT")
 }
 
-// explain says as much of a failure as the client may know.
+// explain returns the response for a failure, without internal details.
 func (h *Handler) explain(ctx context.Context, err error) refusal {
 	const later = "Please try again later, and tell an administrator if the problem persists."
 	switch {
@@ -123,7 +123,7 @@ func (h *Handler) explain(ctx context.Context, err error) refusal {
 // flush ends a list of packet lines.
 const flush = "0000"
 
-// packetLine is how the protocol sends a line of text. The text has no line breaks but perhaps a last one.
+// packetLine encodes a line of text for the protocol. The text has no line breaks, except for an optional last one.
 func packetLine(text string) string {
 	end := ""
 	if strings.HasSuffix(text, "\n") {

@@ -12,12 +12,12 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/transfer"
 )
 
-// request is what a client asks for.
+// request is a parsed request.
 type request struct {
 	// path is the full path of the project, or empty if no project can have the requested path.
 	path    string
 	service transfer.Service
-	// advertise asks for the list of refs, with which each conversation begins.
+	// advertise says that this is the request for the list of refs, which comes first.
 	advertise bool
 	// protocol is the Git-Protocol header.
 	protocol string
@@ -25,7 +25,7 @@ type request struct {
 	gzip bool
 }
 
-// Match reports whether a request is one for the Handler rather than for another part of the server.
+// Match reports whether a request is for the Handler and not for another part of the server.
 func Match(r *http.Request) bool {
 	_, found := cutEndpoint(r.URL.Path)
 	return found || strings.Contains(r.URL.Path, ".git/")
@@ -33,7 +33,7 @@ func Match(r *http.Request) bool {
 
 const infoRefs = "/info/refs"
 
-// cutEndpoint returns what precedes the part of a path that the protocol defines.
+// cutEndpoint returns the part of a path before the suffix that the protocol defines.
 func cutEndpoint(path string) (project string, found bool) {
 	for _, endpoint := range []string{infoRefs, "/" + string(transfer.UploadPack), "/" + string(transfer.ReceivePack)} {
 		if before, found := strings.CutSuffix(path, endpoint); found {
@@ -43,8 +43,7 @@ func cutEndpoint(path string) (project string, found bool) {
 	return path, false
 }
 
-// parse reads the line and headers of a request. It needs to know nothing about projects and users, and its refusals
-// tell nothing about them.
+// parse parses the line and headers of a request. It does not depend on projects and users, so its refusals reveal nothing about them.
 func parse(method string, u *url.URL, header http.Header) (request, error) {
 	project, found := cutEndpoint(u.Path)
 	project, suffixed := strings.CutSuffix(project, ".git")
@@ -69,7 +68,7 @@ func parse(method string, u *url.URL, header http.Header) (request, error) {
 	return req.parseBody(method, header)
 }
 
-// protocolForm is what may become an environment variable of git.
+// protocolForm matches values that are safe for the environment of git.
 var protocolForm = regexp.MustCompile(`^([0-9a-zA-Z-]{1,32}(=[0-9a-zA-Z.-]{1,32})?(:[0-9a-zA-Z-]{1,32}(=[0-9a-zA-Z.-]{1,32})?){0,7})?$`)
 
 func (req request) parseService(method, service string) (request, error) {
@@ -115,7 +114,7 @@ func (req request) version() int {
 	return 0
 }
 
-// validPath reports whether a full path has a form that some project could have. It is never used as a path of files.
+// validPath reports whether a full path has the form of the path of a project. It is never used as a path of files.
 func validPath(path string) bool {
 	if len(path) > 4096 || !utf8.ValidString(path) {
 		return false
