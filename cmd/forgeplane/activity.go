@@ -93,7 +93,7 @@ func activityReachable(db *database.DB, log logr.Logger) healthz.Checker {
 	return func(r *http.Request) error {
 		err := db.Check(r.Context())
 		if err != nil {
-			log.Error(err, "not ready")
+			log.Error(err, "Failed to reach the activity database")
 		}
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// applyCommand returns the command that declares what an installation begins with.
+// applyCommand returns the command that creates the first objects of an installation.
 func applyCommand() *cobra.Command {
 	var kubeconfig string
 	timeout := 2 * time.Minute
@@ -48,7 +48,7 @@ the command tries again until the time limit. The Helm chart declares the shards
 	return cmd
 }
 
-// applyFile applies the objects of a file of YAML.
+// applyFile applies the objects of a YAML file.
 func applyFile(ctx context.Context, c client.Client, path string) error {
 	file, err := os.Open(path)
 	if err != nil {

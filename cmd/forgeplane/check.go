@@ -21,17 +21,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// checked is the name of the project that a check creates and removes, and purpose its description, by which another check knows that it can
-// remove what was left.
+// checked is the name of the project that a check creates and deletes. purpose is its description, by which another check recognizes a
+// leftover project.
 const checked, purpose = "forgeplane-check", "Created by a check, and removed by the next one."
 
-// check is what a client of a running forge does.
+// check is a check of a running forge.
 type check struct {
 	url, token string
 	git        string
 }
 
-// checkCommand returns the command that tries a running forge in the way of a client.
+// checkCommand returns the command that checks a running forge as a client.
 func checkCommand() *cobra.Command {
 	c := check{git: "git"}
 	var tokenFile, kubeconfig string
@@ -103,7 +103,7 @@ func (c check) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// clear removes what an earlier check has left, and refuses another project of the same name.
+// clear deletes the project of an earlier check. It returns an error for any other project with that name.
 func (c check) clear(ctx context.Context, path string, remove func() error) error {
 	var left struct {
 		Description string `json:"description"`
@@ -138,7 +138,7 @@ func (c check) pushAndClone(ctx context.Context, remote string) (commit string, 
 			return "", err
 		}
 	}
-	// The repository exists moments after the project.
+	// The repository is created shortly after the project.
 	var refusal error
 	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 		_, refusal = c.runGit(ctx, dir, "-C", pushed, "push", "--quiet", remote, "main")
@@ -200,7 +200,7 @@ func isNotFound(err error) bool {
 	return errors.As(err, &status) && status.code == http.StatusNotFound
 }
 
-// statusError is an answer that is not a success.
+// statusError is a response other than success.
 type statusError struct {
 	code int
 	text string
@@ -244,7 +244,7 @@ func (c check) ask(ctx context.Context, method, path string, body, answer any) e
 	return json.Unmarshal(got, answer)
 }
 
-// askAggregated asks kube-apiserver for the resources of the REST API, which everybody who is known to the cluster may see.
+// askAggregated gets the resources of the REST API from kube-apiserver, which all authenticated callers can see.
 func askAggregated(ctx context.Context, kubeconfig string) error {
 	config, err := clusterConfig(kubeconfig)
 	if err != nil {

@@ -38,7 +38,7 @@ func (s *service) bind(f *pflag.FlagSet) {
 	f.StringVar(&s.externalName, "service-external-name", s.externalName, "host name of the servers if they run outside of the cluster; Forgeplane creates the Service with it")
 }
 
-// door is the door of the REST API that leads through kube-apiserver.
+// door serves the REST API through kube-apiserver.
 type door struct {
 	address                     string
 	kubernetesURL               string
@@ -106,7 +106,7 @@ func addDoor(mgr ctrl.Manager, o *options, s shared, server *apiserver.Server) e
 		URL: external, Tree: server.Aggregated(), Routes: aggregated.RoutesOf(rest.Endpoints()), Known: aggregated.KnownIn(s.catalog),
 		Certificates: o.certificates(mgr, s.direct),
 		Registration: registration.Server{Options: o.registration(mgr, s.direct), Name: host},
-		// The checks of the process log the reason of a failure, so these do not.
+		// The health checks of the process log failures.
 		Ready: all(cacheComplete(mgr), server.Ready, activityReachable(s.Database, logr.Discard())),
 		Log:   mgr.GetLogger().WithName("aggregated"),
 	}))

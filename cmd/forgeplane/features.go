@@ -47,7 +47,7 @@ func featureUsage() string {
 			off = append(off, d.Name)
 		}
 	}
-	return fmt.Sprintf("turns a feature on or off where nobody has done so over REST, as in %s=false; repeatable; by default %s is on, and %s are off",
+	return fmt.Sprintf("turns a feature on or off unless it is set over REST, as in %s=false; repeatable; by default %s is on, and %s are off",
 		on[0], strings.Join(on, ", "), strings.Join(off, ", "))
 }
 

@@ -15,16 +15,16 @@ const (
 	// startSize is the memory in bytes that the process can use before garbage is collected for the first time. A small installation starts faster
 	// without collections, and a large one must collect soon enough.
 	startSize = 128 << 20
-	// startPercent is the growth of the heap between two collections of garbage during the start. The room of what is collected lies between objects
-	// that stay, so it cannot be returned.
+	// startPercent is the growth of the heap between two collections of garbage during the start. Collected objects lie between others that
+	// stay, so their memory cannot be returned.
 	startPercent = 20
 	// depthInterval is the time between two checks of the queues.
 	depthInterval = 500 * time.Millisecond
 )
 
 // frugalStart collects no garbage at first, and then five times as often as usual, until all objects that exist at the start are cached and
-// reconciled. Then it returns the memory that is free to the system. The start produces more garbage than any later work, and Go returns the memory
-// of a heap that has grown once only after a long time: with 50,000 objects, the process has 345 MB instead of 500.
+// reconciled. Then it returns free memory to the system. The start produces more garbage than any later work, and Go returns the memory of
+// a heap that has grown once only after a long time: with 50,000 objects, the process has 345 MB instead of 500.
 type frugalStart struct {
 	mu     sync.Mutex
 	over   bool

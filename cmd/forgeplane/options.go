@@ -24,7 +24,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// options are the settings of a process, which flags set.
+// options are the flags of a process.
 type options struct {
 	kubeconfig     string
 	namespace      string
@@ -36,7 +36,7 @@ type options struct {
 	// parts are the parts of the forge in the process.
 	parts            parts
 	activityDatabase activityDatabase
-	// blobs is the place of the blob store.
+	// blobs is the location of the blob store.
 	blobs string
 	// images is the container registry.
 	images images
@@ -76,7 +76,7 @@ type options struct {
 	development bool
 }
 
-// defaults returns the default options of a process with the parts p. A replica waits for its turn to lead, and a single process does not.
+// defaults returns the default options of a process with the parts p. Replicas elect a leader, and a single process does not.
 func defaults(p parts) *options {
 	return &options{
 		namespace: "forgeplane-system", healthAddress: ":8081", metricsAddress: "0", pprofAddress: "0",
@@ -93,7 +93,7 @@ func defaults(p parts) *options {
 	}
 }
 
-// single reports whether the process has all parts of the forge in it.
+// single reports whether the process has all parts of the forge.
 func (o *options) single() bool {
 	return o.parts.controllers && o.parts.server && o.images.mode != registrySeparate
 }
@@ -129,7 +129,7 @@ func bindKubeconfig(f *pflag.FlagSet, file *string) {
 	f.StringVar(file, "kubeconfig", *file, "kubeconfig file of the cluster; by default the one in KUBECONFIG, then the service account of the pod")
 }
 
-// bindForge binds the flags of all processes but a container registry alone.
+// bindForge binds the flags of all processes except those that are a container registry alone.
 func (o *options) bindForge(f *pflag.FlagSet) {
 	f.StringVar(&o.gitBinary, "git-binary", o.gitBinary, "git to run, 2.39.1 or later")
 	o.gitLimits.bind(f)
@@ -265,7 +265,7 @@ func (o *options) external() (*url.URL, error) {
 	return u, nil
 }
 
-// targets returns the hosts named by users that can be reached.
+// targets returns the policy for connections to hosts that users name.
 func (o *options) targets() (*egress.Policy, error) {
 	policy, err := egress.Parse(o.allowTargets)
 	if err != nil {

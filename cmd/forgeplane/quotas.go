@@ -23,7 +23,7 @@ func validateQuotas(l quota.Limits) error {
 	return nil
 }
 
-// retention are the flags that limit what deleted projects leave. 0 means no limit.
+// retention are the flags that limit the repositories of deleted projects. 0 means no limit.
 type retention struct {
 	repositories int
 	size         resource.QuantityValue

@@ -37,9 +37,9 @@ type images struct {
 	lifetime    time.Duration
 	// tagDelete lets clients of the registry delete tags by their name.
 	tagDelete bool
-	// maxSize is how large the images of a project can be, or 0 for any size.
+	// maxSize is the maximum size of the images of a project. 0 means no limit.
 	maxSize resource.QuantityValue
-	// interval is the time between two garbage collections, or 0 for none, and collect how they are done.
+	// interval is the time between two garbage collections. 0 turns them off. collect are their options.
 	interval time.Duration
 	collect  registry.CollectOptions
 }
@@ -124,7 +124,7 @@ func (i *images) open(ctx context.Context) (driver.StorageDriver, error) {
 	return registry.OpenConfigured(ctx, content)
 }
 
-// registry returns the images of all projects; nil if the registry is off.
+// registry returns the images of all projects, or nil if the registry is off.
 func (o *options) registry(ctx context.Context, s shared) (*registry.Registry, error) {
 	if o.images.mode == registryOff {
 		return nil, nil
@@ -140,7 +140,7 @@ func (o *options) registry(ctx context.Context, s shared) (*registry.Registry, e
 	return r, err
 }
 
-// clients returns the URL at which clients reach the forge, and what the server needs for the images of projects.
+// clients returns the URL of Forgeplane for clients, and the registry options of the server.
 func (o *options) clients(ctx context.Context, mgr ctrl.Manager, s shared) (external *url.URL, r apiserver.RegistryOptions, err error) {
 	if external, err = o.external(); err != nil || s.registry == nil {
 		return external, r, err

@@ -153,11 +153,11 @@ manager does the same regularly, as --registry-collect-interval of "forgeplane m
 	return cmd
 }
 
-// collect collects the garbage of the registry, and tells the user of the progress.
+// collect collects the garbage of the registry, and prints the progress.
 func collect(cmd *cobra.Command, o *options) (err error) {
 	ctx := cmd.Context()
 	startLogging(o)
-	// SQLite lets a command on the same machine work beside the process that serves.
+	// With SQLite, the command can run at the same time as the serving process if both are on one machine.
 	name, err := o.activityDatabase.name(true)
 	if err != nil {
 		return err

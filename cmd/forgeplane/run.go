@@ -49,21 +49,21 @@ type shared struct {
 	// direct is a client without the cache, for kinds that no informer watches. Watching them would need more rights.
 	direct client.Client
 	activity.Stores
-	// registry has the images of projects; nil if it is off.
+	// registry has the images of projects. It is nil if the registry is off.
 	registry *registry.Registry
 	// audit records every write.
 	audit *audit.Log
 
-	// Those below are not in a process that is a container registry alone.
+	// The fields below are nil in a process that is a container registry alone.
 
 	repositories *repository.Repositories
 	ids          *ids.Allocator
 	blobs        *blob.Store
 	// avatars are in blobs.
 	avatars *avatar.Store
-	// targets are the hosts named by users that can be reached.
+	// targets is the policy for connections to hosts that users name.
 	targets *egress.Policy
-	// requests is the memory for requests and answers.
+	// requests limits the memory for requests and responses.
 	requests *fair.Memory
 }
 
@@ -202,7 +202,7 @@ func startLogging(o *options) {
 	if o.verbose {
 		level = zapcore.InfoLevel
 	}
-	// Most errors come from the world and not from the code, where a stack trace helps.
+	// Most errors have external causes, for which a stack trace does not help.
 	log := zap.New(zap.UseDevMode(o.development), zap.Level(level), zap.StacktraceLevel(zapcore.DPanicLevel))
 	ctrl.SetLogger(log)
 	// client-go and the generic API server log through klog.

@@ -22,7 +22,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
-// addServer adds to mgr the server for clients, and the work that follows from a push.
+// addServer adds to mgr the server for clients and the observer of pushes.
 func addServer(ctx context.Context, mgr ctrl.Manager, o *options, s shared) error {
 	external, images, err := o.clients(ctx, mgr, s)
 	if err != nil {
@@ -85,7 +85,7 @@ func addServer(ctx context.Context, mgr ctrl.Manager, o *options, s shared) erro
 	return nil
 }
 
-// administrators knows the Kubernetes identities that administer the instance. It is nil if no Kubernetes identity can call.
+// administrators decides which Kubernetes identities are administrators. It is nil if no Kubernetes identity can call.
 func (d *door) administrators(mgr ctrl.Manager) (auth.Administrators, error) {
 	if !d.open() {
 		return nil, nil

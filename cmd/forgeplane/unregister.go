@@ -19,7 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/registration"
 )
 
-// unregisterCommand returns the command that takes the REST API away from kube-apiserver for good.
+// unregisterCommand returns the command that removes the REST API from kube-apiserver permanently.
 func unregisterCommand() *cobra.Command {
 	var kubeconfig string
 	timeout := 4 * time.Minute
