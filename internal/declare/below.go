@@ -13,11 +13,11 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// aboveTimeout limits the check whether a group still exists.
+// aboveTimeout limits the check whether the parent group still exists.
 const aboveTimeout = 10 * time.Second
 
 // Below returns the projects and groups in a group's namespace that name the group by name and UID, as objects created over REST do. It
-// reads past the cache. Once the group is gone, the result is complete, except for objects that Create takes back.
+// reads past the cache. Once the group is gone, the result is complete, except for objects that Create discards.
 func (w *Writer) Below(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Project, []*v1alpha1.Group, error) {
 	var projects v1alpha1.ProjectList
 	var groups v1alpha1.GroupList
@@ -88,7 +88,7 @@ func (w *Writer) DiscardBelow(ctx context.Context, obj client.Object, g *v1alpha
 	}
 }
 
-// above returns the reference of a project or group to the group above it; nil for a root group and for other kinds.
+// above returns the reference of a project or group to its parent group. It is nil for a root group and for other kinds.
 func above(obj client.Object) *v1alpha1.Reference {
 	switch o := obj.(type) {
 	case *v1alpha1.Project:
@@ -100,8 +100,8 @@ func above(obj client.Object) *v1alpha1.Reference {
 	}
 }
 
-// keep removes a new project or group again, and returns ErrGone, if the group that it names by name and UID disappeared in the meantime:
-// the caller who removed that group may not have seen the new object, and nobody could reach it.
+// keep discards a new project or group, and returns ErrGone, if the parent group that it names by name and UID was deleted in the meantime.
+// The caller who deleted that group may not have seen the new object, which no caller could reach.
 func (w *Writer) keep(ctx context.Context, obj client.Object) error {
 	above := above(obj)
 	if above == nil || above.Name == "" || above.UID == "" {

@@ -1,5 +1,5 @@
-// Package declare writes declared objects for REST callers. A write returns when the cache of this process shows it, so
-// that what the same process reads next, over whichever door, includes it.
+// Package declare writes declared objects for REST callers. A write returns when the cache of this process shows it, so that later reads of
+// the process include it.
 package declare
 
 import (
@@ -24,27 +24,27 @@ import (
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
-// FieldOwner is the field manager of what is written here.
+// FieldOwner is the field manager of writes.
 const FieldOwner = client.FieldOwner(fieldmanager.REST)
 
 // Errors of writes.
 var (
-	// ErrExists says that an object with this name, and so with this natural key, exists.
+	// ErrExists is returned if an object with the name, and so with the natural key, exists.
 	ErrExists = errors.New("it already exists")
-	// ErrGone says that the object was deleted meanwhile.
+	// ErrGone is returned if the object was deleted meanwhile.
 	ErrGone = errors.New("it no longer exists")
-	// ErrChanged says that somebody changed the object after the time that its removal depends on.
+	// ErrChanged is returned if the object was changed after the time on which its removal depends.
 	ErrChanged = errors.New("it was changed in the meantime")
-	// ErrContended says that others changed the object again and again, so that it could not be written.
+	// ErrContended is returned if a write failed repeatedly because of concurrent changes.
 	ErrContended = errors.New("other requests are changing it at the same time; try again")
 )
 
-// InvalidError says that the API server refuses an object, and why.
+// InvalidError has the reason why the API server refuses an object.
 type InvalidError struct{ Reason string }
 
 func (e *InvalidError) Error() string { return e.Reason }
 
-// QuotaError says that a ResourceQuota of a namespace does not let an object be made, in the words of the API server.
+// QuotaError is returned if the ResourceQuota of a namespace forbids the creation of an object. It has the message of the API server.
 type QuotaError struct{ Reason string }
 
 func (e *QuotaError) Error() string {
@@ -60,25 +60,26 @@ type Writer struct {
 	quota  Quota
 }
 
-// Others are other servers, which are told what this one has written.
+// Others announces writes to other servers.
 type Others interface {
-	// Wrote returns when they can know that an object was written, or deleted.
+	// Wrote returns when the other servers can know that an object was written or deleted.
 	Wrote(ctx context.Context, obj client.Object, deleted bool)
 }
 
-// Tell has the writer tell other servers of every write before it returns. It is called before the first write.
+// Tell makes the writer announce every write to other servers before the write returns. Call it before the first write.
 func (w *Writer) Tell(others Others) *Writer {
 	w.others = others
 	return w
 }
 
-// Quota bounds how many objects are made.
+// Quota limits the number of objects.
 type Quota interface {
-	// Admit waits until an object may be made, which is done when the cache shows it. The error says that there are too many.
+	// Admit waits until the object can be created. The caller calls done when the cache shows the object. The error says that there are too
+	// many objects.
 	Admit(ctx context.Context, obj client.Object) (done func(), err error)
 }
 
-// Within returns a writer that makes no more objects than a quota admits.
+// Within returns a writer that creates only objects that a quota admits.
 func (w *Writer) Within(q Quota) *Writer {
 	bounded := *w
 	bounded.quota = q
@@ -87,12 +88,12 @@ func (w *Writer) Within(q Quota) *Writer {
 
 type replacingKey struct{}
 
-// Replacing returns a context in which an object is made that takes the place of another one: no quota counts it.
+// Replacing returns a context for creating an object that replaces another one. No quota counts it.
 func Replacing(ctx context.Context) context.Context {
 	return context.WithValue(ctx, replacingKey{}, true)
 }
 
-// admit asks the quota, if there is one.
+// admit calls the quota, if there is one.
 func (w *Writer) admit(ctx context.Context, obj client.Object) (done func(), err error) {
 	if w.quota == nil || ctx.Value(replacingKey{}) != nil {
 		return func() {}, nil
@@ -106,7 +107,7 @@ func NewWriter(c client.Client, live client.Reader, ids frame.Allocator) *Writer
 }
 
 // Create creates an object, with a REST id if its kind has one. An object that is declared for a project or group must name it by name and
-// UID, and belongs to it from the start. The error is ErrGone if the parent group of a new project or group disappears meanwhile.
+// UID, and belongs to it from the start. The error is ErrGone if the parent group of a new project or group is deleted meanwhile.
 func (w *Writer) Create(ctx context.Context, obj client.Object) error {
 	done, err := w.admit(ctx, obj)
 	if err != nil {
@@ -128,14 +129,14 @@ func (w *Writer) Create(ctx context.Context, obj client.Object) error {
 	return w.shown(ctx, obj)
 }
 
-// identify gives an object a REST id where its kind has one and nobody has given it one yet.
+// identify allocates a REST id for an object, if its kind has ids and the object has none.
 func (w *Writer) identify(ctx context.Context, obj client.Object) error {
 	identified, ok := obj.(v1alpha1.Identified)
 	if !ok {
 		return nil
 	}
 	spec, status := identified.IDs()
-	if *spec = cmp.Or(*spec, *status); *spec != 0 { // a replace may have dropped it
+	if *spec = cmp.Or(*spec, *status); *spec != 0 { // a replace can have removed it from the spec
 		return nil
 	}
 	id, err := w.ids.Allocate(ctx, identified)
@@ -143,7 +144,7 @@ func (w *Writer) identify(ctx context.Context, obj client.Object) error {
 	return err
 }
 
-// How long it takes at most until the cache shows what another replica has made, or a Secret, and how often that is looked at.
+// Timeout and interval of the wait until the cache shows an object of another replica, or a Secret.
 const (
 	ensureTimeout  = 10 * time.Second
 	ensureInterval = 5 * time.Millisecond
@@ -158,7 +159,7 @@ func (w *Writer) Ensure(ctx context.Context, obj client.Object) error {
 	if err := w.Create(ctx, obj); !errors.Is(err, ErrExists) {
 		return err
 	}
-	// Another replica was faster, and the cache may still have to learn of it.
+	// Another replica was faster, and the cache may not show its object yet.
 	key := client.ObjectKeyFromObject(obj)
 	err = wait.PollUntilContextTimeout(ctx, ensureInterval, ensureTimeout, true, func(ctx context.Context) (bool, error) {
 		err := w.client.Get(ctx, key, obj)
@@ -202,8 +203,8 @@ func (w *Writer) Update(ctx context.Context, obj client.Object, mutate func() er
 	return w.shown(ctx, obj)
 }
 
-// reread reads obj again into an empty object. Decoding an answer does not clear fields that the answer omits, so values of a refused write
-// would remain.
+// reread reads obj again into an empty object. Decoding a response does not clear fields that the response omits, so values of a refused
+// write would remain.
 func reread(ctx context.Context, from client.Reader, obj client.Object) error {
 	key, as := client.ObjectKeyFromObject(obj), reflect.ValueOf(obj).Elem()
 	read := reflect.New(as.Type())
@@ -219,7 +220,7 @@ func (w *Writer) Delete(ctx context.Context, obj client.Object) error {
 	uid := obj.GetUID()
 	err := w.client.Delete(ctx, obj, client.Preconditions{UID: &uid})
 	if apierrors.IsConflict(err) {
-		return ErrGone // another one has the name by now
+		return ErrGone // another object has the name
 	}
 	if err != nil {
 		return explain(err)
@@ -264,7 +265,7 @@ func (w *Writer) shown(ctx context.Context, obj client.Object) error {
 	return nil
 }
 
-// seen waits until the cache shows the write, and other servers can know of it.
+// seen waits until the cache shows the write and other servers can know of it.
 func (w *Writer) seen(ctx context.Context, obj client.Object) error {
 	err := w.shownTo(ctx, obj)
 	if err == nil {
@@ -273,7 +274,7 @@ func (w *Writer) seen(ctx context.Context, obj client.Object) error {
 	return err
 }
 
-// shownTo waits until the cache shows the write: the client holds a read back until then.
+// shownTo waits until the cache shows the write, because the client delays a read until then.
 func (w *Writer) shownTo(ctx context.Context, obj client.Object) error {
 	shown := obj.DeepCopyObject().(client.Object)
 	if err := w.client.Get(ctx, client.ObjectKeyFromObject(obj), shown); err != nil {
@@ -282,7 +283,7 @@ func (w *Writer) shownTo(ctx context.Context, obj client.Object) error {
 	return nil
 }
 
-// unseen waits like seen, for a deleted object, which can still exist because of finalizers.
+// unseen waits like seen for a deleted object, which can still exist because of finalizers.
 func (w *Writer) unseen(ctx context.Context, obj client.Object) error {
 	err := client.IgnoreNotFound(w.shownTo(ctx, obj))
 	if err == nil {
@@ -308,7 +309,7 @@ func explain(err error) error {
 	case apierrors.IsInvalid(err):
 		return &InvalidError{Reason: err.Error()}
 	case apierrors.IsForbidden(err):
-		// That is how admission says it, by its text alone.
+		// Only the text of the error identifies a refusal by admission.
 		if at := strings.Index(err.Error(), "exceeded quota: "); at >= 0 {
 			return &QuotaError{Reason: err.Error()[at:]}
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// own makes the target of an object its owner. A controller does so as well, but cannot if the target disappears at the same moment. The
-// object would then remain, and belong to the next target of the same name.
+// own makes the target of an object its owner. A controller does so as well, but not if the target is deleted at the same moment. The
+// object would then remain and belong to the next target with that name.
 func own(obj client.Object) error {
 	targeted, ok := obj.(v1alpha1.Targeted)
 	if !ok {

@@ -8,9 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Observe changes the status of obj with mutate, which is called again after a conflict. Use it only where an answer cannot wait for the
-// controller, which must reach the same result by the same function. obj has the result. The error is ErrGone if obj was deleted, even if
-// another object has its name.
+// Observe changes the status of obj with mutate, which is called again after a conflict. Use it only if a response cannot wait for the
+// controller, which must compute the same result with the same function. obj has the result. The error is ErrGone if obj was deleted, even
+// if another object has its name.
 func (w *Writer) Observe(ctx context.Context, obj client.Object, mutate func()) error {
 	uid := obj.GetUID()
 	err := retry.RetryOnConflict(contention, func() error {

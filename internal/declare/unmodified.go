@@ -10,8 +10,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fieldmanager"
 )
 
-// DeleteUnmodified is Delete for an object whose spec nobody has changed after a time, to the second; otherwise the error is ErrChanged.
-// The zero time means that there is no condition.
+// DeleteUnmodified is Delete for an object whose spec has not changed after a time, to the second. Otherwise the error is ErrChanged. The
+// zero time means that there is no condition.
 func (w *Writer) DeleteUnmodified(ctx context.Context, obj client.Object, since time.Time) error {
 	if since.IsZero() {
 		return w.Delete(ctx, obj)
@@ -30,7 +30,7 @@ func (w *Writer) DeleteUnmodified(ctx context.Context, obj client.Object, since 
 	return w.unseen(ctx, obj)
 }
 
-// Unmodified returns ErrChanged if somebody has changed the spec of an object after a time. The zero time means that there is no condition.
+// Unmodified returns ErrChanged if the spec of an object has changed after a time. The zero time means that there is no condition.
 func (w *Writer) Unmodified(ctx context.Context, obj client.Object, since time.Time) error {
 	if since.IsZero() {
 		return nil
@@ -39,9 +39,9 @@ func (w *Writer) Unmodified(ctx context.Context, obj client.Object, since time.T
 	return explain(err)
 }
 
-// unmodified returns the resource version that has not changed since.
+// unmodified returns the resource version of the unchanged object.
 func (w *Writer) unmodified(ctx context.Context, obj client.Object, since time.Time) (version string, err error) {
-	// The cache does not keep who changed what, and when.
+	// The cache does not contain managed fields.
 	current := obj.DeepCopyObject().(client.Object)
 	if err := w.live.Get(ctx, client.ObjectKeyFromObject(obj), current); err != nil {
 		return "", err
