@@ -1,5 +1,5 @@
-// Package change changes the refs of projects, whichever way a change is requested: it decides on the updates, applies them, notes them for the
-// audit log, and publishes them. For a decision it finds out in the repository what package protection needs to know.
+// Package change changes the refs of projects for pushes, REST requests and jobs: it decides on the updates, applies them, records them in
+// the audit log, and publishes them. It reads from the repository the facts on which a decision of package protection depends.
 package change
 
 import (
@@ -22,21 +22,22 @@ type Write struct {
 	Project    types.NamespacedName
 	Repository *git.Repository
 	Via        protection.Via
-	// Authorize returns the writer as an actor, and the protections of some branches, as they are declared at the time of the call. Its error
-	// ends the write: the writer may not write any more, or the project takes no changes.
+	// Authorize returns the writer as an actor, and the protections of some branches, as they are declared at the time of the call. Its
+	// error ends the write: the writer no longer has the permission, or the project is read-only.
 	Authorize func(ctx context.Context, branches []string) (protection.Actor, []protection.Rule, error)
 	// Written is called after the refs were written.
 	Written func(Event)
 }
 
-// Event says that refs were written. It is lost if its process is killed, so what follows from it must also follow from the repository.
+// Event reports a write of refs. Events are lost if the process is killed, so receivers must also be able to derive their work from the
+// repository.
 type Event struct {
 	Project types.NamespacedName
 	// Updates are the updates of the write. git may have failed to apply some updates of a push. Without updates, only HEAD has changed.
 	Updates []update.Ref
 }
 
-// RefusedError says which updates of a write are refused. None of its updates is applied then.
+// RefusedError has the refused updates of a write. A refused write applies none of its updates.
 type RefusedError struct {
 	// Refusals are in the order of the updates. There is at least one.
 	Refusals []Refusal
@@ -67,9 +68,9 @@ const timeout = time.Minute
 
 // Apply applies all updates that prepare returns, or none. prepare can write the objects that the updates need.
 //
-// Apply authorizes the writer before it calls prepare, so that nothing is prepared for a refusal, and decides on the updates after it. The error is
-// git.ErrClosed if the repository is closed, or one of Authorize, prepare, Decide or refs.Apply. A branch that has moved since prepare read it
-// stays as it is: the error is refs.ErrMoved then.
+// Apply authorizes the writer before it calls prepare, so that prepare never runs for unauthorized writers, and decides on the updates
+// afterwards. The error is git.ErrClosed if the repository is closed, or one of Authorize, prepare, Decide or refs.Apply. A branch that has
+// changed since prepare read it is not updated. The error is refs.ErrMoved then.
 func (w *Write) Apply(ctx context.Context, prepare func(ctx context.Context) ([]update.Ref, error)) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
@@ -97,7 +98,7 @@ func (w *Write) Apply(ctx context.Context, prepare func(ctx context.Context) ([]
 	return nil
 }
 
-// note adds the updates of a write to the audit event of its request.
+// note adds the updates of a write to the audit event of the request.
 func note(ctx context.Context, updates []update.Ref, err error) {
 	result, reasons := audit.Done, map[string]string(nil)
 	switch refused := (*RefusedError)(nil); {
@@ -111,12 +112,12 @@ func note(ctx context.Context, updates []update.Ref, err error) {
 	audit.From(ctx).Updates(updates, result, reasons)
 }
 
-// Decide returns an error if the updates must not be made: one of Authorize, a *RefusedError or ErrDefaultBranch. Any other error means that
-// there is no decision. q has the objects of a push; nil means that all objects are in the repository.
+// Decide returns an error if the updates are refused: one of Authorize, a *RefusedError or ErrDefaultBranch. Any other error means that
+// there is no decision. q has the objects of a push. It is nil if all objects are in the repository.
 //
 // Reading the repository can take long, and tokens, roles and rules can change meanwhile. So if a rule depended on the repository, Decide
-// decides once more, with what it has read. The second decision, like one that needs nothing from the repository, takes no time, and the caller
-// applies the updates at once.
+// decides again with the same facts. Like a decision that does not depend on the repository, the second decision takes no time, and the
+// caller applies the updates at once.
 func (w *Write) Decide(ctx context.Context, q *git.Quarantine, updates ...update.Ref) error {
 	requests, branches := make([]*request, len(updates)), []string(nil)
 	for i, u := range updates {

@@ -17,12 +17,12 @@ import (
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
-// request is an update that somebody requests. It asks the repository once, however often it is decided on.
+// request is a requested update. It reads the repository only once, even if it is decided several times.
 type request struct {
 	update.Ref
 	via        protection.Via
 	repository *git.Repository
-	// quarantine has the objects of a push; nil if they are in the repository.
+	// quarantine has the objects of a push. It is nil if the objects are in the repository.
 	quarantine *git.Quarantine
 
 	// forced and owned are nil until they have been read.
@@ -36,7 +36,7 @@ func (r *request) hasRead() bool { return r.forced != nil || r.owned != nil }
 // refused returns the reason why the request is refused to an actor, given the rules of the project, or "". The reason is for the person who
 // made the request. An error means that there is no decision: the update must not be made.
 func (r *request) refused(ctx context.Context, rules []protection.Rule, actor protection.Actor) (reason string, err error) {
-	if text := r.malformed(); text != "" && !r.Deletes() { // it must be possible to delete a ref with a malformed name
+	if text := r.malformed(); text != "" && !r.Deletes() { // refs with a malformed name can be deleted
 		return text, nil
 	}
 	c := protection.Change{Ref: r.Ref, Via: r.via, Forced: r.isForced, OwnedPaths: r.ownedPaths}
@@ -53,7 +53,7 @@ func (r *request) refused(ctx context.Context, rules []protection.Rule, actor pr
 	}
 }
 
-// malformed returns what is wrong with the name of the ref, or "".
+// malformed returns the problem with the name of the ref, or "" for a valid name.
 func (r *request) malformed() string {
 	if err := object.CheckRefName(r.Name); err != nil {
 		return err.Error() + "."

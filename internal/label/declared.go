@@ -35,17 +35,17 @@ func Indexes() []catalog.Index {
 	}
 }
 
-// Inherited is a label, and what it is declared for: the scope that was asked about, or a group above.
+// Inherited is a label with the scope that it is declared for: the requested scope or a group above.
 type Inherited struct {
 	*v1alpha1.Label
 	Of catalog.Scope
-	// Above is how many levels above the scope that is, 0 for the scope itself.
+	// Above is the number of levels between the requested scope and Of. It is 0 for the scope itself.
 	Above int
 }
 
-// All returns the labels that are in force in a scope, the inherited ones included, from the nearest level to the farthest
-// and in no order within one. A label is not in force where another one holds its title, that is declared for the same target or for
-// a group above that, nor while another one holds its id.
+// All returns the labels that are in force in a scope, including inherited labels, from the nearest level to the farthest. Labels of a
+// level have no order. A label is not in force if another label of the same target or of a group above holds its title, or if another label
+// holds its id.
 func All(ctx context.Context, c *catalog.Catalog, s catalog.Scope) ([]Inherited, error) {
 	levels := s.Levels()
 	declared := make([][]*v1alpha1.Label, len(levels))
@@ -85,7 +85,7 @@ func All(ctx context.Context, c *catalog.Catalog, s catalog.Scope) ([]Inherited,
 	return all, nil
 }
 
-// titled is a label that claims a title where it is declared.
+// titled is a label that claims a title in its target.
 type titled struct {
 	*v1alpha1.Label
 	target types.UID
@@ -97,8 +97,8 @@ func of(l *v1alpha1.Label, level catalog.Scope) titled {
 	return titled{l, target, claim.Label(target, l.Spec.Title).ShownBy(l)}
 }
 
-// precedes reports whether a takes precedence over b, which can be empty. Both have the same title, in the same target or in a group above.
-// If each holds its title, the one further down came first: it would not have got the title later.
+// precedes reports whether a takes precedence over b, which can be empty. Both have the same title, and b is of the same target or of a
+// group above. If both hold the title, the label of the lower group wins, because it must have claimed the title first.
 func (a titled) precedes(b titled) bool {
 	if b.Label == nil || a.shown && b.shown && a.target != b.target {
 		return true
@@ -106,8 +106,7 @@ func (a titled) precedes(b titled) bool {
 	return claim.Precedes(a, a.shown, b, b.shown)
 }
 
-// Holder returns the label that holds a title in a scope, and is declared for that itself or for a group above; nil when there
-// is none.
+// Holder returns the label that holds a title in a scope, or nil. The label is declared for the scope itself or for a group above.
 func Holder(ctx context.Context, c *catalog.Catalog, s catalog.Scope, title string) (*v1alpha1.Label, error) {
 	var holder titled
 	for _, level := range slices.Backward(s.Levels()) {
@@ -124,7 +123,7 @@ func Holder(ctx context.Context, c *catalog.Catalog, s catalog.Scope, title stri
 	return holder.Label, nil
 }
 
-// keys are the keys of the labels of a title, by those of what they are declared for.
+// keys returns the keys of labels with a title, given the keys of their target.
 func keys(targets []string, title string) []string {
 	keys := make([]string, 0, len(targets))
 	for _, t := range targets {
@@ -133,7 +132,7 @@ func keys(targets []string, title string) []string {
 	return keys
 }
 
-// OfProject is a label, and the project that it is declared for.
+// OfProject is a label with its project.
 type OfProject struct {
 	*v1alpha1.Label
 	Project *v1alpha1.Project
@@ -169,8 +168,7 @@ func InProjects(ctx context.Context, c *catalog.Catalog, g *v1alpha1.Group, titl
 	return all, nil
 }
 
-// Rivals maps a label to those that it may keep from being in force: the ones of its title for the same target, and for
-// everything below.
+// Rivals maps a label to the labels that it can keep from being in force: those with its title in the same target and in everything below.
 func Rivals(c *catalog.Catalog) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
 		l := obj.(*v1alpha1.Label)
@@ -178,17 +176,17 @@ func Rivals(c *catalog.Catalog) handler.MapFunc {
 		if path == "" {
 			scope, err := c.ScopeOf(ctx, l)
 			if err != nil {
-				return nil // it holds nothing
+				return nil // it holds no title
 			}
 			path = scope.Path()
 		}
 		rivals, err := catalog.List[*v1alpha1.Label](ctx, c, indexTitle, l.Spec.Title)
 		if err != nil {
-			log.FromContext(ctx).Error(err, "Looking up the labels of a title", "label", client.ObjectKeyFromObject(l))
+			log.FromContext(ctx).Error(err, "Failed to look up the labels with a title", "label", client.ObjectKeyFromObject(l))
 			return nil
 		}
 		for _, r := range rivals {
-			// A label that has no path yet is about to be reconciled anyway.
+			// A label without a path will be reconciled anyway.
 			if within(r.Status.TargetPath, path) {
 				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(r)})
 			}
@@ -197,13 +195,13 @@ func Rivals(c *catalog.Catalog) handler.MapFunc {
 	}
 }
 
-// within reports whether a full path is the path above or leads to something below it.
+// within reports whether a full path is above or a path below it.
 func within(fullPath, above string) bool {
 	n := len(above)
 	return len(fullPath) >= n && strings.EqualFold(fullPath[:n], above) && (len(fullPath) == n || fullPath[n] == '/')
 }
 
-// Claims returns what a label claims.
+// Claims returns the claims of a label.
 func Claims(ctx context.Context, c *catalog.Catalog, l *v1alpha1.Label) ([]claim.Claim, error) {
 	return catalog.ClaimsIn(ctx, c, l, func(target types.UID) claim.Claim { return claim.Label(target, l.Spec.Title) })
 }

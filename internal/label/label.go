@@ -1,4 +1,4 @@
-// Package label knows what a label may say, in which colors it is shown, and which labels are in force.
+// Package label validates labels, computes their colors, and finds the labels that are in force.
 package label
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"golang.org/x/image/colornames" // the names of CSS are a table that others keep
+	"golang.org/x/image/colornames" // the table of CSS color names
 )
 
 // The colors of texts.
@@ -19,11 +19,11 @@ const (
 	Light = "#FFFFFF"
 )
 
-// The bounds of what is declared.
+// Limits of the schema.
 const (
-	// MaxTitle is how many characters a title may have.
+	// MaxTitle is the maximum number of characters in a title.
 	MaxTitle = 255
-	// MaxDescription is how many characters a description may have.
+	// MaxDescription is the maximum number of characters in a description.
 	MaxDescription = 4096
 )
 
@@ -35,15 +35,15 @@ var (
 	titles      = regexp.MustCompile(`^[^\x00-\x1f,\x7f]+$`)
 )
 
-// Hex returns a color as #RGB or #RRGGBB: unchanged, or for the name of a CSS color, in any case, its value. It reports false for an
-// invalid color.
+// Hex returns a color as #RGB or #RRGGBB. It converts the name of a CSS color, in any case, and returns other colors unchanged. It reports
+// false for an invalid color.
 func Hex(color string) (hex string, ok bool) {
 	color = strings.TrimSpace(color)
 	if hexadecimal.MatchString(color) {
 		return color, true
 	}
 	name := strings.ToLower(color)
-	if name == "rebeccapurple" { // which is younger than the table
+	if name == "rebeccapurple" { // the table is older than this name
 		return "#663399", true
 	}
 	c, ok := colornames.Map[name]
@@ -66,7 +66,7 @@ func TextColor(background string) string {
 		if width == 1 {
 			part += part
 		}
-		n, _ := strconv.ParseInt(part, 16, 64) // they are digits
+		n, _ := strconv.ParseInt(part, 16, 64) // the color is valid, so this cannot fail
 		sum += n
 	}
 	if sum > lightFrom {
@@ -75,8 +75,7 @@ func TextColor(background string) string {
 	return Light
 }
 
-// Title returns a title as it is declared, without the blanks around it, and what is wrong with it in the words of the REST
-// API.
+// Title returns a title without surrounding blanks, and its validation errors in the words of the REST API.
 func Title(text string) (title string, problems []string) {
 	title = strings.TrimSpace(text)
 	if title == "" {

@@ -22,38 +22,37 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// Limits are how many objects there may be. 0 stands for any number.
+// Limits are maximum numbers of objects. 0 means no limit.
 type Limits struct {
 	// Projects and Groups limit what a user creates over REST in the platform's namespace. In other namespaces, the ResourceQuota of the
 	// namespace applies.
 	Projects, Groups int
-	// Tokens are personal access tokens of a user that are accepted: neither revoked nor expired.
+	// Tokens limits the active personal access tokens of a user, which are neither revoked nor expired.
 	Tokens int
-	// Settings are the objects of one kind that belong to one project or group: labels, trigger tokens, members and so on.
+	// Settings limits the objects of one kind in one project or group, such as labels, trigger tokens and members.
 	Settings int
 }
 
-// DefaultLimits are the limits that nobody has set.
+// DefaultLimits returns the default limits.
 func DefaultLimits() Limits { return Limits{Projects: 1000, Groups: 500, Tokens: 200, Settings: 5000} }
 
-// Retention limits what the deleted projects of a namespace leave. Beyond it, further deletions wait. 0 means no limit.
+// Retention limits the repositories of deleted projects in a namespace. Deletions beyond the limit wait. 0 means no limit.
 type Retention struct {
-	// Repositories are RetainedRepositories.
+	// Repositories is the number of RetainedRepositories.
 	Repositories int
 	// Bytes is the size of their repositories on disk.
 	Bytes int64
 }
 
-// DefaultRetention is the limit that nobody has set.
+// DefaultRetention returns the default limits.
 func DefaultRetention() Retention { return Retention{Repositories: 1000, Bytes: 100 << 30} }
 
-// Exceeds reports whether there would be too many repositories, or too many bytes in them.
+// Exceeds reports whether the repositories or their bytes exceed a limit.
 func (r Retention) Exceeds(repositories int, bytes int64) bool {
 	return r.Repositories > 0 && repositories > r.Repositories || r.Bytes > 0 && bytes > r.Bytes
 }
 
-// ProjectsOf is how many projects a user may make: what the User declares, or the limit of all users. bounded is false for any
-// number.
+// ProjectsOf returns the maximum number of projects of a user, from the User or else from the limits. bounded is false if there is none.
 func (l Limits) ProjectsOf(u *v1alpha1.User) (limit int, bounded bool) {
 	if u.Spec.ProjectsLimit != nil {
 		return int(*u.Spec.ProjectsLimit), true
@@ -63,28 +62,28 @@ func (l Limits) ProjectsOf(u *v1alpha1.User) (limit int, bounded bool) {
 
 func (l Limits) groupsOf(*v1alpha1.User) (limit int, bounded bool) { return l.Groups, l.Groups > 0 }
 
-// Exceeded is the error for one object too many.
+// Exceeded is the error for an object beyond a limit.
 type Exceeded struct {
 	// The owner, such as "The user otto", and the objects in the plural.
 	Whose, What string
-	// Held is how many there are, and Limit how many there may be.
+	// Held is the number of objects, and Limit is the maximum.
 	Held, Limit int
 }
 
-// Error is a sentence for the caller.
+// Error returns a message for the caller.
 func (e *Exceeded) Error() string {
 	return fmt.Sprintf("%s has %d of %d %s. Remove some that are no longer needed, or ask an administrator for a higher limit.", e.Whose, e.Held, e.Limit, e.What)
 }
 
-// Quota counts what there is in the cache. It is safe for use by several goroutines. Each replica counts for itself, so as many
-// objects as there are other replicas may be made beyond a limit when they are asked at the same moment.
+// Quota counts the objects in the cache. It is safe for use by several goroutines. Each replica counts separately, so concurrent requests
+// to n replicas can exceed a limit by n-1 objects.
 type Quota struct {
 	catalog *catalog.Catalog
 	clock   clock.PassiveClock
 	limits  Limits
-	// home is the Kubernetes namespace of what belongs to users.
+	// home is the Kubernetes namespace of objects that belong to users.
 	home string
-	// turns let one object of a holder be made at a time, so that each counts those before it.
+	// turns serializes the creations of a holder, so that each counts the previous ones.
 	turns *fair.Slots
 }
 
@@ -97,22 +96,22 @@ func New(cat *catalog.Catalog, clk clock.PassiveClock, l Limits, home string) *Q
 	}
 }
 
-// bound is what one object counts against.
+// bound is the limit that applies to an object.
 type bound struct {
-	// holder tells holders of objects apart.
+	// holder identifies the holder of the objects.
 	holder      string
 	whose, what string
 	limit       int
-	// count is nil where nothing is bounded.
+	// count counts the existing objects. It is nil if there is no limit.
 	count func() (int, error)
 }
 
-// Admit waits for its turn and reports whether an object may be made. The caller makes it, waits until the cache shows it, and calls
-// done. The error is *Exceeded for one too many.
+// Admit waits for its turn and checks the limit of an object. The caller creates the object, waits until the cache shows it, and calls
+// done. The error is *Exceeded if the limit is reached.
 func (q *Quota) Admit(ctx context.Context, obj client.Object) (done func(), err error) {
 	b, err := q.of(ctx, obj)
 	if errors.Is(err, catalog.ErrNotFound) {
-		err = nil // whatever it belongs to has gone away: nothing is held by it
+		err = nil // the holder was deleted, so no limit applies
 	}
 	if err != nil {
 		return nil, fmt.Errorf("finding the quota of an object: %w", err)
@@ -135,7 +134,7 @@ func (q *Quota) Admit(ctx context.Context, obj client.Object) (done func(), err 
 	return done, nil
 }
 
-// of returns what an object counts against; the zero bound where nothing bounds it.
+// of returns the limit of an object. It is zero if there is none.
 func (q *Quota) of(ctx context.Context, obj client.Object) (bound, error) {
 	switch o := obj.(type) {
 	case *v1alpha1.Project:
@@ -149,13 +148,13 @@ func (q *Quota) of(ctx context.Context, obj client.Object) (bound, error) {
 	}
 }
 
-// made is the bound of what a user makes.
+// made returns the limit of objects that a user creates.
 func (q *Quota) made(ctx context.Context, obj client.Object, what string, limit func(*v1alpha1.User) (int, bool),
 	count func(ctx context.Context, namespace string, user int64) (int, error),
 ) (bound, error) {
 	id, err := strconv.ParseInt(obj.GetLabels()[v1alpha1.LabelCreator], 10, 64)
 	if err != nil || obj.GetNamespace() != q.home {
-		return bound{}, nil //nolint:nilerr // what nobody has made, or what is in another namespace, counts for nobody
+		return bound{}, nil //nolint:nilerr // objects without a creator and objects in other namespaces do not count
 	}
 	u, err := q.catalog.User(ctx, v1alpha1.Reference{ID: id})
 	if err != nil {
@@ -171,7 +170,7 @@ func (q *Quota) made(ctx context.Context, obj client.Object, what string, limit 
 	}, nil
 }
 
-// tokens is the bound of the access tokens of a user.
+// tokens returns the limit of the access tokens of a user.
 func (q *Quota) tokens(ctx context.Context, t *v1alpha1.AccessToken) (bound, error) {
 	if q.limits.Tokens == 0 {
 		return bound{}, nil
@@ -195,7 +194,7 @@ func (q *Quota) tokens(ctx context.Context, t *v1alpha1.AccessToken) (bound, err
 	}, nil
 }
 
-// setting is the bound of what belongs to a project or group.
+// setting returns the limit of objects of a project or group.
 func (q *Quota) setting(ctx context.Context, obj client.Object) (bound, error) {
 	setting, ok := obj.(v1alpha1.Targeted)
 	if !ok || q.limits.Settings == 0 {
@@ -221,7 +220,7 @@ func (q *Quota) setting(ctx context.Context, obj client.Object) (bound, error) {
 
 var capital = regexp.MustCompile("[A-Z]")
 
-// plural is what objects of a kind are called, as in "protected branches".
+// plural returns the name of objects of a kind, such as "protected branches".
 func plural(kind v1alpha1.Object) string {
 	name := reflect.TypeOf(kind).Elem().Name()
 	words := strings.ToLower(strings.TrimSpace(capital.ReplaceAllString(name, " $0")))
