@@ -80,7 +80,7 @@ func (c *Controller) resolve(ctx context.Context, s *v1alpha1.JobTokenScope, of 
 	return unresolved
 }
 
-// found is what became of the entries of the allowlists.
+// found is the result of resolving the entries of the allowlists.
 type found struct{ let, missing, replaced []string }
 
 // lost notes an entry that leads nowhere.
@@ -171,7 +171,7 @@ func (c *Controller) groups(ctx context.Context, s *v1alpha1.JobTokenScope, f *f
 // recorded returns the part of the status that says where the declared entries have led.
 func recorded(s *v1alpha1.JobTokenScope) (led []v1alpha1.AllowlistEntry) {
 	for _, e := range s.Spec.Allowlist {
-		if r := jobtoken.LedTo(s, e); r != nil && !slices.Contains(led, v1alpha1.AllowlistEntry{ProjectRef: *r}) {
+		if r := jobtoken.ResolvedProject(s, e); r != nil && !slices.Contains(led, v1alpha1.AllowlistEntry{ProjectRef: *r}) {
 			led = append(led, v1alpha1.AllowlistEntry{ProjectRef: *r})
 		}
 	}
@@ -183,7 +183,7 @@ func record(s *v1alpha1.JobTokenScope, e v1alpha1.AllowlistEntry, p *v1alpha1.Pr
 	if e.ProjectRef.Name != "" || e.ProjectRef.UID != "" {
 		return
 	}
-	led := jobtoken.LedTo(s, e)
+	led := jobtoken.ResolvedProject(s, e)
 	if led == nil {
 		s.Status.RecordedAllowlist = append(s.Status.RecordedAllowlist, e)
 		led = &s.Status.RecordedAllowlist[len(s.Status.RecordedAllowlist)-1].ProjectRef

@@ -11,21 +11,20 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// Generated is a value that Forgeplane has put into a Secret that is not its own, as the annotation v1alpha1.AnnotationGenerated there
-// says.
+// Generated is a value that Forgeplane wrote into a Secret of the user. The annotation v1alpha1.AnnotationGenerated marks it.
 type Generated struct {
-	// Key is where the value is.
+	// Key is the key of the value in the Secret.
 	Key string
 	// For is the UID of the object that the value was generated for.
 	For types.UID
-	// digest distinguishes the value from a value that somebody else has written later.
+	// digest distinguishes the value from a value that was written later.
 	digest string
 }
 
-// String is how the annotation says it. Neither a key, nor a UID, nor a digest has these separators.
+// String returns the form of the annotation. Keys, UIDs and digests do not contain its separators.
 func (g Generated) String() string { return g.Key + "=" + string(g.For) + ":" + g.digest }
 
-// GeneratedIn returns the generated values that a Secret still has.
+// GeneratedIn returns the generated values in a Secret.
 func GeneratedIn(s *corev1.Secret) (all []Generated) {
 	for entry := range strings.SplitSeq(s.Annotations[v1alpha1.AnnotationGenerated], ",") {
 		key, rest, _ := strings.Cut(entry, "=")
@@ -37,12 +36,12 @@ func GeneratedIn(s *corev1.Secret) (all []Generated) {
 	return all
 }
 
-// IsGenerated reports whether Forgeplane has generated the value that a Secret has under a key.
+// IsGenerated reports whether Forgeplane generated the value of a key in a Secret.
 func IsGenerated(s *corev1.Secret, key string) bool {
 	return slices.ContainsFunc(GeneratedIn(s), func(g Generated) bool { return g.Key == key })
 }
 
-// Generate puts a value that Forgeplane has generated for an object into a Secret, and says so there.
+// Generate writes a value that Forgeplane generated for an object into a Secret, and marks it as generated.
 func Generate(s *corev1.Secret, key string, uid types.UID, value string) {
 	if s.Data == nil {
 		s.Data = map[string][]byte{}
@@ -52,7 +51,7 @@ func Generate(s *corev1.Secret, key string, uid types.UID, value string) {
 	annotate(s, append(kept, Generated{Key: key, For: uid, digest: Digest(value)}))
 }
 
-// Remove takes what is under a key out of a Secret, and the note that it was generated.
+// Remove removes a key from a Secret, with the mark that its value was generated.
 func Remove(s *corev1.Secret, key string) {
 	delete(s.Data, key)
 	annotate(s, GeneratedIn(s))

@@ -12,17 +12,17 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
-// Digest is how the value of a token is kept: SHA-256 in lower-case hexadecimal. Values are long and random, so that
-// nothing slower is needed.
+// Digest returns the digest of the value of a token: SHA-256 in lower-case hexadecimal. Values are long and random, so a slower hash is not
+// needed.
 func Digest(value string) string {
 	sum := sha256.Sum256([]byte(value))
 	return hex.EncodeToString(sum[:])
 }
 
-// IndexSecret holds the Key or IssuedKey of the Secrets that the credentials of projects, trigger tokens, bot tokens and mirrors are in.
+// IndexSecret indexes projects, trigger tokens, bot tokens and mirrors by the Key or IssuedKey of the Secrets with their credentials.
 const IndexSecret = "secret"
 
-// Indexes are those by which the objects are found that have their credentials in a Secret.
+// Indexes returns the indexes that find the objects with credentials in a Secret.
 func Indexes() []catalog.Index {
 	return []catalog.Index{
 		{Of: &v1alpha1.Project{}, Name: IndexSecret, Values: func(o client.Object) []string {
@@ -48,15 +48,15 @@ func Indexes() []catalog.Index {
 	}
 }
 
-// Key is the key in IndexSecret of a Secret of a tenant.
+// Key returns the key of a tenant's Secret in IndexSecret.
 func Key(namespace, name string) string {
 	return catalog.Key(namespace, v1alpha1.Reference{Name: name})
 }
 
-// IssuedKey is the key in IndexSecret of a Secret of the platform that an object names in its status.
+// IssuedKey returns the key of a platform Secret in IndexSecret, which an object names in its status.
 func IssuedKey(name string) string { return "issued:" + name }
 
-// offered returns the key of the Secret that a tenant offers to one of their objects; none if there is none.
+// offered returns the key of the Secret that an object of a tenant names, or nil.
 func offered(o client.Object, ref *v1alpha1.LocalSecretReference) []string {
 	if ref == nil {
 		return nil
@@ -64,7 +64,7 @@ func offered(o client.Object, ref *v1alpha1.LocalSecretReference) []string {
 	return []string{Key(o.GetNamespace(), ref.Name)}
 }
 
-// KeysOf returns the key of the Secret that a token of a tenant names for its value; nil if it names none.
+// KeysOf returns the key of the Secret that a token of a tenant names for its value, or nil.
 func KeysOf(token client.Object, ref *v1alpha1.SecretKeyReference) []string {
 	if ref == nil {
 		return nil
@@ -72,14 +72,14 @@ func KeysOf(token client.Object, ref *v1alpha1.SecretKeyReference) []string {
 	return []string{Key(token.GetNamespace(), ref.Name)}
 }
 
-// Keys maps a Secret to the keys by which its holders are found. A tenant's Secret can also match the holder of a platform Secret of the
-// same name, which causes an unnecessary reconcile.
+// Keys maps a Secret to the keys that find its holders. A tenant's Secret can also match the holder of a platform Secret with the same
+// name, which causes an unnecessary reconcile.
 func Keys(_ context.Context, s client.Object) []string {
 	return []string{IssuedKey(s.GetName()), Key(s.GetNamespace(), s.GetName())}
 }
 
-// Issued returns the name of the platform's Secret with the credentials of an object; empty if there is none, or if the declaration takes
-// precedence.
+// Issued returns the name of the platform's Secret with the credentials of an object. It is empty if there is none, or if the declaration
+// takes precedence.
 func Issued(o client.Object) string {
 	switch o := o.(type) {
 	case *v1alpha1.TriggerToken:

@@ -1,5 +1,5 @@
-// Package credential says which Secrets Forgeplane uses: of those of tenants the ones that are labelled for it, and its own, which lie
-// in the namespace of the platform, where no tenant can name them.
+// Package credential finds the Secrets that Forgeplane uses: Secrets of tenants with a label for that purpose, and its own Secrets in the
+// namespace of the platform, which tenants cannot name.
 package credential
 
 import (
@@ -19,18 +19,18 @@ import (
 // Offer is a tenant's Secret that an object names. It is used only if it has a label that declares its purpose. Everyone who can write the
 // object can name any Secret, but only those who can write Secrets can label one.
 type Offer struct {
-	// Holder is the object, and Field the one of its fields that names the Secret, for messages.
+	// Holder is the object, and Field is its field that names the Secret, for messages.
 	Holder client.Object
 	Field  string
 	// Name of the Secret, in the namespace of the holder.
 	Name string
-	// Kind is what the label has to say, such as v1alpha1.SecretOfRemoteMirror.
+	// Kind is the expected value of the label, such as v1alpha1.SecretOfRemoteMirror.
 	Kind string
-	// URL is where the credentials are sent, which the Secret has to allow; empty where they are sent nowhere.
+	// URL is the URL to which the credentials are sent, which the Secret must allow. It is empty if they are not sent.
 	URL string
 }
 
-// Check returns the cached Secret, or a frame.Waiting error that says what is wrong with it and how to fix it.
+// Check returns the cached Secret, or a frame.Waiting error that explains the problem and its fix.
 func (o Offer) Check(ctx context.Context, cache client.Reader) (*corev1.Secret, error) {
 	var s corev1.Secret
 	err := cache.Get(ctx, client.ObjectKey{Namespace: o.Holder.GetNamespace(), Name: o.Name}, &s)
@@ -58,7 +58,7 @@ func LoginOf(s *corev1.Secret) Login {
 	}
 }
 
-// Login reads the credentials past the cache. A Secret that does not bear the label is not even sent.
+// Login reads the credentials past the cache. It does not receive Secrets without the label.
 func (o Offer) Login(ctx context.Context, live client.Reader) (Login, error) {
 	var l corev1.SecretList
 	err := live.List(ctx, &l, client.InNamespace(o.Holder.GetNamespace()),
@@ -89,7 +89,7 @@ func (o Offer) missing() error {
 		o.Field, o.Name, v1alpha1.LabelSecret, o.Kind, o.Holder.GetNamespace())
 }
 
-// admits checks that the credentials may be sent to the URL.
+// admits checks that the Secret allows sending the credentials to the URL.
 func (o Offer) admits(s *corev1.Secret) error {
 	if o.URL == "" {
 		return nil
@@ -111,8 +111,8 @@ func (o Offer) admits(s *corev1.Secret) error {
 		o.Field, o.Name, what, to, v1alpha1.AnnotationHost, o.Holder.GetNamespace())
 }
 
-// Origin is where a URL leads, as AnnotationHost names it: host, or host:port, for https, and with the scheme before it for anything
-// else. It takes either form.
+// Origin returns the origin of a URL in the form of AnnotationHost: host or host:port for https, and with the scheme otherwise. It accepts
+// a URL or an origin.
 func Origin(text string) (string, error) {
 	if !strings.Contains(text, "://") {
 		text = "https://" + text

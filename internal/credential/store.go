@@ -15,20 +15,20 @@ import (
 // TokenKey is the key of a Secret of the platform with the value of a trigger token.
 const TokenKey = "token"
 
-// Store finds what Forgeplane has received over REST or generated itself. It lies in Secrets of the platform's namespace, and an object
-// names its own in its status, which tenants cannot write.
+// Store finds credentials that Forgeplane received over REST or generated. They are in Secrets of the platform's namespace. An object names
+// its Secret in its status, which tenants cannot write.
 type Store struct {
 	cache     client.Reader
 	namespace string
 }
 
-// NewStore returns a store that reads a cache; namespace is the platform's.
+// NewStore returns a store that reads a cache. namespace is the platform's namespace.
 func NewStore(cache client.Reader, namespace string) *Store {
 	return &Store{cache: cache, namespace: namespace}
 }
 
-// New returns a Secret for an object that the API server knows already: of one object there is one of each kind. It goes when no
-// object names it any more.
+// New returns a Secret for an object that exists. An object has at most one Secret of each kind. The Secret is deleted when no object names
+// it any more.
 func (s *Store) New(kind string, holder client.Object, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -40,7 +40,7 @@ func (s *Store) New(kind string, holder client.Object, data map[string][]byte) *
 	}
 }
 
-// Of returns the Secret with a name from memory, or nil if it does not exist or belongs to another object.
+// Of returns the cached Secret with a name, or nil if it does not exist or belongs to another object.
 func (s *Store) Of(ctx context.Context, kind string, holder client.Object, name string) (*corev1.Secret, error) {
 	if name == "" {
 		return nil, nil
@@ -56,13 +56,13 @@ func (s *Store) Of(ctx context.Context, kind string, holder client.Object, name 
 	return nil, nil
 }
 
-// Held reports whether a Secret of the platform is an object's.
+// Held reports whether a Secret of the platform belongs to an object.
 func Held(s *corev1.Secret, kind string, holder client.Object) bool {
 	return s.Labels[v1alpha1.LabelSecret] == kind && s.Annotations[v1alpha1.AnnotationHolder] == client.ObjectKeyFromObject(holder).String()
 }
 
-// TriggerToken returns the value of a token from memory. It is empty while no value is accepted, and if the value is in a Secret of the
-// token's namespace: that namespace decides who can read it there.
+// TriggerToken returns the cached value of a token. It is empty while no value is accepted, and if the value is in a Secret of the token's
+// namespace, because the RBAC of that namespace decides who can read it.
 func (s *Store) TriggerToken(ctx context.Context, t *v1alpha1.TriggerToken) (string, error) {
 	found, err := s.Of(ctx, v1alpha1.SecretOfTriggerToken, t, t.Status.SecretRef.Name)
 	if found == nil {

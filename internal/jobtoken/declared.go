@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// IndexGrantee holds the keys of the projects that a job token scope lets in.
+	// IndexGrantee has the keys of the projects that a job token scope allows.
 	IndexGrantee = "grantee"
-	// IndexGranteeGroup holds the keys of the groups whose projects a job token scope lets in.
+	// IndexGranteeGroup has the keys of the groups whose projects a job token scope allows.
 	IndexGranteeGroup = "grantee-group"
 )
 
@@ -40,31 +40,30 @@ func Indexes() []catalog.Index {
 	}
 }
 
-// ScopeOf returns the job token scope of a project that is in force: the one that holds it of those that are declared for it;
-// nil when there is none.
+// ScopeOf returns the job token scope that is in force for a project, or nil. If several are declared, it is the one that holds the claim.
 func ScopeOf(ctx context.Context, c *catalog.Catalog, s catalog.Scope) (*v1alpha1.JobTokenScope, error) {
 	found, err := catalog.In[*v1alpha1.JobTokenScope](ctx, c, s)
 	return claim.Holder(found, claim.JobTokenScope(s.Target().GetUID())), err
 }
 
-// Claims returns what a job token scope claims.
+// Claims returns the claims of a job token scope.
 func Claims(ctx context.Context, c *catalog.Catalog, s *v1alpha1.JobTokenScope) ([]claim.Claim, error) {
 	return catalog.ClaimsIn(ctx, c, s, claim.JobTokenScope)
 }
 
-// Rivals returns the keys in catalog.IndexProject of every way to declare a job token scope for the project of obj, which is one itself.
+// Rivals returns the keys in catalog.IndexProject of all job token scopes for the project of obj, which is a job token scope.
 func Rivals(c *catalog.Catalog) func(ctx context.Context, obj client.Object) []string {
 	return func(ctx context.Context, obj client.Object) []string {
 		p, err := c.Target(ctx, obj.(*v1alpha1.JobTokenScope))
 		if err != nil {
-			return nil // nothing is declared
+			return nil // the project does not exist
 		}
 		return c.Keys(ctx, p)
 	}
 }
 
-// ScopesNaming returns the job token scopes, of whatever namespace, in which an entry names a project by this id and UID, or is
-// recorded to have led by its id or full path to the one of this UID. The path may be empty.
+// ScopesNaming returns the job token scopes of all namespaces in which an entry names a project by this id and UID, or is recorded to have
+// resolved to the project with this UID by its id or full path. The path can be empty.
 func ScopesNaming(ctx context.Context, c *catalog.Catalog, id int64, fullPath, uid string) ([]*v1alpha1.JobTokenScope, error) {
 	keys := []string{catalog.Key("", v1alpha1.Reference{ID: id})}
 	if fullPath != "" {
@@ -78,14 +77,14 @@ func ScopesNaming(ctx context.Context, c *catalog.Catalog, id int64, fullPath, u
 	}), err
 }
 
-// ErrEntryReplaced says that the path or id of an entry belongs to another tenant's project than the one that it led to. It is a
-// catalog.ErrNotFound, too.
+// ErrEntryReplaced is returned if the path or id of an entry resolved to one project, and now belongs to a project of another tenant. It is
+// a catalog.ErrNotFound, too.
 var ErrEntryReplaced = fmt.Errorf("now belongs to a different project, which this entry does not allow: to allow it, remove the entry and add it again, or "+
 	"set its uid as well: %w", catalog.ErrNotFound)
 
-// LedTo returns what the status of a job token scope says of where an entry led that names its project by path or id alone; nil when
-// it says nothing of the entry as it is now.
-func LedTo(j *v1alpha1.JobTokenScope, e v1alpha1.AllowlistEntry) *v1alpha1.Reference {
+// ResolvedProject returns the project that an entry with only a path or id resolved to, from the status of the scope. It is nil if the
+// status does not have the current entry.
+func ResolvedProject(j *v1alpha1.JobTokenScope, e v1alpha1.AllowlistEntry) *v1alpha1.Reference {
 	if e.ProjectRef.Name != "" || e.ProjectRef.UID != "" {
 		return nil
 	}
@@ -100,9 +99,9 @@ func LedTo(j *v1alpha1.JobTokenScope, e v1alpha1.AllowlistEntry) *v1alpha1.Refer
 	return nil
 }
 
-// Allowed returns the project, in any namespace, that an entry of a job token scope lets in, or catalog.ErrNotFound. It does not find a
-// project that is being deleted or has no valid place in the tree: other namespaces must not learn the reason. It returns ErrEntryReplaced if
-// the entry leads to a project that its author does not know of.
+// Allowed returns the project, in any namespace, that an entry of a job token scope allows, or catalog.ErrNotFound. It does not find a
+// project that is being deleted or has no valid place in the tree, because other namespaces must not learn the reason. It returns
+// ErrEntryReplaced if the entry now resolves to a project that its author did not name.
 func Allowed(ctx context.Context, c *catalog.Catalog, j *v1alpha1.JobTokenScope, e v1alpha1.AllowlistEntry) (catalog.Scope, error) {
 	p, err := c.AnyProject(ctx, j.Namespace, e.ProjectRef)
 	if err != nil {
@@ -115,7 +114,7 @@ func Allowed(ctx context.Context, c *catalog.Catalog, j *v1alpha1.JobTokenScope,
 	if err == nil && (p == nil || !p.DeletionTimestamp.IsZero()) {
 		err = catalog.ErrNotFound
 	}
-	if led := LedTo(j, e); err == nil && led != nil && led.UID != string(p.UID) && p.Namespace != j.Namespace {
+	if led := ResolvedProject(j, e); err == nil && led != nil && led.UID != string(p.UID) && p.Namespace != j.Namespace {
 		err = ErrEntryReplaced
 	}
 	if errors.Is(err, catalog.ErrNotFound) {
@@ -124,14 +123,14 @@ func Allowed(ctx context.Context, c *catalog.Catalog, j *v1alpha1.JobTokenScope,
 	return s, err
 }
 
-// Allows reports whether an entry of a job token scope lets a project in.
+// Allows reports whether an entry of a job token scope allows a project.
 func Allows(ctx context.Context, c *catalog.Catalog, j *v1alpha1.JobTokenScope, p *v1alpha1.Project) (bool, error) {
 	keys := c.ProjectKeys(ctx, p)
 	for _, e := range j.Spec.Allowlist {
 		if !slices.Contains(keys, catalog.Key(j.Namespace, e.ProjectRef)) {
 			continue
 		}
-		// The key may be that of an older project, too.
+		// The key can also match an older project.
 		s, err := Allowed(ctx, c, j, e)
 		switch {
 		case errors.Is(err, catalog.ErrNotFound):
@@ -144,13 +143,13 @@ func Allows(ctx context.Context, c *catalog.Catalog, j *v1alpha1.JobTokenScope, 
 	return false, nil
 }
 
-// AllowedGroup returns the scope of the group, in any namespace, that an entry of a job token scope lets in. It returns the errors
-// of catalog.Foreign.
+// AllowedGroup returns the scope of the group, in any namespace, that an entry of a job token scope allows. It returns the errors of
+// catalog.Foreign.
 func AllowedGroup(ctx context.Context, c *catalog.Catalog, j *v1alpha1.JobTokenScope, e v1alpha1.GroupAllowlistEntry) (catalog.Scope, error) {
 	return c.Foreign(ctx, j.Namespace, e.GroupRef, j.Status.RecordedGroups)
 }
 
-// AllowsGroup reports whether an entry of a job token scope lets in one of the groups.
+// AllowsGroup reports whether an entry of a job token scope allows one of the groups.
 func AllowsGroup(ctx context.Context, c *catalog.Catalog, j *v1alpha1.JobTokenScope, groups ...*v1alpha1.Group) (bool, error) {
 	if len(j.Spec.GroupAllowlist) == 0 {
 		return false, nil
@@ -163,7 +162,7 @@ func AllowsGroup(ctx context.Context, c *catalog.Catalog, j *v1alpha1.JobTokenSc
 		if !slices.Contains(keys, catalog.Key(j.Namespace, e.GroupRef)) {
 			continue
 		}
-		// The key may be that of an older group, too.
+		// The key can also match an older group.
 		s, err := AllowedGroup(ctx, c, j, e)
 		switch {
 		case errors.Is(err, catalog.ErrNotFound):
@@ -176,7 +175,7 @@ func AllowsGroup(ctx context.Context, c *catalog.Catalog, j *v1alpha1.JobTokenSc
 	return false, nil
 }
 
-// lists reports whether an allowlist of a job token scope has a project, or a group above it.
+// lists reports whether the allowlists of a job token scope contain a project or a group above it.
 func lists(ctx context.Context, c *catalog.Catalog, j *v1alpha1.JobTokenScope, p *v1alpha1.Project) (bool, error) {
 	listed, err := Allows(ctx, c, j, p)
 	if listed || err != nil || len(j.Spec.GroupAllowlist) == 0 {

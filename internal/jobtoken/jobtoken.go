@@ -1,5 +1,4 @@
-// Package jobtoken decides what the token of a CI job may be used for: whether a job of one project, which acts for a user, may
-// read another project.
+// Package jobtoken decides whether the token of a CI job, which acts for a user, can read a project.
 package jobtoken
 
 import (
@@ -10,40 +9,39 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
-// Outcome is what a job token is good for in a project. Each is more than the one before it.
+// Outcome is the access of a job token to a project, in ascending order.
 type Outcome int
 
 const (
-	// Refused is nothing at all: the project must look as if it did not exist. It is the zero value.
+	// Refused means no access: the project must look as if it did not exist. It is the zero value.
 	Refused Outcome = iota
-	// AsAnybody is what anybody may do without a token. The token adds nothing to that: what is for members or for users who are
-	// signed in stays out of its reach.
+	// AsAnybody means the access of anonymous callers. The token gives no access that requires a membership or signing in.
 	AsAnybody
-	// AsUser is what the job's user may do, and never more: a scope opens a door, it grants no right.
+	// AsUser means the access of the job's user, and never more, because scopes only restrict access.
 	AsUser
 )
 
-// Question has all that a decision depends on.
+// Question has the input of a decision.
 type Question struct {
-	// Own is true when the job belongs to the project that it reads.
+	// Own is true if the job belongs to the project that it reads.
 	Own bool
-	// Restricted is true when the project lets in no other projects than those of its allowlists.
+	// Restricted is true if the project allows only the projects of its allowlists.
 	Restricted bool
-	// Listed is true when the job's project, or a group above it, is in one of them.
+	// Listed is true if the job's project, or a group above it, is in one of the allowlists.
 	Listed bool
 	Rights
 }
 
-// Rights are those to read a project without regard to job token scopes.
+// Rights are the permissions to read a project, apart from job token scopes.
 type Rights struct {
-	// User is true when the job's user may read the project now.
+	// User is true if the job's user can read the project.
 	User bool
-	// Anybody is true when everybody may, without a token.
+	// Anybody is true if anonymous callers can read the project.
 	Anybody bool
 }
 
-// Decide answers a question. A job of the project itself has its user's rights whatever the scope says. So has a job of another
-// project where the scope is not restricted, or lists that project. Everybody else's token is worth no more than none.
+// Decide decides on a question. A job of the project itself has the access of its user, regardless of the scope. A job of another project
+// has it if the scope is not restricted or lists that project. All other jobs have the access of anonymous callers.
 func Decide(q Question) Outcome {
 	switch {
 	case q.User && (q.Own || !q.Restricted || q.Listed):
@@ -55,14 +53,14 @@ func Decide(q Question) Outcome {
 	}
 }
 
-// Scopes answers questions by what is declared.
+// Scopes decides with the declared job token scopes.
 type Scopes struct{ catalog *catalog.Catalog }
 
-// NewScopes returns the scopes that a catalog holds.
+// NewScopes returns the scopes in a catalog.
 func NewScopes(c *catalog.Catalog) *Scopes { return &Scopes{catalog: c} }
 
-// Decide answers what the token of a job of source, whose user has the rights in target, is good for in target. A project for
-// which no JobTokenScope is declared is restricted, with an empty allowlist. With an error the outcome is Refused.
+// Decide returns the access to target for the token of a job of source, whose user has the given rights in target. A project without a
+// JobTokenScope is restricted, with an empty allowlist. The outcome of an error is Refused.
 func (s *Scopes) Decide(ctx context.Context, source *v1alpha1.Project, target catalog.Scope, may Rights) (Outcome, error) {
 	q := Question{Own: source.UID == target.Project.UID, Restricted: true, Rights: may}
 	if q.Own {

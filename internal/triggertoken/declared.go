@@ -16,7 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// indexDigest holds the digests of trigger tokens, and of the values in Secrets of trigger tokens.
+// indexDigest has the digests of trigger tokens, and of the values in Secrets of trigger tokens.
 const indexDigest = "digest"
 
 // Indexes returns the indexes of trigger tokens and their Secrets.
@@ -43,7 +43,7 @@ func Indexes() []catalog.Index {
 	}
 }
 
-// OfSecret returns the trigger tokens of a namespace whose value is kept under one key of one Secret.
+// OfSecret returns the trigger tokens of a namespace whose value is under one key of one Secret.
 func OfSecret(
 	ctx context.Context, c *catalog.Catalog, namespace string, ref v1alpha1.SecretKeyReference,
 ) ([]*v1alpha1.TriggerToken, error) {
@@ -68,18 +68,17 @@ func SecretsOfDigest(ctx context.Context, c *catalog.Catalog, digest string) (ke
 		keys = append(keys, credential.Key(s.GetNamespace(), s.GetName()))
 	})
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Looking up the Secrets that hold a value", "index", indexDigest)
+		log.FromContext(ctx).Error(err, "Failed to look up the Secrets with the digest of a trigger token", "index", indexDigest)
 	}
 	return keys
 }
 
-// ByValue returns the trigger token of a project that has a value, or catalog.ErrNotFound: that is as well the answer to
-// a value that belongs to another project, and for a token whose owner is blocked, gone, or may not own it now. It costs one hash
-// and some look-ups in memory.
+// ByValue returns the trigger token of a project with a value, or catalog.ErrNotFound. It does not find a token of another project, or a
+// token whose owner is blocked, gone or currently not allowed to own it. It takes one hash and some look-ups in the cache.
 func ByValue(
 	ctx context.Context, c *catalog.Catalog, p *v1alpha1.Project, value string, now time.Time,
 ) (*v1alpha1.TriggerToken, error) {
-	// Only digests of what was presented are looked up and compared: how long that takes tells nothing about a value.
+	// Only digests are looked up and compared, so that the duration reveals nothing about a value.
 	digest := credential.Digest(value)
 	found, err := OfDigest(ctx, c, digest)
 	if err != nil {
@@ -98,7 +97,7 @@ func ByValue(
 	return nil, catalog.ErrNotFound
 }
 
-// triggers reports whether a token is one of the project, and not of an owner who is blocked, gone, or may not own it.
+// triggers reports whether a token belongs to the project and to an owner who is neither blocked nor gone, and is allowed to own it.
 func triggers(ctx context.Context, c *catalog.Catalog, t *v1alpha1.TriggerToken, p *v1alpha1.Project, now time.Time) (bool, error) {
 	of, err := c.Target(ctx, t)
 	if err != nil {
@@ -117,9 +116,9 @@ func triggers(ctx context.Context, c *catalog.Catalog, t *v1alpha1.TriggerToken,
 	return MayOwn(ctx, c, owner, t, p, now)
 }
 
-// MayOwn reports whether a user, who is not blocked, may currently own a trigger token of a project. Everyone who can write to a namespace
-// can name any user there without asking them. So the user must be a Maintainer of the project, as for creating a token over REST. A user
-// who is an administrator must have created the token themselves.
+// MayOwn reports whether a user, who is not blocked, can currently own a trigger token of a project. Everyone who can write to a namespace
+// can name any user there without their consent. So the user must be a Maintainer of the project, as for creating a token over REST. An
+// administrator must have created the token themselves.
 func MayOwn(
 	ctx context.Context, c *catalog.Catalog, u *v1alpha1.User, t *v1alpha1.TriggerToken, p *v1alpha1.Project, now time.Time,
 ) (bool, error) {

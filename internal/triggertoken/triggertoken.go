@@ -1,4 +1,4 @@
-// Package triggertoken makes the values of trigger tokens, and finds the tokens.
+// Package triggertoken generates the values of trigger tokens, and finds tokens by their values.
 package triggertoken
 
 import (
@@ -11,20 +11,20 @@ import (
 const Prefix = "glptt-"
 
 const (
-	// size is how many random bytes a value has.
+	// size is the number of random bytes in a value.
 	size = 20
-	// shown is how many characters of a value everybody sees who may see the token.
+	// shown is the number of characters of a value that all callers who can see the token see.
 	shown = 4
 )
 
 // Generate returns a new value.
 func Generate() string {
 	random := make([]byte, size)
-	_, _ = rand.Read(random) // It never fails: the process ends where there is no randomness.
+	_, _ = rand.Read(random) // it never fails: without randomness, the process ends
 	return Prefix + hex.EncodeToString(random)
 }
 
-// Short is what those see of a value who do not own the token.
+// Short returns the part of a value that callers other than the owner see.
 func Short(value string) string {
 	value = strings.TrimPrefix(value, Prefix)
 	return value[:min(len(value), shown)]
