@@ -150,7 +150,7 @@ func (a *access) caller(ctx context.Context, c token.Claims) (auth.Caller, error
 	switch {
 	case c.Credential != nil:
 		return a.rights.authenticator.Issued(ctx, c.Credential.Digest, c.Credential.UID)
-	case c.Subject != "": // issued by an older version
+	case c.Subject != "": // a token with a subject must have a credential
 		return auth.Caller{}, auth.ErrInvalidToken
 	default:
 		return auth.Caller{}, nil

@@ -13,8 +13,8 @@ import (
 // remove it when they are gone.
 func LacksOwner(o v1alpha1.Targeted) bool { return !Owned(o) && MadeHere(o) }
 
-// KeepsOwner reports whether an object that somebody declares is still owned by a project or group: because it was created over REST before,
-// or by an earlier version. Argo CD does not prune an object that has an owner. An owner that the declarer has set stays.
+// KeepsOwner reports whether an object that somebody declares is still owned by a project or group: because it was created over REST
+// before. Argo CD does not prune an object that has an owner. An owner that the declarer has set stays.
 func KeepsOwner(o v1alpha1.Targeted) bool {
 	managers := o.GetManagedFields()
 	if len(managers) == 0 || !Owned(o) { // Keep leaves none if the owner is right

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// maxRemembered is how many answers are remembered at once.
+	// maxRemembered is the maximum number of cached answers.
 	maxRemembered = 16384
-	// maxAge is for how long an answer counts.
+	// maxAge is the time for which an answer is valid.
 	maxAge = time.Second
 )
 
 // memory caches answers of the database. One reader at a time refreshes an answer that is older than maxAge.
 //
 // A change to the database is followed by discarding the affected answers. Entries are removed, not emptied, so a reader who asked before
-// the change fills an entry that nobody finds any more.
+// the change fills an entry that is no longer in the cache.
 type memory[K comparable, V any] struct {
 	clock clock.PassiveClock
 	read  func(context.Context, K) (V, error)
@@ -39,7 +39,7 @@ type entry[V any] struct {
 
 type answer[V any] struct {
 	value V
-	// asked is when the database was asked, which may be long before it answered.
+	// asked is the time at which the query began, which can be long before its answer.
 	asked time.Time
 }
 

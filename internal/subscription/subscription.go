@@ -1,5 +1,5 @@
-// Package subscription keeps who is told of what happens to what, such as a label: a table of the activity database, which nothing
-// else reads or writes.
+// Package subscription stores which users subscribe to which objects, such as labels, in a table of the activity database. Other packages
+// do not access the table.
 package subscription
 
 import (
@@ -28,7 +28,7 @@ var migrations embed.FS
 // Migrations returns the migrations of the table, for database.Open.
 func Migrations() fs.FS { return migrations }
 
-// subscription is a row: a user is told of what happens to a subject.
+// subscription is a row: the subscription of a user to a subject.
 type subscription struct {
 	bun.BaseModel `bun:"table:subscriptions"`
 
@@ -40,30 +40,30 @@ type subscription struct {
 	CreatedAt   time.Time `bun:"created_at"`
 }
 
-// subscriber is what is asked for at once: a user's subscriptions of a kind.
+// subscriber is the key of the cache: a user and a kind of subjects.
 type subscriber struct {
 	user database.User
 	kind string
 }
 
-// insertedAtOnce bounds the length of a statement.
+// insertedAtOnce is the maximum number of rows in a statement.
 const insertedAtOnce = 500
 
-// Store is the subscriptions of a database, for use by several goroutines.
+// Store has the subscriptions in a database. It is safe for use by several goroutines.
 type Store struct {
 	db         *database.DB
 	clock      clock.PassiveClock
 	subscribed *memory[subscriber, sets.Set[types.UID]]
 }
 
-// New returns the subscriptions of a database that was opened with Migrations.
+// New returns a store for a database that was opened with Migrations.
 func New(db *database.DB, c clock.PassiveClock) *Store {
 	s := &Store{db: db, clock: c}
 	s.subscribed = newMemory(c, s.read)
 	return s
 }
 
-// Subscribe subscribes a user to a subject, and reports whether that is new.
+// Subscribe subscribes a user to a subject. changed is false if the user was subscribed before.
 func (s *Store) Subscribe(ctx context.Context, user database.User, subject database.Subject) (changed bool, err error) {
 	row := newRow(user, subject)
 	row.CreatedAt = s.clock.Now()
@@ -73,7 +73,7 @@ func (s *Store) Subscribe(ctx context.Context, user database.User, subject datab
 	})
 }
 
-// Unsubscribe ends a user's subscription to a subject, and reports whether there was one.
+// Unsubscribe ends the subscription of a user to a subject. changed is false if there was none.
 func (s *Store) Unsubscribe(ctx context.Context, user database.User, subject database.Subject) (changed bool, err error) {
 	row := newRow(user, subject)
 	attempt := fmt.Sprintf("unsubscribing user %d from %s", user.ID, subject)
@@ -92,7 +92,7 @@ func newRow(user database.User, subject database.Subject) *subscription {
 func (s *Store) change(
 	ctx context.Context, row *subscription, attempt string, change func(context.Context, bun.IDB) (sql.Result, error),
 ) (changed bool, err error) {
-	// Whether a change that failed was made is not known.
+	// A failed change may have been committed.
 	defer s.db.Afterwards(ctx, func() {
 		s.subscribed.forget(subscriber{user: database.User{ID: row.UserID, UID: row.UserUID}, kind: row.SubjectKind})
 	})
@@ -108,9 +108,9 @@ func (s *Store) change(
 	return changed, err
 }
 
-// Subscribed returns the UIDs of the subjects of a kind that a user is subscribed to. The set is shared: nobody changes it.
+// Subscribed returns the UIDs of the subjects of a kind that a user is subscribed to. Callers must not change the set.
 //
-// It answers from memory: what this store wrote is in it at once, what another process wrote after at most one second.
+// The result is cached. It includes writes of this store at once, and writes of other processes after at most one second.
 func (s *Store) Subscribed(ctx context.Context, user database.User, kind string) (sets.Set[types.UID], error) {
 	return s.subscribed.get(ctx, subscriber{user: user, kind: kind})
 }
@@ -128,7 +128,7 @@ func (s *Store) read(ctx context.Context, who subscriber) (sets.Set[types.UID], 
 	return sets.New(uids...), nil
 }
 
-// Move subscribes all subscribers of one subject to another one, and ends their former subscriptions.
+// Move moves all subscriptions to one subject to another subject.
 func (s *Store) Move(ctx context.Context, from, to database.Subject) error {
 	if from == to {
 		return nil
@@ -137,7 +137,7 @@ func (s *Store) Move(ctx context.Context, from, to database.Subject) error {
 	attempt := fmt.Sprintf("moving the subscriptions of %s to %s", from, to)
 	return s.db.Atomically(ctx, attempt, func(ctx context.Context, tx bun.IDB) error {
 		var rows []subscription
-		// The deleted rows are exactly the moved ones, even if others subscribe meanwhile.
+		// The deleted rows are exactly the moved ones, even with concurrent subscriptions.
 		if _, err := tx.NewDelete().Model(&rows).Apply(of(from)).Returning("*").Exec(ctx); err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (s *Store) Move(ctx context.Context, from, to database.Subject) error {
 	})
 }
 
-// Remove ends all subscriptions to a subject, as when it is deleted.
+// Remove ends all subscriptions to a subject, for example after its deletion.
 func (s *Store) Remove(ctx context.Context, subject database.Subject) error {
 	defer s.db.Afterwards(ctx, s.subscribed.clear)
 	return s.db.Write(ctx, fmt.Sprintf("removing the subscriptions of %s", subject), func(ctx context.Context, db bun.IDB) error {

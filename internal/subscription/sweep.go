@@ -7,7 +7,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/sweep"
 )
 
-// Subjects are the rows of a Store, by what they are about, for a sweep.Sweeper.
+// Subjects returns the rows of a Store by their subjects, for a sweep.Sweeper.
 func (s *Store) Subjects() sweep.Rows { return subjects{s} }
 
 type subjects struct{ *Store }
