@@ -72,7 +72,8 @@ type Parts struct {
 	History *moves.History
 	// Registry has the images of projects; nil if the container registry is off.
 	Registry *registry.Registry
-	// Cleanups is how many cleanups of container repositories run at once; 0 stands for registrycleanup.DefaultConcurrency.
+	// Cleanups is the maximum number of cleanups of container repositories that run at once. The default is
+	// registrycleanup.DefaultConcurrency.
 	Cleanups int
 	// Retention limits what the deleted projects of a namespace may leave.
 	Retention quota.Retention
@@ -96,7 +97,7 @@ type Controller struct {
 	setup      func(ctrl.Manager, controller.Options) error
 }
 
-// changes is how many repositories that are gone or back wait for their projects to be woken.
+// changes is the capacity of the queue of lost and recovered repositories whose projects must be reconciled.
 const changes = 1024
 
 // All returns the controllers of all kinds.

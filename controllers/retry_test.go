@@ -42,7 +42,7 @@ import (
 )
 
 const (
-	// writeTime is how long a write takes. Without it, no time would pass while a controller writes again and again.
+	// writeTime is the duration of a write. Without it, no time would pass while a controller writes again and again.
 	writeTime = 50 * time.Millisecond
 	// fewWrites is what the delay between retries, which begins with 5 ms and doubles, leads to within 30 s. Without a delay there are 600.
 	fewWrites = 13

@@ -36,8 +36,8 @@ func NewAdministrators(config *rest.Config) (*Administrators, error) {
 	return &Administrators{authorizer: a}, nil
 }
 
-// Include reports whether the request that ctx belongs to comes from an administrator. Where the cluster cannot be asked it
-// is an error, and nobody is.
+// Include reports whether the request that ctx belongs to comes from an administrator. Where the cluster cannot be asked it is an error,
+// and no caller is an administrator.
 func (a *Administrators) Include(ctx context.Context) (bool, error) {
 	u, ok := request.UserFrom(ctx)
 	if !ok {

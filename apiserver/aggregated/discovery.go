@@ -22,9 +22,9 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/aggregated/route"
 )
 
-// resources are what discovery tells of the routes: subresources only, such as projects/labels, with the verbs that RBAC
-// asks for. A resource without a slash is one that kubectl and controllers get, list and delete as objects of Kubernetes;
-// it would stand beside the custom resource of the same name.
+// resources returns the resources of the routes for discovery: only subresources, such as projects/labels, with the verbs that RBAC asks
+// for. A resource without a slash is one that kubectl and controllers get, list and delete as objects of Kubernetes; it would stand beside
+// the custom resource of the same name.
 func resources(routes []route.Pattern) []metav1.APIResource {
 	verbs := map[string][]string{}
 	for _, r := range routes {

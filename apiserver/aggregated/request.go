@@ -30,7 +30,7 @@ func resolve(resolver *route.Resolver, next http.Handler) http.Handler {
 	})
 }
 
-// pollsKey is where resolve notes that a request waits.
+// pollsKey is the key under which resolve marks a polling request.
 type pollsKey struct{}
 
 // waits tells requests that wait, like those that others tell, so that they take nothing from the others meanwhile: neither a seat of
@@ -103,7 +103,7 @@ func Permission(method, path string) (verbOf, resource string) {
 	return verb(method, len(parts) > 1), resource
 }
 
-// verb is what RBAC calls a method, as kube-apiserver does.
+// verb returns the RBAC verb of a method, as kube-apiserver does.
 func verb(method string, named bool) string {
 	switch method {
 	case http.MethodGet, http.MethodHead:

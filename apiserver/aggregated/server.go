@@ -32,10 +32,10 @@ const (
 	GroupName = "rest.forgeplane.dev"
 	// Version is its version.
 	Version = "v4"
-	// Prefix is what stands before the path of an endpoint.
+	// Prefix is the prefix of the paths of endpoints.
 	Prefix = "/apis/" + GroupName + "/" + Version
 
-	// readyInterval is how often a server that starts is asked whether it is ready.
+	// readyInterval is the interval of the readiness checks of a starting server.
 	readyInterval = 100 * time.Millisecond
 )
 
@@ -46,7 +46,7 @@ var GroupVersion = schema.GroupVersion{Group: GroupName, Version: Version}
 type Options struct {
 	// Address to listen on with TLS, as host:port.
 	Address string
-	// Connections are how many a client may have. kube-apiserver needs few.
+	// Connections limits the connections of a client. kube-apiserver needs few.
 	Connections connection.Limits
 	// Kubeconfig is the file that says how to reach the cluster; the pod's service account when empty.
 	Kubeconfig string
@@ -55,10 +55,10 @@ type Options struct {
 	// AuditPolicy and AuditLog are the files of an audit policy and its log; no audit when they are empty.
 	AuditPolicy, AuditLog string
 
-	// Writes is told of every write; nil for nobody.
+	// Writes records every write. It is nil if the audit log is off.
 	Writes *audit.Log
 
-	// URL is how clients reach kube-apiserver: links in answers begin with it.
+	// URL is the URL of kube-apiserver for clients. Links in responses begin with it.
 	URL *url.URL
 	// Tree serves requests whose path is the path of an endpoint. The context has the caller's identity, or for an anonymous caller the key
 	// of the address.

@@ -140,7 +140,7 @@ func (g *Guard) Check(e *endpoint.Endpoint) error {
 	}
 	for _, c := range e.Credentials() {
 		if c != endpoint.AccessToken {
-			return fmt.Errorf("nobody is known by a credential of the kind %s", c)
+			return fmt.Errorf("no caller can have a credential of kind %s", c)
 		}
 	}
 	if name := e.RequiredFeature(); name != "" {
@@ -177,7 +177,7 @@ func checkAbility(e *endpoint.Endpoint, f form) error {
 	case !f.about.admits(r.about):
 		return fmt.Errorf("the ability %s is not about %T", what, e.Subject())
 	case e.ForAnonymous() == endpoint.Served && !public:
-		return fmt.Errorf("nobody is served without an account, as nobody has the ability %s then: that is endpoint.Hidden", what)
+		return fmt.Errorf("ability %s is never granted to anonymous callers: use endpoint.Hidden", what)
 	case e.ForAnonymous() == endpoint.Hidden && public:
 		return fmt.Errorf("everybody is served who may see the subject, as all have the ability %s then: that is endpoint.Served", what)
 	default:

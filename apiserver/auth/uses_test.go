@@ -20,7 +20,7 @@ type notes []database.Subject
 
 func (n *notes) Note(token database.Subject, _ time.Time) { *n = append(*n, token) }
 
-func TestUse_isNotedOfTokensThatIdentifySomebody(t *testing.T) {
+func TestUse_isRecordedForAcceptedTokens(t *testing.T) {
 	g := NewWithT(t)
 	const value = "fpat-this-is-the-value-of-a-token"
 	bot := &v1alpha1.BotToken{

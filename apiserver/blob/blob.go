@@ -17,9 +17,10 @@ import (
 )
 
 const (
-	// large is how many bytes a blob has that is encoded piece by piece.
+	// large is the minimum size in bytes of a blob that is encoded in pieces.
 	large = 1 << 20
-	// limited is how many bytes one has that a caller gets in Base64, or hashed, aMinute times a minute (API behaviour, section 2.1).
+	// limited is the minimum size in bytes of a blob that a caller gets in Base64, or hashed, at most aMinute times a minute (API
+	// behaviour, section 2.1).
 	limited = 10 << 20
 	aMinute = 5
 )

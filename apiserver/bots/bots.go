@@ -38,7 +38,7 @@ func New(k family.Kit) *Tokens {
 // Uses has when tokens were last used, by their UIDs.
 type Uses map[types.UID]time.Time
 
-// Used returns when each of the tokens was last used, as far as that is known.
+// Used returns the known times of the last use of the tokens.
 func (s *Tokens) Used(ctx context.Context, tokens ...*v1alpha1.BotToken) Uses {
 	return tokenuse.Known(ctx, s.uses, tokenuse.KindBotToken, tokens...)
 }

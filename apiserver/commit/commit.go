@@ -25,10 +25,10 @@ type Commit struct {
 	WebURL         string            `json:"web_url"`
 }
 
-// short is how many characters a short id has.
+// short is the length of a short id.
 const short = 8
 
-// Show is how a commit is shown; projectURL is the address of its project, without a slash at its end.
+// Show returns a commit in the form of the REST API. projectURL is the URL of its project, without a slash at its end.
 func Show(c *object.Commit, projectURL string) Commit {
 	shown := Brief(c, projectURL)
 	for _, t := range c.Trailers() {

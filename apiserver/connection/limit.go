@@ -12,12 +12,12 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// tellTimeout is how long it may take to tell a client that it has too many connections. The message fits any buffer.
+// tellTimeout limits the time for telling a client that it has too many connections. The message fits any buffer.
 const tellTimeout = 100 * time.Millisecond
 
 // Limits of connections.
 type Limits struct {
-	// PerAddress is how many connections an address may have at once; 0 for any number. A network of 64 bits of IPv6 counts as one.
+	// PerAddress is the maximum number of connections of an address. 0 means no limit. A network of 64 bits of IPv6 counts as one.
 	PerAddress int
 	// Trusted are the networks of proxies, which have any number.
 	Trusted []netip.Prefix

@@ -24,7 +24,8 @@ type Diff struct {
 // noMode is the mode of a file that does not exist.
 const noMode = "0"
 
-// Show is how a change is shown. With unidiff the text begins with the two lines that name the files, as patch reads them.
+// Show returns a change in the form of the REST API. With unidiff, the text begins with the two lines that name the files, as patch reads
+// them.
 func Show(c history.Change, unidiff bool) Diff {
 	shown := Diff{
 		Diff: c.Text, OldPath: c.OldPath, NewPath: c.NewPath, AMode: cmp.Or(c.OldMode, noMode), BMode: cmp.Or(c.NewMode, noMode),

@@ -22,7 +22,7 @@ import (
 	"github.com/swaggest/swgui/v5/static"
 )
 
-// Path is where the page is; what it is made of is below.
+// Path is the path of the page. Its parts are below.
 const Path = "/-/docs"
 
 // policy lets the page run its own scripts and ask its own server, and nothing else.

@@ -63,7 +63,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, status int, c C
 		return err
 	}
 	if out.failed == nil && r.Context().Err() == nil { // the client is still connected
-		h.options.Log.Error(err, "Sending an answer", "method", r.Method, "path", r.URL.Path, "request", w.Header().Get(requestIDHeader))
+		h.options.Log.Error(err, "Failed to send a response", "method", r.Method, "path", r.URL.Path, "request", w.Header().Get(requestIDHeader))
 	}
 	panic(http.ErrAbortHandler)
 }

@@ -389,11 +389,11 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		e = h.explain(err)
 	}
 	if e == nil {
-		e = Message(http.StatusInternalServerError, "500 Internal Server Error").Because(err).
+		e = Message(http.StatusInternalServerError, "500 Internal Server Error").WithReason(err).
 			Describe("The reason is in the log, with the request id %s. Please tell an administrator.", w.Header().Get(requestIDHeader))
 	}
 	if e.cause != nil && !errors.Is(r.Context().Err(), context.Canceled) {
-		h.options.Log.Error(e.cause, "Serving a request", "method", r.Method, "path", r.URL.Path, "request", w.Header().Get(requestIDHeader))
+		h.options.Log.Error(e.cause, "Failed to serve a request", "method", r.Method, "path", r.URL.Path, "request", w.Header().Get(requestIDHeader))
 	}
 	if e.Status > http.StatusInternalServerError && h.options.Failed != nil {
 		h.options.Failed(r, e.Text())
@@ -409,7 +409,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		h.send(w, e.Status, []byte(body))
 	default:
 		if err := h.json(w, r, e.Status, body, holding{weigh: uncounted}); err != nil {
-			h.options.Log.Error(err, "Encoding an error", "request", w.Header().Get(requestIDHeader))
+			h.options.Log.Error(err, "Failed to encode an error", "request", w.Header().Get(requestIDHeader))
 			h.send(w, http.StatusInternalServerError, nil)
 		}
 	}

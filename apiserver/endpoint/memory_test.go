@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
-// scarce has no free memory until somebody waits for it. It records the current and the maximum number of held bytes.
+// scarce has no free memory until a caller waits for it. It records the current and the maximum number of held bytes.
 type scarce struct {
 	waited     int
 	most, held int64

@@ -171,7 +171,7 @@ func (l List[T]) headers(h http.Header, base *url.URL, query url.Values, p Pagin
 	h["X-Prev-Page"] = []string{prev}
 }
 
-// pages returns the number of pages, as far as it is known.
+// pages returns the number of pages, if it is known.
 func (l List[T]) pages(p Paging) int {
 	switch {
 	case !l.uncounted:

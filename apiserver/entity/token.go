@@ -11,7 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/bottoken"
 )
 
-// Token is what REST shows of every access token, of a user as well as of a project or group.
+// Token has the fields of access tokens of users, projects and groups.
 type Token struct {
 	ID          int64                 `json:"id"`
 	Name        string                `json:"name" doc:"Purpose of the token; for that of a project or group, the display name of its bot."`

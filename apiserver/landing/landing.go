@@ -76,7 +76,7 @@ func forGit(path string) bool {
 	return strings.Contains(path, ".git/")
 }
 
-// shown is what the template shows.
+// shown has the data of the template.
 type shown struct {
 	Title, Description, Clone, API, Reference, Home string
 }
@@ -103,7 +103,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var text bytes.Buffer
 	if err := page.Execute(&text, content); err != nil {
-		h.Log.Error(err, "Writing a page", "path", r.URL.Path)
+		h.Log.Error(err, "Failed to write a page", "path", r.URL.Path)
 		http.Error(w, "500 Internal Server Error", http.StatusInternalServerError)
 		return
 	}
@@ -218,7 +218,7 @@ func (h *Handler) status(w http.ResponseWriter, r *http.Request, err error) int 
 		return refused.Status
 	}
 	if r.Context().Err() == nil {
-		h.Log.Error(err, "Finding what a page shows", "path", r.URL.Path)
+		h.Log.Error(err, "Failed to look up the content of a page", "path", r.URL.Path)
 	}
 	return http.StatusInternalServerError
 }

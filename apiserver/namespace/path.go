@@ -39,7 +39,7 @@ func Reserved(segment string) bool {
 	}
 }
 
-// ReservedName is what is wrong with a segment that is Reserved.
+// ReservedName is the validation error of a Reserved segment.
 const ReservedName = "is a reserved name"
 
 // CheckRootPath is CheckPath for a segment at the root.

@@ -10,7 +10,7 @@ import (
 const (
 	// shards are locked one by one.
 	shards = 64
-	// maxKeys is how many keys a shard has at most: all of them take about 10 MB.
+	// maxKeys is the maximum number of keys in a shard. All shards take about 10 MB.
 	maxKeys = 4096
 )
 

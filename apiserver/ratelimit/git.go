@@ -10,12 +10,12 @@ import (
 
 // Exceeded is the error for a caller who has sent too many Git requests in a minute.
 type Exceeded struct {
-	// Limit is how many there may be, and What they are called in the plural.
+	// Limit is the maximum number of requests, and What is their name in the plural.
 	Limit int
 	What  string
 	// Anonymous is true for an address, false for a user.
 	Anonymous bool
-	// Wait is when the minute ends.
+	// Wait is the time until the end of the minute.
 	Wait time.Duration
 }
 

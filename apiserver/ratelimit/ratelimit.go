@@ -25,7 +25,7 @@ const window = time.Minute
 
 // Options say what is limited.
 type Options struct {
-	// Authenticated is how many requests of a user are served in a minute; 0 for any number.
+	// Authenticated is the maximum number of requests of a user per minute. 0 means no limit.
 	Authenticated int
 	// Unauthenticated is the same limit for an address, for requests without a token or with an invalid one. An IPv6 network of 64 bits
 	// counts as one address.
@@ -114,7 +114,7 @@ func (l *Limiter) minute(now time.Time) *minute {
 	return m
 }
 
-// request is what counting one takes.
+// request has the data for counting a request.
 type request struct {
 	limiter *Limiter
 	answer  http.Header

@@ -40,21 +40,21 @@ type Draft struct {
 	StartIn *git.Repository
 	// Force puts Branch at the commit, whatever it has been at.
 	Force bool
-	// Actions are what the commit does.
+	// Actions are the changes of the commit.
 	Actions []edit.Action
 	// ActionsAt, unless nil, returns the actions in place of Actions, given the id of the parent commit.
 	ActionsAt func(ctx context.Context, parent string) ([]edit.Action, error)
 	Message   string
 	// AuthorName and AuthorEmail default to the caller's. The committer is always the caller.
 	AuthorName, AuthorEmail string
-	// When is when it is made.
+	// When is the time of the commit.
 	When time.Time
 }
 
-// MaxBody is how long a request may be that has the contents of files, in bytes.
+// MaxBody is the maximum size of a request with the contents of files, in bytes.
 const MaxBody = 20 << 20
 
-// Content is what a client has sent as the content of a file, as it is or in Base64. It reports false for what is not in Base64.
+// Content decodes the content of a file in a request, which is plain or in Base64. It reports false for invalid Base64.
 func Content(text, encoding string) (content []byte, ok bool) {
 	if encoding != "base64" {
 		return []byte(text), true
@@ -110,7 +110,7 @@ func (d Draft) commit(s auth.Project) (edit.NewCommit, error) {
 	return edit.NewCommit{Actions: d.Actions, Author: author, Committer: committer, Message: d.Message}, nil
 }
 
-// notAllowed is what clients know of a protected branch.
+// notAllowed is the message about a protected branch.
 const notAllowed = "You are not allowed to push into this branch"
 
 // start returns the parent of the draft, empty if there is none, and the current commit of the branch.

@@ -15,7 +15,7 @@ import (
 // bearerKey is the context key of a bearer.
 type bearerKey struct{}
 
-// bearer is what the token of a request says, and who its caller is now, or err if the token is not accepted.
+// bearer has the claims of the token of a request and its current caller, or err if the token is not accepted.
 type bearer struct {
 	claims token.Claims
 	caller auth.Caller

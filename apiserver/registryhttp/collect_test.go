@@ -287,7 +287,7 @@ func TestCollect_keepsTagsWhileClientDeletesImage(t *testing.T) {
 	}
 }
 
-func TestCollect_letsNobodyCountOnBlobWhoseRemovalIsSlow(t *testing.T) {
+func TestCollect_refusesBlobWhoseRemovalIsSlow(t *testing.T) {
 	r := newRepository(t, "acme/app")
 	layer := r.blob("a layer")
 	r.advance()

@@ -96,7 +96,7 @@ func (o *outcome) reason(r *http.Request, log logr.Logger, detail string) error 
 		return errcode.ErrorCodeUnsupported.WithMessage("the Content-Type must be application/octet-stream")
 	}
 	if r.Context().Err() == nil {
-		log.Error(nil, "A request of the container registry has failed", "method", r.Method, "path", r.URL.Path, "reason", detail)
+		log.Error(nil, "Failed to serve a request to the container registry", "method", r.Method, "path", r.URL.Path, "reason", detail)
 	}
 	return errcode.ErrorCodeUnavailable.WithMessage(unreachable)
 }

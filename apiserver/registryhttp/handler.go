@@ -35,15 +35,15 @@ import (
 )
 
 const (
-	// Prefix is where the registry is.
+	// Prefix is the path of the registry.
 	Prefix = "/v2"
-	// maxCatalog is how many names an answer of the catalog has at most.
+	// maxCatalog is the maximum number of names in a response of the catalog.
 	maxCatalog = 1000
-	// maxTags is how many tags an answer has at most if the client limits their number.
+	// maxTags is the maximum number of tags in a response if the client limits their number.
 	maxTags = 10_000
 )
 
-// Options are what a Handler works with.
+// Options are the options of a Handler.
 type Options struct {
 	Registry *registry.Registry
 	Keys     *token.Keys

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// patience is how long the server waits for a client altogether, in either direction, until the client must be as fast as package pace
-	// requires, and pause how long it waits for one piece.
+	// patience is the total time for which the server waits for a client, in either direction, before the client must be as fast as package
+	// pace requires, and pause how long it waits for one piece.
 	patience, pause = time.Minute, 5 * time.Minute
 )
 

@@ -40,7 +40,7 @@ func (h *Handler) referrers(w http.ResponseWriter, r *http.Request, name, subjec
 	artifactType := r.URL.Query().Get("artifactType")
 	page, next, err := h.registry.Referrers(ctx, name, d, artifactType, r.URL.Query().Get("last"))
 	if err != nil {
-		h.log.Error(err, "listing referrers", "repository", name)
+		h.log.Error(err, "Failed to list referrers", "repository", name)
 		refuse(w, registry.Unavailable)
 		return
 	}

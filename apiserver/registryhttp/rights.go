@@ -18,7 +18,7 @@ type rights struct {
 	names         *registry.Names
 }
 
-// repository is what the name of a repository means, and what a caller can do with it.
+// repository is the repository with a name, and the permissions of a caller.
 type repository struct {
 	registry.Name
 	scope catalog.Scope

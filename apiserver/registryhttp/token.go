@@ -27,17 +27,17 @@ import (
 )
 
 const (
-	// TokenPath is where clients get tokens.
+	// TokenPath is the path at which clients get tokens.
 	TokenPath = "/jwt/auth"
 	// DefaultLifetime is the lifetime of a token (API behaviour, section 2.11).
 	DefaultLifetime = 5 * time.Minute
-	// retryAfter is when to come again where nothing else is known, in seconds.
+	// retryAfter is the default of Retry-After, in seconds.
 	retryAfter = "10"
-	// maxScopes is how many scopes a request can ask for.
+	// maxScopes is the maximum number of scopes in a request.
 	maxScopes = 100
 )
 
-// TokenOptions are what a TokenServer works with.
+// TokenOptions are the options of a TokenServer.
 type TokenOptions struct {
 	Authenticator *auth.Authenticator
 	Catalog       *catalog.Catalog
@@ -131,7 +131,7 @@ func (s *TokenServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, watermark.ErrBehind):
 		refused = &refusal{status: http.StatusServiceUnavailable, code: "UNAVAILABLE", message: watermark.Behind}
 	case !errors.As(err, &refused):
-		s.o.Log.Error(err, "issuing a token for the registry")
+		s.o.Log.Error(err, "Failed to issue a token for the registry")
 		refused = &refusal{status: http.StatusServiceUnavailable, code: "UNAVAILABLE", message: "The token cannot be issued at the moment. Try again later."}
 	}
 	if refused.status == http.StatusNotFound {

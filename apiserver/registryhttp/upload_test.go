@@ -99,7 +99,7 @@ func onProcesses(t *testing.T, test func(r *repository, host string)) {
 	}
 }
 
-func TestUpload_isCommittedByNobodyWhileAnotherRequestWrites(t *testing.T) {
+func TestUpload_isNotCommittedWhileAnotherRequestWrites(t *testing.T) {
 	onProcesses(t, func(r *repository, host string) {
 		started, _ := r.must(http.StatusAccepted, http.MethodPost, "/blobs/uploads/", "", "")
 		s := r.stream(started.Get("Location"))

@@ -21,10 +21,10 @@ func AnswerLimit(err error) *endpoint.Error {
 		return answer
 	}
 	if git.NoSpace(err) {
-		return endpoint.Message(http.StatusInsufficientStorage, "%s", fullText(err)).Because(err)
+		return endpoint.Message(http.StatusInsufficientStorage, "%s", fullText(err)).WithReason(err)
 	}
 	if git.OutOfReach(err) {
-		return endpoint.Unavailable(git.Unavailable).Because(err)
+		return endpoint.Unavailable(git.Unavailable).WithReason(err)
 	}
 	if errors.Is(err, watermark.ErrBehind) {
 		return endpoint.Unavailable(watermark.Behind)
@@ -59,7 +59,7 @@ func tooMany(err error) *endpoint.Error {
 	}
 }
 
-// busyRetry is when to come again where nothing else is known.
+// busyRetry is the default of Retry-After.
 const busyRetry = 10 * time.Second
 
 // busy returns the answer to an error that says that there was no slot or no time: 429 for a caller who has the share of one

@@ -13,9 +13,9 @@ import (
 
 // refusedError says that spec.restWrites does not let REST callers write an object.
 type refusedError struct {
-	// by is what refuses every change; empty if manager is set.
+	// by names the setting that refuses every change. It is empty if manager is set.
 	by string
-	// manager is who declares the object.
+	// manager is the field manager that declares the object.
 	manager string
 }
 
@@ -31,7 +31,7 @@ func (e *refusedError) Error() string {
 type policy struct {
 	catalog *catalog.Catalog
 	writer  *declare.Writer
-	// root is what root groups accept that do not say so.
+	// root is the restWrites of root groups that do not declare it.
 	root v1alpha1.RESTWrites
 }
 

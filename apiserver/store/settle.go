@@ -44,7 +44,7 @@ func (p policy) settle(ctx context.Context, was, is client.Object) error {
 	return errors.Join(err, p.takeBack(ctx, was, is))
 }
 
-// place is what the spec of a project or group says about its place in the tree. It is empty for other kinds.
+// place has the fields of the spec of a project or group that determine its place in the tree. It is empty for other kinds.
 type place struct {
 	above *v1alpha1.Reference
 	path  string

@@ -307,7 +307,7 @@ var _ = Describe("An access token", func() {
 				f.ExpectRestartWritesNothing()
 			})
 
-			It("keeps a value from somebody else when it is "+how, func() {
+			It("keeps a value from another writer when it is "+how, func() {
 				f.Run()
 				token.Spec.ExpiresAt = expires()
 				f.Create(secret("laptop", "own", "untouched"), token)

@@ -24,7 +24,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/orphan"
 )
 
-// kept is how long a token that was created over REST remains visible after it has ended.
+// kept is the time for which a token that was created over REST remains visible after it has ended.
 const kept = 30 * 24 * time.Hour
 
 // Controller reconciles bot tokens.

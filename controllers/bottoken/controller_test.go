@@ -19,7 +19,7 @@ import (
 // chosen is a value that a user has chosen.
 const chosen = "a-value-that-is-long-enough"
 
-// withDigest returns a builder for a token with a value that nobody has.
+// withDigest returns a builder for a token with an unknown value.
 func withDigest(name string) *forge.BotTokenBuilder {
 	return forge.BotToken(name).Digest(credential.Digest(rand.Text()))
 }
@@ -150,7 +150,7 @@ var _ = Describe("The value of a bot token", func() {
 		f.ExpectRestartWritesNothing()
 	})
 
-	It("stays on request if somebody else has chosen it", func() {
+	It("stays on request if it was not generated", func() {
 		t.Annotations = map[string]string{v1alpha1.AnnotationRotate: "june"}
 		f.Create(offered("ci", "token", chosen), t)
 		f.ExpectStalled(t, v1alpha1.ReasonInvalid, "Forgeplane did not generate the value in Secret ci")
@@ -175,7 +175,7 @@ var _ = Describe("The value of a bot token", func() {
 		Expect(valueOf(t)).NotTo(BeElementOf("", value))
 	})
 
-	It("is removed from the Secret when the token is deleted, unless somebody else has chosen it", func() {
+	It("is removed from the Secret when the token is deleted, if it was generated", func() {
 		f.Run()
 		other := forge.BotToken("other").Of(website).Build()
 		f.Create(offered("ci", "token", ""), offered("other", "token", chosen), t, other)

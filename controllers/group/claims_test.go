@@ -165,7 +165,7 @@ var _ = Describe("The parent path or id of a group", func() {
 		expectHolder("bolt/team", team)
 	})
 
-	It("accepts a new group of its own namespace if nobody else declares anything", func() {
+	It("accepts a new group of its own namespace if no other namespace declares anything", func() {
 		begin(byPath)
 		f.Delete(acme)
 		f.Create(forge.Group("acme").In(team.Namespace).Build())

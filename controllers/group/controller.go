@@ -85,7 +85,7 @@ func (c *Controller) claimPath(ctx context.Context, g *v1alpha1.Group) error {
 func (c *Controller) inNamespace(ctx context.Context, ns client.Object) []reconcile.Request {
 	var groups v1alpha1.GroupList
 	if err := c.frame.Client.List(ctx, &groups, client.InNamespace(ns.GetName())); err != nil {
-		log.FromContext(ctx).Error(err, "Listing the groups of a namespace", "namespace", ns.GetName())
+		log.FromContext(ctx).Error(err, "Failed to list the groups of a namespace", "namespace", ns.GetName())
 		return nil
 	}
 	requests := make([]reconcile.Request, len(groups.Items))

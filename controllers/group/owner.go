@@ -17,7 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/owner"
 )
 
-// ownerDelay is how long the server that created a group has to create its owner.
+// ownerDelay is the time in which the server that created a group must create its owner.
 const ownerDelay = 10 * time.Second
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=memberships,verbs=create

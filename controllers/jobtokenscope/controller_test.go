@@ -80,7 +80,7 @@ var _ = Describe("An entry of a job token scope", func() {
 		Expect(s.Status.AllowedProjects).To(Equal("bolt/tool, bolt/tool"))
 	})
 
-	It("lets nobody in if it leads nowhere, is named, and does not affect the other entries", func() {
+	It("allows no access if it does not resolve, is named, and does not affect the other entries", func() {
 		s := forge.JobTokenScope("s").Of(website).Allowing(byName("tool"), byID(20), byPath("no/where"), byID(99)).Build()
 		f.Create(s)
 		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound,

@@ -45,7 +45,7 @@ var _ = Describe("An object that was created over REST for a user", func() {
 		f.ExpectReady(member, trigger, token)
 	})
 
-	It("is deleted with the user, unless somebody else declares it", func(ctx SpecContext) {
+	It("is deleted with the user, unless another field manager declares it", func(ctx SpecContext) {
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"role":"Maintainer"}}`))
 		byPath := forge.Membership(ada).In(site).Build()
 		byID := forge.Membership(ada).In(site).Build()

@@ -391,7 +391,7 @@ var _ = Describe("A retained repository", func() {
 		Expect(again.Spec.ID).NotTo(Equal(r.Spec.Project.ID))
 	})
 
-	It("does not remove the repository of an existing project if somebody forges it", func() {
+	It("does not remove the repository of an existing project if it is forged", func() {
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
 		f.ExpectReady(web)

@@ -138,7 +138,7 @@ var _ = Describe("The default branch of a project", func() {
 		Expect(web.Status.HeadCommit).To(Equal(commit))
 	})
 
-	It("is restored when somebody has moved HEAD in the repository", func() {
+	It("is restored when HEAD was moved in the repository", func() {
 		web := forge.Project("website").In(acme).DefaultBranch("main").Build()
 		f.Create(web)
 		f.ExpectReady(web)

@@ -44,8 +44,8 @@ func (c *Controller) recordOrigin(ctx context.Context, p *v1alpha1.Project) erro
 // begins reports whether the repository of a new project begins as that of another project.
 func begins(p *v1alpha1.Project) bool { return p.Spec.ForkOf != nil && p.Spec.ImportURL == "" }
 
-// permission is how long after its creation a project can begin as a fork of a project that not everybody can read. The user who asked for the fork
-// could read the other project then, and may not be able to later.
+// permission is the time after its creation in which a project can begin as a fork of a project that not everybody can read. The user who
+// asked for the fork could read the other project then, and may not be able to later.
 const permission = 24 * time.Hour
 
 // forked returns the project whose repository a new one begins with, once that exists.

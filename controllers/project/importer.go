@@ -63,12 +63,12 @@ func retryAfter(failed int, err error) time.Duration {
 
 // state is the state of an import.
 type state struct {
-	// phase is what git is doing; empty while the import waits for its turn.
+	// phase is the current phase of git. It is empty while the import waits for its turn.
 	phase string
 	// err is the error of the last attempt; the next one starts after retry.
 	err   error
 	retry time.Duration
-	// last is why there is no next attempt, although retry says when it would start; empty if there is one.
+	// last is the reason why there is no next attempt, although retry has its time. It is empty if there is one.
 	last string
 }
 

@@ -96,7 +96,7 @@ var _ = Describe("The protection of a project's default branch", func() {
 		Expect(made().Spec.Push).To(ConsistOf(HaveField("Role", v1alpha1.AccessDeveloper)))
 	})
 
-	It("is not created again when somebody has deleted it", func() {
+	It("is not created again after its deletion", func() {
 		f.Run()
 		create()
 		b := made()
@@ -108,7 +108,7 @@ var _ = Describe("The protection of a project's default branch", func() {
 		Expect(protections()).To(BeEmpty())
 	})
 
-	It("is not created if somebody has declared one", func() {
+	It("is not created if another one is declared", func() {
 		declared := forge.ProtectedBranch("main").Of(web).Push(forge.Role(v1alpha1.AccessNoOne)).Build()
 		f.Create(declared)
 		create()
@@ -126,7 +126,7 @@ var _ = Describe("The protection of a project's default branch", func() {
 		Expect(protections()).To(HaveLen(2))
 	})
 
-	DescribeTable("gives way to a protection that somebody declares",
+	DescribeTable("gives way to a declared protection",
 		func(ref func() v1alpha1.Reference) {
 			f.Run()
 			create()
@@ -221,7 +221,7 @@ var _ = Describe("The protection of a project's default branch", func() {
 			f.ExpectRestartWritesNothing()
 		})
 
-		It("is not needed when somebody declares one", func() {
+		It("is not needed when another one is declared", func() {
 			f.Create(forge.ProtectedBranch("main").Of(web).Named("declared").Build())
 			f.ExpectReady(web)
 			Expect(web.Status.ProtectedDefaultBranch).To(Equal("main"))
@@ -229,7 +229,7 @@ var _ = Describe("The protection of a project's default branch", func() {
 		})
 	})
 
-	It("waits for somebody to remove one that was edited by hand and that a deleted project has left", func() {
+	It("waits until one that was edited by hand and that a deleted project has left is removed", func() {
 		f.Run()
 		web.Spec.DeletionPolicy = v1alpha1.DeletionPolicyDelete
 		create()

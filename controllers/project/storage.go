@@ -168,7 +168,7 @@ func (c *Controller) onChoice(ctx context.Context, _ client.Object) []reconcile.
 func (c *Controller) storedOn(ctx context.Context, storage string) []*v1alpha1.Project {
 	found, err := catalog.List[*v1alpha1.Project](ctx, c.frame.Catalog, catalog.IndexStorage, storage)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Listing the projects of a storage", "storage", storage)
+		log.FromContext(ctx).Error(err, "Failed to list the projects of a storage", "storage", storage)
 	}
 	return found
 }

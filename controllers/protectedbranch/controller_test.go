@@ -66,13 +66,13 @@ var _ = Describe("A protected branch", func() {
 		Entry("with a deploy key by path", func(b *v1alpha1.ProtectedBranch) {
 			b.Spec.Push = []v1alpha1.AccessLevel{{DeployKeyRef: byPath("acme/website")}}
 		}, "a deploy key has no path"),
-		Entry("that nobody could remove", func(b *v1alpha1.ProtectedBranch) {
+		Entry("that no user could remove", func(b *v1alpha1.ProtectedBranch) {
 			b.Spec.Unprotect = []v1alpha1.AccessLevel{forge.Role(v1alpha1.AccessNoOne)}
 		}, "nobody could remove the protection"),
-		Entry("with nobody and somebody who can push", func(b *v1alpha1.ProtectedBranch) {
+		Entry("with No one and another level that can push", func(b *v1alpha1.ProtectedBranch) {
 			b.Spec.Push = []v1alpha1.AccessLevel{forge.Role(v1alpha1.AccessNoOne), forge.Role(v1alpha1.AccessDeveloper)}
 		}, "push cannot have NoOne beside other access levels"),
-		Entry("with nobody and somebody who can merge", func(b *v1alpha1.ProtectedBranch) {
+		Entry("with No one and another level that can merge", func(b *v1alpha1.ProtectedBranch) {
 			b.Spec.Merge = []v1alpha1.AccessLevel{forge.Role(v1alpha1.AccessDeveloper), forge.Role(v1alpha1.AccessNoOne)}
 		}, "merge cannot have NoOne beside other access levels"),
 		Entry("without a branch", func(b *v1alpha1.ProtectedBranch) { b.Spec.Branch = "" }, "spec.branch"),

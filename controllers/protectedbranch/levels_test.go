@@ -45,7 +45,7 @@ var _ = Describe("An access level", func() {
 		Entry("a deploy key of the project by id", toKey(byID(30)), v1alpha1.ResolvedAccessLevel{DeployKeyID: 30, Description: "ci"}),
 	)
 
-	DescribeTable("lets nobody through if it leads nowhere, and does not affect the others",
+	DescribeTable("permits no one if it does not resolve, and does not affect the others",
 		func(level v1alpha1.AccessLevel, words string) {
 			b := forge.ProtectedBranch("main").Of(website).Push(forge.Role(v1alpha1.AccessDeveloper), level).Merge(toUser(byName("ada"))).Build()
 			f.Create(b)

@@ -31,7 +31,7 @@ import (
 type Options struct {
 	// Registry has the images; nil if the container registry is off.
 	Registry *registry.Registry
-	// Concurrency is how many cleanups run at once; 0 stands for DefaultConcurrency.
+	// Concurrency is the maximum number of cleanups that run at once. The default is DefaultConcurrency.
 	Concurrency int
 	// Audit records the tags that cleanups delete; it may be nil.
 	Audit *audit.Log

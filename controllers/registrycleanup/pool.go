@@ -14,7 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/registry/cleanup"
 )
 
-// DefaultConcurrency is how many cleanups run at once by default. About half of them can be those of one tenant.
+// DefaultConcurrency is the default number of cleanups that run at once. About half of them can be those of one tenant.
 const DefaultConcurrency = 4
 
 // pool runs the attempts of runs, outside of reconciles. The manager starts it.

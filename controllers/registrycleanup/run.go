@@ -24,7 +24,7 @@ const (
 	// maxAttempts is the maximum number of attempts to delete tags that fail while others can be deleted. A registry that does not answer is
 	// asked again for ever.
 	maxAttempts = 10
-	// punctual is how late a run of a schedule can begin and count as punctual, and glance the shortest wait for a repository.
+	// punctual is the maximum delay of a scheduled run that counts as punctual, and glance the shortest wait for a repository.
 	punctual, glance = time.Minute, time.Minute
 )
 
@@ -104,7 +104,7 @@ func (c *Controller) work(ctx context.Context, m *v1alpha1.RegistryCleanup, r re
 		}
 		p := c.show(m)
 		if p.Failure != nil {
-			log.FromContext(ctx).Error(p.Failure, "Deleting a tag of a container repository")
+			log.FromContext(ctx).Error(p.Failure, "Failed to delete a tag of a container repository")
 		}
 		return c.conclusion(ctx, m, at.Err, problems(p))
 	}
@@ -178,7 +178,7 @@ func (c *Controller) conclusion(ctx context.Context, m *v1alpha1.RegistryCleanup
 		s.NextAttemptAt = moment(until)
 		return c.pause(m)
 	case err != nil:
-		log.FromContext(ctx).Error(err, "Cleaning up container repositories")
+		log.FromContext(ctx).Error(err, "Failed to clean up container repositories")
 		failed = unavailable
 	}
 	switch {

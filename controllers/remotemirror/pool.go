@@ -49,7 +49,7 @@ type target struct {
 type goal struct {
 	// refs is the checksum of the refs of the project, and rules a digest of the rules that select them.
 	refs, rules string
-	// secret is the version of the Secret that the push uses, as far as it is known.
+	// secret is the version of the Secret that the push uses, if it is known.
 	secret string
 }
 

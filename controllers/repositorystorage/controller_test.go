@@ -81,7 +81,7 @@ var _ = Describe("A repository storage", func() {
 	It("waits while its volume is not writable, and is ready when it is", func() {
 		path := f.NewDirectory("volume")
 		Expect(os.Remove(path)).To(Succeed())
-		// Nobody can create a file there, not even root.
+		// No user can create a file there, not even root.
 		Expect(os.Symlink("/proc", path)).To(Succeed())
 		s := forge.RepositoryStorage("stuck").At(path).Build()
 		f.Create(s)

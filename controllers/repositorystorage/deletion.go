@@ -24,9 +24,9 @@ import (
 const Finalizer = "forgeplane.dev/repositories"
 
 const (
-	// named is how many repositories the condition of a shard names.
+	// named is the maximum number of repositories in the condition of a shard.
 	named = 10
-	// page is how many objects are read at once past the cache.
+	// page is the number of objects that are read at once past the cache.
 	page = 500
 )
 

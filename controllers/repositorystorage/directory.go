@@ -102,7 +102,7 @@ func (c *Controller) directory(s *v1alpha1.RepositoryStorage) fs.FileInfo {
 func (c *Controller) others(ctx context.Context, s client.Object) (requests []reconcile.Request) {
 	all, err := catalog.All[*v1alpha1.RepositoryStorage](ctx, c.frame.Catalog)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Listing the shards")
+		log.FromContext(ctx).Error(err, "Failed to list the shards")
 	}
 	for _, o := range all {
 		if o.Name != s.GetName() {

@@ -22,7 +22,7 @@ const (
 	lookTime = 2 * time.Second
 )
 
-// looked is what the last look at the repositories of a shard has left.
+// looked is the state after the last look at the repositories of a shard.
 type looked struct {
 	at time.Time
 	// next is the first project of the next look.

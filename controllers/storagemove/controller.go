@@ -38,11 +38,11 @@ const Finalizer = "forgeplane.dev/storage-move"
 type Limits struct {
 	// Concurrency is the maximum number of moves that copy at once, and PerShard the maximum from one shard.
 	Concurrency, PerShard int
-	// Drain is how long a move waits for the running writes to end before it fails.
+	// Drain is the time for which a move waits for running writes before it fails.
 	Drain time.Duration
-	// Settle is how long a move waits, after the project has begun to use the destination, until all servers know.
+	// Settle is the time for which a move waits until all servers know that the project uses the destination.
 	Settle time.Duration
-	// Removal is how long a move waits for the running reads of the former copy.
+	// Removal is the time for which a move waits for running reads of the former copy.
 	Removal time.Duration
 }
 
@@ -180,7 +180,7 @@ func (c *Controller) record(ctx context.Context, m *v1alpha1.StorageMove) error 
 		err = errors.Join(err, history.End(ctx, m, m.Status.State))
 	}
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Recording a move")
+		log.FromContext(ctx).Error(err, "Failed to record a move")
 	}
 	if err != nil && !errors.Is(err, storagemove.ErrIDTaken) {
 		return frame.Again(retryRecord)

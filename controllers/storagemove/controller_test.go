@@ -428,7 +428,7 @@ var _ = Describe("A storage move that waits only briefly", func() {
 		Expect(left(source)).To(BeEmpty())
 	})
 
-	It("keeps the former copy while somebody reads it, says so, and removes it on request", func() {
+	It("keeps the former copy while a read is running, says so, and removes it on request", func() {
 		f.Run()
 		head := branch(on(source))
 		config, err := os.Open(filepath.Join(on(source), "config"))

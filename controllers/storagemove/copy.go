@@ -84,7 +84,7 @@ func (c *Controller) concede(ctx context.Context, m *v1alpha1.StorageMove, attem
 		return nil
 	}
 	if err := c.disown(ctx, m, m.Status.Destination); err != nil {
-		log.FromContext(ctx).Error(err, "Removing the record of a project from the destination of a move", "storage", m.Status.Destination)
+		log.FromContext(ctx).Error(err, "Failed to remove the record of a project from the destination of a move", "storage", m.Status.Destination)
 	}
 	c.end(m, v1alpha1.StorageMoveFailed, cause)
 	return nil

@@ -17,7 +17,7 @@ func (c *Controller) endLost(ctx context.Context) error {
 		return nil
 	}
 	if err := c.findLost(ctx); err != nil {
-		log.FromContext(ctx).Error(err, "Ending the moves whose objects are gone")
+		log.FromContext(ctx).Error(err, "Failed to end the moves whose objects are gone")
 	}
 	return nil
 }

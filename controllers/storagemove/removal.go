@@ -191,7 +191,7 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// undoPatience is how long an attempt to undo something waits for the running writes of the source. It is tried again.
+// undoPatience is the time for which an attempt to undo something waits for running writes of the source. It is tried again.
 const undoPatience = time.Second
 
 // undo makes the source live again, and removes what attempts have left at the destination. A shard that is not available keeps nobody
@@ -316,7 +316,7 @@ func (c *Controller) recordEnd(ctx context.Context, m *v1alpha1.StorageMove) err
 	ctx, stop := context.WithTimeout(ctx, recordTime)
 	defer stop()
 	if err := c.options.History.End(ctx, m, state); err != nil {
-		log.FromContext(ctx).Error(err, "Recording the end of a move that is deleted")
+		log.FromContext(ctx).Error(err, "Failed to record the end of a deleted move")
 	}
 	return nil
 }

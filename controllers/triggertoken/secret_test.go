@@ -204,7 +204,7 @@ var _ = Describe("The value of a trigger token", func() {
 			Expect(secretOf(t).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRotated, "first"))
 		})
 
-		It("is not replaced if somebody else has created it, and the token says so", func() {
+		It("is not replaced if another writer has created it, and the token says so", func() {
 			f.Run()
 			f.Create(secret("ci", "token", chosen))
 			t = forge.TriggerToken("deploy").Of(website).Secret("ci", "token").Build()
@@ -389,7 +389,7 @@ var _ = Describe("A Secret that is older than its trigger token", func() {
 		f.ExpectRestartWritesNothing()
 	})
 
-	It("keeps a value from somebody else when its token is deleted", func() {
+	It("keeps a value from another writer when its token is deleted", func() {
 		f.Run()
 		s := secret("ci", "token", chosen)
 		f.Create(s, t)

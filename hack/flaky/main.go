@@ -70,7 +70,7 @@ func run(w io.Writer, path string, again func(name string) error) error {
 // name identifies a test. A part of a test has its name after that of the test and a slash.
 type name struct{ Package, Test string }
 
-// test is what happened to a test.
+// test has the results of a test.
 type test struct {
 	name
 	// output are the lines up to the first failure.

@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
-// Kind is what the ids are counted under.
+// Kind is the kind under which the ids are counted.
 const Kind = "AccessLevel"
 
 // Allocator hands out ids of a kind that has no objects of its own.

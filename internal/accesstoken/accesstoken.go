@@ -39,7 +39,7 @@ func Ended(t *v1alpha1.AccessToken, now time.Time) bool { return t.Spec.Revoked 
 // Prefix begins every generated value, so that a leaked one can be recognised.
 const Prefix = "fpat-"
 
-// size is how many random bytes a value has.
+// size is the number of random bytes in a value.
 const size = 32
 
 // Generate returns a new value.

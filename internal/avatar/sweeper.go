@@ -44,7 +44,7 @@ func (s *Sweeper) Start(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		if err := s.Look(ctx); err != nil && ctx.Err() == nil {
-			s.log.Error(err, "Looking for avatars of deleted objects")
+			s.log.Error(err, "Failed to remove the avatars of deleted objects")
 		}
 		select {
 		case <-ctx.Done():

@@ -13,10 +13,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
-// MaxURL is how many characters a declared URL may have.
+// MaxURL is the maximum number of characters in a declared URL.
 const MaxURL = 2048
 
-// maxRendered is how many characters a rendered one may have; the schema of the status says the same.
+// maxRendered is the maximum number of characters in a rendered URL, as in the schema of the status.
 const maxRendered = 8192
 
 // Errors of Check.
@@ -143,7 +143,7 @@ func Render(url string, v Values) string {
 	return b.String()
 }
 
-// authorityEnd is where the host and port of a URL end.
+// authorityEnd returns the end of the host and port in a URL.
 func authorityEnd(url string) int {
 	_, rest, found := strings.Cut(url, "://")
 	if !found {

@@ -100,7 +100,7 @@ func TestBot_isDescribedAsAUser(t *testing.T) {
 	}
 }
 
-func TestBot_isNobodyWithoutProjectOrID(t *testing.T) {
+func TestBot_isNilWithoutProjectOrID(t *testing.T) {
 	gone := func(t *v1alpha1.BotToken) { t.Spec.ProjectRef.Name = "gone" }
 	elsewhere := func(t *v1alpha1.BotToken) { t.Namespace = "b" }
 	former := func(t *v1alpha1.BotToken) { t.Spec.ProjectRef.UID = "of an earlier project" }

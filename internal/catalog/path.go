@@ -28,7 +28,7 @@ var (
 	ErrParentReplaced = errors.New("belongs to a different group than when this object was declared: to use that group as the parent, set its uid in parentRef as well")
 )
 
-// MaxDepth is how many groups a chain of groups can have. The reference product limits nesting to the same depth.
+// MaxDepth is the maximum number of groups in a chain of groups. The reference product limits nesting to the same depth.
 const MaxDepth = 20
 
 // Misplaced reports whether an error says that a group or project currently has no place in the tree: the parent that it names does not

@@ -43,7 +43,7 @@ func (c *Catalog) KeysBelow(ctx context.Context, obj client.Object) []string {
 	}
 	keys, err := c.keysBelow(ctx, g)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Looking up the groups below a group", "group", client.ObjectKeyFromObject(g))
+		log.FromContext(ctx).Error(err, "Failed to look up the groups below a group", "group", client.ObjectKeyFromObject(g))
 	}
 	return keys
 }
@@ -104,7 +104,7 @@ func (c *Catalog) Peers(of client.ObjectList, index string, keys func(context.Co
 				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 			})
 			if err != nil {
-				log.FromContext(ctx).Error(err, "Looking up what an object affects", "index", index, "key", key)
+				log.FromContext(ctx).Error(err, "Failed to look up the objects that refer to an object", "index", index, "key", key)
 			}
 		}
 		return requests

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// keys is what the Secret holds.
+// keys is the content of the Secret.
 type keys struct {
 	// authorities are all known authorities; the first one signs.
 	authorities  []*x509.Certificate

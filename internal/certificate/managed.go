@@ -21,14 +21,14 @@ const (
 	authorityKeyKey = "ca.key"
 )
 
-// attempts is how often a renewal is tried that other replicas are ahead of.
+// attempts is the maximum number of attempts of a renewal that conflicts with those of other replicas.
 const attempts = 5
 
 // Options of a managed certificate.
 type Options struct {
 	// Client reads past any cache.
 	Client client.Client
-	// Secret is where the certificate is kept, and its authority.
+	// Secret is the Secret with the certificate and its authority.
 	Secret client.ObjectKey
 	// Names are the DNS names of the server.
 	Names []string
@@ -105,6 +105,6 @@ const (
 	authorityLifetime   = 10 * 365 * 24 * time.Hour
 	certificateLifetime = 90 * 24 * time.Hour
 	clockSkew           = time.Hour
-	// notice is how long an authority is made known before it signs, as long as there is a certificate that holds.
+	// notice is the time for which an authority is published before it signs, while there is a valid certificate.
 	notice = 10 * time.Minute
 )

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// interval is how often a source looks for a new certificate.
+// interval is the interval at which a source looks for a new certificate.
 const interval = time.Minute
 
 // Source provides the certificate of a server. Call Load before using anything that it returns.
@@ -80,7 +80,7 @@ func (s *Source) Run(ctx context.Context, changed func()) {
 		}
 		news, err := s.Load(ctx)
 		if err != nil && ctx.Err() == nil {
-			s.log.Error(err, "Renewing the certificate of the server")
+			s.log.Error(err, "Failed to renew the certificate of the server")
 		}
 		if news {
 			changed()

@@ -18,7 +18,7 @@ func (e Error) Error() string { return string(e) }
 
 func errorf(format string, args ...any) error { return Error(fmt.Sprintf(format, args...)) }
 
-// Release is what a section is made of.
+// Release has the data of a section.
 type Release struct {
 	// Version is shown as it is.
 	Version string
@@ -38,7 +38,7 @@ type Entry struct {
 	// Reference is as in "group/project@<id>", and WebURL where the commit is shown.
 	Reference, WebURL string
 	Trailers          map[string]string
-	// Author is nil where nobody is known by the address in the commit.
+	// Author is nil if no user has the address in the commit.
 	Author *Author
 	// MergeRequest is nil for a commit that came without one.
 	MergeRequest *MergeRequest
@@ -58,7 +58,7 @@ type MergeRequest struct {
 	Reference, WebURL string
 }
 
-// Section is what a changelog says of one version.
+// Section is the section of a changelog about one version.
 type Section struct {
 	Version Version
 	// Text ends in a single line break. Its first line is the heading.

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// MaxConfig is how large a configuration may be, in bytes.
+	// MaxConfig is the maximum size of a configuration, in bytes.
 	MaxConfig = 64 << 10
 
 	maxDateFormat = 100
@@ -49,7 +49,7 @@ const defaultTemplate = `{% if categories %}{% else %}No changes.{% end %}
 // defaultTags are semantic versions, with or without a "v".
 const defaultTags = `^v?(?P<major>0|[1-9]\d*)\.(?P<minor>0|[1-9]\d*)\.(?P<patch>0|[1-9]\d*)(?:-(?P<pre>[0-9A-Za-z.-]+))?(?:\+(?P<meta>[0-9A-Za-z.-]+))?$`
 
-// file is what a configuration has in it. Other keys are not looked at.
+// file is the content of a configuration. Other keys are ignored.
 type file struct {
 	DateFormat    string    `yaml:"date_format"`
 	Template      string    `yaml:"template"`
@@ -111,7 +111,7 @@ func categories(n *yaml.Node) (all []titled, err error) {
 	return all, nil
 }
 
-// meant is what an alias stands for; anything else is itself.
+// meant resolves an alias. It returns any other node unchanged.
 func meant(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
@@ -119,7 +119,7 @@ func meant(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// title is what a category is called.
+// title returns the title of a category.
 func (c *Config) title(value string) string {
 	for _, t := range c.categories {
 		if t.value == value {

@@ -35,7 +35,7 @@ func begins(text string) (v Version, ok bool) {
 	return v, ok
 }
 
-// blankLine is what is missing at the end of a text for a blank line.
+// blankLine returns the line breaks that a text needs to end with a blank line.
 func blankLine(text string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	switch {

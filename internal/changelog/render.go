@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// maxOutput is how much a template may write, in bytes.
+	// maxOutput is the maximum size of the output of a template, in bytes.
 	maxOutput = 8 << 20
-	// maxSteps is how many nodes of a template may be looked at, so often as they are repeated.
+	// maxSteps is the maximum number of evaluated nodes of a template, including repetitions.
 	maxSteps = 2_000_000
 )
 
@@ -100,7 +100,7 @@ func (p path) from(in any) any {
 	return in
 }
 
-// truthy is how {% if %} takes a value: what is empty is false.
+// truthy returns the value of a condition of {% if %}: empty values are false.
 func truthy(value any) bool {
 	switch v := value.(type) {
 	case nil:

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// maxTemplate is how long a template may be, in bytes, and maxNesting how deep its statements may be in each other.
+	// maxTemplate is the maximum size of a template, in bytes, and maxNesting is the maximum depth of its statements.
 	maxTemplate = 32 << 10
 	maxNesting  = 32
 )
@@ -60,7 +60,7 @@ type token struct {
 	// kind is "text", "output" for {{ }} and "statement" for {% %}.
 	kind string
 	text string
-	// words are what is within a tag.
+	// words are the contents of a tag.
 	words        []string
 	line, column int
 }
@@ -69,7 +69,7 @@ func (t token) errorf(format string, args ...any) error {
 	return errorf("Invalid template, line %d, column %d: %s", t.line, t.column, fmt.Sprintf(format, args...))
 }
 
-// special is where text ends: at a tag, or at a line break that is left out.
+// special matches the end of text: a tag, or a line break that is left out.
 var special = regexp.MustCompile(`\{\{|\{%|\\\r?\n`)
 
 // lexer walks through a template.

@@ -10,7 +10,7 @@ import (
 // Version is a semantic version in the form of golang.org/x/mod/semver, with a "v" and all three numbers.
 type Version string
 
-// maxVersion is how long a version may be, in bytes.
+// maxVersion is the maximum length of a version, in bytes.
 const maxVersion = 255
 
 // ParseVersion reads a version such as "1.2.3-rc.1+build", before which a "v" may stand.

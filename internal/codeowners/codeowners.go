@@ -53,7 +53,7 @@ type Section struct {
 	Name string
 	// Optional sections name owners and require nothing of them. A name with several headings is optional if all are.
 	Optional bool
-	// Approvals is how many owners must approve: at least 1, and without meaning in optional sections.
+	// Approvals is the number of owners that must approve: at least 1, and without meaning in optional sections.
 	Approvals int
 	Entries   []Entry
 }
@@ -76,7 +76,7 @@ type Problem struct {
 	Text string
 }
 
-// Owned is what one section says of a path.
+// Owned has the owners of a path in one section.
 type Owned struct {
 	Section *Section
 	Entry   *Entry

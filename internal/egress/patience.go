@@ -14,9 +14,9 @@ var ErrTooSlow = errors.New("the target is too slow")
 // Limits limit how long a target can delay a use of the proxy. The user of the proxy must give up on a target that sends nothing at all,
 // because the proxy does not know whether an answer is due.
 type Limits struct {
-	// Patience is how long it may at first, in all connections of the use together.
+	// Patience is the initial time, for all connections of the use together.
 	Patience time.Duration
-	// Throughput is how many bytes, sent or taken, make it a second more.
+	// Throughput is the number of bytes, sent or received, that add a second.
 	Throughput int
 }
 
@@ -37,7 +37,7 @@ func (e *tooSlow) Error() string {
 
 func (e *tooSlow) Unwrap() error { return ErrTooSlow }
 
-// patience is what the targets of one use have left. Only the time counts that ends with bytes of a target, or with a target taking
+// patience is the remaining time of the targets of one use. Only the time counts that ends with bytes of a target, or with a target taking
 // some: while the program that uses the proxy computes, or is slow itself, no target owes anything.
 type patience struct {
 	limits Limits
@@ -45,11 +45,11 @@ type patience struct {
 	mu     sync.Mutex
 	passed int64
 	waited time.Duration
-	// last is when something was passed last, in either direction. No moment counts twice.
+	// last is the time of the last transfer, in either direction. No moment counts twice.
 	last time.Time
 }
 
-// left is how long a target may still take that has been waited for since a moment.
+// left returns the remaining time of a target for which the proxy has waited since a moment.
 func (p *patience) left(since time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,7 +24,7 @@ import (
 const (
 	dialTimeout   = 15 * time.Second
 	headerTimeout = 10 * time.Second
-	// idleTimeout is how long a connection may stand still, in both directions.
+	// idleTimeout is the time after which a connection without traffic in either direction is closed.
 	idleTimeout    = 10 * time.Minute
 	maxConnections = 256
 	maxHeader      = 64 << 10

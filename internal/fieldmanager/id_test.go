@@ -10,7 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fieldmanager"
 )
 
-func TestDeclaresID_onlyIfSomebodyElseDoes(t *testing.T) {
+func TestDeclaresID_ignoresForgeplane(t *testing.T) {
 	const (
 		identified = `{"f:metadata":{"f:labels":{}},"f:spec":{".":{},"f:id":{},"f:title":{}}}`
 		referring  = `{"f:spec":{"f:projectRef":{"f:id":{}}}}`

@@ -26,7 +26,7 @@ import (
 type Options struct {
 	// Binary is the git to run: a path, or a name to look up in PATH. The default is "git".
 	Binary string
-	// ReaderIdle is how long an idle process that reads objects is kept. The default is 10 seconds.
+	// ReaderIdle is the time for which an idle process that reads objects is kept. The default is 10 seconds.
 	ReaderIdle time.Duration
 	// CommandTimeout limits a command on a repository if its context has no deadline. The default is a minute.
 	CommandTimeout time.Duration
@@ -36,10 +36,10 @@ type Options struct {
 	Slots Slots
 	// Memory limits what this process itself holds for its callers: files and archives while clients read them. nil means no limit.
 	Memory *fair.Memory
-	// MemoryWait is how long a command waits for its part of Limits.MemoryTotal. The default is 30 seconds.
+	// MemoryWait is the time for which a command waits for its part of Limits.MemoryTotal. The default is 30 seconds.
 	MemoryWait time.Duration
 	// Scratch returns a directory for short-lived files of commands. It is called each time. The directory must belong to this process
-	// alone, so that nobody else can write to it or replace it. Leftovers of killed processes there are removed. If Scratch is nil, the
+	// alone, so that no other user can write to it or replace it. Leftovers of killed processes there are removed. If Scratch is nil, the
 	// directory for temporary files is used.
 	Scratch func() (string, error)
 }

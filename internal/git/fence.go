@@ -35,10 +35,10 @@ const (
 )
 
 const (
-	// gatePatience is how long to retry locking the gate. A write holds it only for a moment; a process that closes the repository holds it
-	// longer.
+	// gatePatience is the time for which locking the gate is retried. A write holds it only for a moment; a process that closes the
+	// repository holds it longer.
 	gatePatience = time.Second
-	// closePatience is how long CloseSoon waits for the running writes.
+	// closePatience is the time for which CloseSoon waits for running writes.
 	closePatience = 10 * time.Second
 	// gatePause and writesPause are the intervals between retries, because locks between processes have no queue.
 	gatePause, writesPause = 5 * time.Millisecond, 20 * time.Millisecond
@@ -139,7 +139,7 @@ func (r *Repository) BeginWrite(ctx context.Context) (in context.Context, end fu
 	return w.In(ctx), sync.OnceFunc(w.End), nil
 }
 
-// BeginYielding is BeginWrite for a write that yields: its context ends with ErrClosed when somebody closes the repository.
+// BeginYielding is BeginWrite for a write that yields: its context ends with ErrClosed when the repository is closed.
 func (r *Repository) BeginYielding(ctx context.Context) (in context.Context, end func(), err error) {
 	in, leave, err := r.BeginWrite(ctx)
 	if err != nil {

@@ -33,7 +33,7 @@ var errClosedEngine = errors.New("the Git engine is closed")
 type readers struct {
 	processes *process.Runner
 	slots     *fair.Slots
-	// patience is how long an idle reader is kept.
+	// patience is the time for which an idle reader is kept.
 	patience time.Duration
 
 	mu     sync.Mutex

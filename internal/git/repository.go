@@ -26,7 +26,7 @@ var (
 	ErrNotRepository = errors.New("this is not a Git repository")
 )
 
-// Unavailable is what clients are told about a repository that exists and cannot be reached.
+// Unavailable is the message about a repository that exists and cannot be reached.
 const Unavailable = "The repository is not available. Please try again later, and tell an administrator if the problem persists."
 
 // OutOfReach reports whether an error says that a repository does not exist, is damaged, or is on a storage that is not available.
@@ -34,7 +34,7 @@ func OutOfReach(err error) bool {
 	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrNotRepository) || errors.Is(err, ErrStorageMissing)
 }
 
-// Full is what clients are told who write to a repository whose storage has no space left.
+// Full is the message for writes to a repository whose storage has no space left.
 const Full = "The storage of the repository has no space left. Please tell an administrator."
 
 // Repository is a bare repository in a storage directory. It also uses the paths that end in ".new" and ".trash" instead of its own suffix:

@@ -158,7 +158,7 @@ func (r *Repository) mustBeRetired(by string) error {
 	return nil
 }
 
-// awaitReaders waits until nobody reads the repository, and lets nobody begin to until unlock is called.
+// awaitReaders waits until no read of the repository is running, and prevents new reads until unlock is called.
 func (r *Repository) awaitReaders(ctx context.Context) (unlock func(), err error) {
 	config, err := os.OpenFile(filepath.Join(r.dir, configFile), os.O_RDWR, 0)
 	if err != nil {

@@ -60,7 +60,7 @@ type measured struct {
 
 const (
 	measuring = "measuring"
-	// measureAge is how long a measurement is valid for writes that add little: measuring takes as long as several small writes.
+	// measureAge is the time for which a measurement is valid for writes that add little: measuring takes as long as several small writes.
 	measureAge = 10 * time.Second
 )
 

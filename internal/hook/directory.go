@@ -10,7 +10,7 @@ import (
 )
 
 // PrepareDir creates the directory of the hooks and their socket, for this user alone. Another user who could write to it could make git
-// run anything, or answer in place of the server. So it must be a directory, not a link to one, and belong to this user. Nobody else may
+// run anything, or answer in place of the server. So it must be a directory, not a link to one, and belong to this user. No other user may
 // write to it, or to the directory above unless only owners can remove its entries (the sticky bit), because they could replace it.
 // PrepareDir removes the read permission of others.
 func PrepareDir(dir string) error {

@@ -27,7 +27,7 @@ const (
 
 // Limits of a push.
 const (
-	// MaxUpdates is how many refs one push may change.
+	// MaxUpdates is the maximum number of refs in a push.
 	MaxUpdates = 10_000
 	maxLine    = 66_000   // more than git itself accepts
 	maxBytes   = 16 << 20 // for all lines together
@@ -44,7 +44,7 @@ const (
 // greeting is the first line of a question. It changes when the protocol does.
 const greeting = "forgeplane-hook 1"
 
-// Push is what git tells the hook.
+// Push is the input of the hook.
 type Push struct {
 	// Updates are all ref updates of the push that git has found no fault with.
 	Updates []update.Ref

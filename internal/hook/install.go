@@ -46,11 +46,11 @@ func InstallDir(dir, binary string) error {
 	return nil
 }
 
-// maxSocketPath is what the operating system has room for.
+// maxSocketPath is the maximum length of a socket path in the operating system.
 const maxSocketPath = 107
 
-// Listen listens on a unix socket that only this user can reach. It takes the place of a socket that nobody listens on any
-// more, as after a crash.
+// Listen listens on a unix socket that only this user can reach. It takes the place of a socket that no process listens on any more, as
+// after a crash.
 func Listen(path string) (net.Listener, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("the path of the hook socket, %s, is longer than %d bytes", path, maxSocketPath)

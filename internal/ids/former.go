@@ -17,9 +17,9 @@ import (
 )
 
 // DeclareRole is the name of the Role in the namespace of the platform that the ValidatingAdmissionPolicy pin.forgeplane.dev asks for. Its
-// bindings, one for each namespace of tenants, record which objects can be created with which ids. Their subjects are service accounts that do
-// not exist: the namespace is the UID of the tenant's namespace, because a namespace that is created again can belong to somebody else, and
-// the name is made of the kind, the name and the id of an object, as in label.bug.17.
+// bindings, one for each namespace of tenants, record which objects can be created with which ids. Their subjects are service accounts that
+// do not exist: the namespace is the UID of the tenant's namespace, because a namespace that is created again can belong to another tenant,
+// and the name is made of the kind, the name and the id of an object, as in label.bug.17.
 const DeclareRole = "forgeplane-declared-ids"
 
 // maxSubject is the maximum length of the name of a ServiceAccount.

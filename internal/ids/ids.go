@@ -35,7 +35,7 @@ const MaxID = 1<<53 - 1
 // maxBlock bounds what is lost when a process ends.
 const maxBlock = 256
 
-// Range is what an installation allocates from, so that several can stand side by side without sharing an id.
+// Range is the range of ids of an installation, so that several installations can exist side by side without sharing an id.
 type Range struct {
 	// First and Last id, both included.
 	First, Last int64
@@ -198,7 +198,7 @@ func (a *Allocator) reserve(ctx context.Context, kind string, size int64) (block
 			counters.Data = map[string]string{}
 		}
 		counters.Data[kind] = strconv.FormatInt(b.end, 10)
-		// They are read past the cache, so nobody waits for a cache to show them: it would need to hold all ConfigMaps.
+		// They are read past the cache, so no caller waits for a cache to show them: it would need to hold all ConfigMaps.
 		if counters.ResourceVersion == "" {
 			return a.writer.Create(ctx, &counters, client.DisableReadYourWritesConsistency)
 		}

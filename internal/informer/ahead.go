@@ -36,7 +36,7 @@ func (t readAhead) RoundTrip(r *http.Request) (*http.Response, error) {
 
 type aheadKey struct{}
 
-// ahead is what one informer, which reads one page after the other, has asked for in advance.
+// ahead has the page that an informer, which reads one page after the other, requested in advance.
 type ahead struct {
 	url  string
 	page chan page

@@ -78,8 +78,8 @@ func followed() labels.Selector {
 // kept are the annotations of a tenant's Secret that matter.
 var kept = []string{v1alpha1.AnnotationRotated, v1alpha1.AnnotationGenerated, v1alpha1.AnnotationHost}
 
-// bounded keeps of a tenant's Secret what a token can be, so that nobody fills the memory of the platform by way of a label. A
-// value that is too long for a token is still so afterwards. Of the Secret of a mirror or an import it keeps no value: that is read when
+// bounded keeps only values of a tenant's Secret that can be tokens, so that a tenant cannot fill the memory of the platform with a label.
+// A value that is too long for a token is still so afterwards. Of the Secret of a mirror or an import it keeps no value: that is read when
 // it is needed.
 func bounded(o any) (any, error) {
 	s, ok := o.(*corev1.Secret)

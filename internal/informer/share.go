@@ -22,7 +22,7 @@ const (
 )
 
 // sharing makes objects share the values that many of them have in common and that decoding JSON creates separately for each: their
-// namespace, their labels, their owners, and the texts of spec and status. That is safe because nobody changes an object of a cache.
+// namespace, their labels, their owners, and the texts of spec and status. That is safe because objects of a cache are never changed.
 type sharing struct {
 	mu     sync.Mutex
 	seed   maphash.Seed

@@ -70,7 +70,7 @@ func (q *Queue) next(ctx context.Context) bool {
 	// It may already have claimed a task when it is interrupted.
 	r, err := q.claim(context.WithoutCancel(ctx), q.last, tenants, keys)
 	if err != nil {
-		q.options.Log.Error(err, "Looking for tasks", "queue", q.options.Name)
+		q.options.Log.Error(err, "Failed to look for tasks", "queue", q.options.Name)
 	}
 	if r == nil {
 		return false
@@ -78,7 +78,7 @@ func (q *Queue) next(ctx context.Context) bool {
 	l := &lease{row: r, claimed: claimed, check: make(chan struct{}, 1), progress: r.Progress}
 	tenant, err := fair.ParseKey(r.Tenant)
 	if err != nil {
-		q.options.Log.Error(err, "A task is not counted for any tenant", "queue", q.options.Name, "key", r.Key)
+		q.options.Log.Error(err, "Failed to read the tenant of a task, so it counts for none", "queue", q.options.Name, "key", r.Key)
 	}
 	q.mu.Lock()
 	q.held[r.Key], q.last = l, r.Tenant
@@ -161,7 +161,7 @@ func (q *Queue) keep(ctx context.Context, l *lease, cancel context.CancelCauseFu
 		renewed, err := q.renew(context.WithoutCancel(ctx), l.row, l.told())
 		switch {
 		case err != nil:
-			q.options.Log.Error(err, "Renewing a lease", "queue", q.options.Name, "key", l.row.Key)
+			q.options.Log.Error(err, "Failed to renew a lease", "queue", q.options.Name, "key", l.row.Key)
 		case renewed:
 			expiry.Reset(safe - time.Since(asked))
 		default:
@@ -182,13 +182,13 @@ func (q *Queue) finish(ctx context.Context, l *lease, o outcome) {
 	err := wait.PollUntilContextTimeout(context.WithoutCancel(ctx), q.options.Lease/tries, patience, true, func(ctx context.Context) (bool, error) {
 		mine, err := q.settle(ctx, l.row, o)
 		if err != nil {
-			log.Error(err, "Recording the outcome of a job")
+			log.Error(err, "Failed to record the outcome of a job")
 		} else if !mine {
 			log.Info("A job has ended whose lease was lost")
 		}
 		return err == nil, nil
 	})
 	if err != nil {
-		log.Error(err, "A job is run again, because its outcome is not recorded")
+		log.Error(err, "Failed to record the outcome of a job, so it runs again")
 	}
 }

@@ -45,7 +45,7 @@ type Task struct {
 	Key string
 	// Tenant is the tenant whose share the task uses. It is also in the task's context.
 	Tenant fair.Key
-	// Payload is what the work needs in addition to the key. It is stored in plain text, so it must not contain credentials.
+	// Payload has the data of the work in addition to the key. It is stored in plain text, so it must not contain credentials.
 	Payload []byte
 }
 

@@ -34,7 +34,7 @@ type guard struct {
 	rendered    bytes.Buffer
 }
 
-// guards is where the context of the parser has the guard.
+// guards is the key of the guard in the context of the parser.
 var guards = parser.NewContextKey()
 
 func (g *guard) refuseIf(exceeded bool) {

@@ -1,5 +1,5 @@
 // Package owner makes the creator of a group over REST its owner. An annotation of the group names the creator until the membership exists,
-// so that a server that is killed in between does not leave a group that nobody can use.
+// so that a server that is killed in between does not leave a group without an owner.
 package owner
 
 import (
@@ -34,7 +34,7 @@ func Expect(g *v1alpha1.Group, u *v1alpha1.User) {
 func Expected(g *v1alpha1.Group) (u v1alpha1.Reference, is bool) {
 	value, is := g.Annotations[v1alpha1.AnnotationOwner]
 	number, uid, _ := strings.Cut(value, "/")
-	u.ID, _ = strconv.ParseInt(number, 10, 64) // nobody has the id 0
+	u.ID, _ = strconv.ParseInt(number, 10, 64) // no user has the id 0
 	u.UID = uid
 	return u, is
 }

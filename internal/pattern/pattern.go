@@ -1,4 +1,5 @@
-// Package pattern compiles regular expressions that callers choose. Their size is limited, so that nobody can take the processor for long.
+// Package pattern compiles regular expressions that callers choose. Their size is limited, so that no caller can occupy the processor for
+// long.
 package pattern
 
 import (

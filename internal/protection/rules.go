@@ -51,7 +51,7 @@ func Rules(ctx context.Context, c *catalog.Catalog, s catalog.Scope, branches []
 					if err != nil && !errors.Is(err, catalog.ErrNotFound) {
 						return nil, err
 					}
-					// An unresolved level is the zero Grant, which permits nobody.
+					// An unresolved level is the zero Grant, which permits no one.
 					grant = GrantOf(resolved)
 					known[named] = grant
 				}

@@ -86,12 +86,12 @@ func (s Server) Run(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		if err := s.register(ctx); err != nil && ctx.Err() == nil {
-			s.Log.Error(err, "Registering the aggregated API")
+			s.Log.Error(err, "Failed to register the aggregated API")
 		}
 		select {
 		case <-ctx.Done():
 			if err := s.withdraw(context.WithoutCancel(ctx)); err != nil {
-				s.Log.Error(err, "Removing the registration of the aggregated API; a manager removes it within a minute")
+				s.Log.Error(err, "Failed to remove the registration of the aggregated API; a manager removes it within a minute")
 			}
 			return
 		case <-ticker.C():
@@ -186,7 +186,7 @@ func (s Server) ensureAPIService(ctx context.Context, g schema.GroupVersion) err
 }
 
 // apply creates obj or updates it to its spec. It returns a conflict if obj was read and has changed since, or if it was missing and
-// somebody else has created it in the meantime.
+// another server has created it in the meantime.
 func (s Server) apply(ctx context.Context, obj client.Object, kind schema.GroupVersionKind) error {
 	whole, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// patrol is how often a Watch looks.
+// patrol is the interval at which a Watch looks.
 const patrol = 5 * time.Second
 
 // Watch removes the registrations when no server has renewed its lease for most of a minute, because killed servers cannot do it themselves.
@@ -42,7 +42,7 @@ func (w *Watch) Start(ctx context.Context) error {
 	w.began = w.Clock.Now()
 	for {
 		if err := w.look(ctx); err != nil && ctx.Err() == nil {
-			w.Log.Error(err, "Looking for the servers of the aggregated API")
+			w.Log.Error(err, "Failed to look for the servers of the aggregated API")
 		}
 		select {
 		case <-ctx.Done():

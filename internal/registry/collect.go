@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// DefaultGrace is how long content stays that no client has needed.
+	// DefaultGrace is the default of CollectOptions.Grace.
 	DefaultGrace = 24 * time.Hour
 	// MinGrace is the shortest grace period.
 	MinGrace = time.Hour
@@ -25,7 +25,8 @@ const (
 
 // CollectOptions of a garbage collection.
 type CollectOptions struct {
-	// Grace is how long content stays that no client has needed; it must be far longer than a push takes. 0 stands for DefaultGrace.
+	// Grace is the time for which content stays that no client has needed. It must be far longer than a push takes. The default is
+	// DefaultGrace.
 	Grace time.Duration
 	// KeepUntagged keeps images without a tag, which clients can still pull by their digest.
 	KeepUntagged bool
@@ -33,7 +34,7 @@ type CollectOptions struct {
 	Progress func(text string)
 }
 
-// Collected is what a garbage collection has removed.
+// Collected has the number and size of the contents that a garbage collection removed.
 type Collected struct {
 	Repositories, Manifests, Blobs int
 	// Bytes is the size of the blobs.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// firstCollection is when a Collector begins, so that a process that has just started is not busy with it.
+// firstCollection is the delay after which a Collector begins, so that a process that has just started is not busy with it.
 const firstCollection = 10 * time.Minute
 
 // Collector collects garbage regularly, in the leading manager.
@@ -68,7 +68,7 @@ func (c *Collector) Start(ctx context.Context) error {
 		case ctx.Err() != nil:
 		case err != nil:
 			c.failed.Inc()
-			c.log.Error(err, "Unused images take up space until the next collection")
+			c.log.Error(err, "Failed to collect the garbage of the registry")
 		default:
 			c.log.Info("Collected the garbage of the registry", "removed", collected.String())
 		}

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// maxDescriptors is how many other contents a manifest can name.
+	// maxDescriptors is the maximum number of other contents that a manifest can name.
 	maxDescriptors = 2000
 	// maxReferrer is the greatest length of what lists of referrers show of a manifest, in bytes.
 	maxReferrer = 64 << 10
 )
 
-// content is what is of interest in manifests and indexes of all kinds.
+// content has the relevant fields of manifests and indexes of all kinds.
 type content struct {
 	ArtifactType string            `json:"artifactType"`
 	Config       *v1.Descriptor    `json:"config"`

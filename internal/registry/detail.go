@@ -18,9 +18,9 @@ import (
 const (
 	// maxConfig is the largest configuration of an image that is read, in bytes.
 	maxConfig = 4 << 20
-	// maxChildren is how many images of an index are read.
+	// maxChildren is the maximum number of images of an index that are read.
 	maxChildren = 200
-	// cachedBlobs is how many blobs an image can have whose description is remembered.
+	// cachedBlobs is the maximum number of blobs of an image whose description is cached.
 	cachedBlobs = 128
 )
 

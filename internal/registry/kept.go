@@ -9,7 +9,7 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
-// kept is what a garbage collection keeps of a repository.
+// kept has the contents of a repository that a garbage collection keeps.
 type kept struct {
 	of *Images
 	// references are all manifests of the repository, with what belongs to them, by SHA-256, and referrers the manifests by their subjects, as they name them.

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// root is where the library has its blobs and repositories in a storage.
+	// root is the directory of blobs and repositories of the library in a storage.
 	root = "/docker/registry/v2"
-	// repositories is where it has the repositories of this registry.
+	// repositories is the directory of the repositories of this registry.
 	repositories = root + "/repositories/" + places + "/"
 )
 

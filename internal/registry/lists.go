@@ -12,7 +12,8 @@ type tagList struct {
 	changes int64
 	read    time.Time
 	tags    []string
-	// newest are the same tags in the order of their images; nil before somebody needs it. If it is settled, it is up to date until the tags change.
+	// newest are the same tags in the order of their images. It is nil until it is needed. If it is settled, it is up to date until the
+	// tags change.
 	newest  []string
 	settled bool
 }
@@ -21,7 +22,7 @@ type tagList struct {
 type lists struct {
 	mu    sync.Mutex
 	lists *lru.Cache
-	// tags is how many tags all lists have.
+	// tags is the number of tags in all lists.
 	tags int
 }
 

@@ -202,7 +202,7 @@ func (t *tags) List(ctx context.Context, limit int, last string) ([]string, erro
 }
 
 const (
-	// referrersAtOnce is how many referrers a page has at most, and referrersRead how many are read from the database at once.
+	// referrersAtOnce is the maximum number of referrers in a page, and referrersRead the number that are read from the database at once.
 	referrersAtOnce, referrersRead = 500, 50
 	// maxPage is the size at which a page ends, in bytes. Clients read 4 MiB.
 	maxPage = 3 << 20

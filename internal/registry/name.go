@@ -16,7 +16,7 @@ import (
 // ErrNoProject says that a name does not begin with the path of a project that has a registry.
 var ErrNoProject = errors.New("the name does not begin with the path of a project")
 
-// maxLevels is how many components can follow the path of the project in the name of a repository.
+// maxLevels is the maximum number of components after the path of the project in the name of a repository.
 const maxLevels = 2
 
 // Name is the name of a repository of images: the path of a project, and up to two components after it.
@@ -86,7 +86,7 @@ func (n *Names) Of(ctx context.Context, r record.Repository) (string, error) {
 	return PathOf(s.Path(), r.Name), nil
 }
 
-// places is where the storage has the repositories.
+// places is the directory of the repositories in the storage.
 const places = "repositories"
 
 // place returns the name under which the storage has the images of a repository.

@@ -24,7 +24,7 @@ func (r *Registry) Named(inner distribution.Namespace) distribution.Namespace {
 	return &namespace{Namespace: inner, registry: r}
 }
 
-// namespace is a namespace with the names of clients. It is what the handler of the library works with.
+// namespace is a namespace with the names of clients. The handler of the library uses it.
 type namespace struct {
 	distribution.Namespace
 	registry *Registry
@@ -69,7 +69,7 @@ func (r *Registry) find(ctx context.Context, name string) (found, error) {
 	return found{known, means.Project.Spec.Archived}, err
 }
 
-// recordsAtOnce is how many records one query of a catalog returns.
+// recordsAtOnce is the maximum number of records that one query of a catalog returns.
 const recordsAtOnce = 1000
 
 // Repositories implements distribution.Namespace: it fills in the names after last, in lexical order.

@@ -15,7 +15,7 @@ import (
 // ErrOrdering says that it takes too long to read the times of images that are not recorded.
 var ErrOrdering = errors.New("the times of the images are being read: try again in some seconds")
 
-// learnedAtOnce is how many tags are read until what they mean is recorded.
+// learnedAtOnce is the number of tags that are read before their digests are recorded.
 const learnedAtOnce = 100
 
 // Newest returns the names of the tags in the order of their images, the newest first, as cleanups spare them: an image without a time counts as made

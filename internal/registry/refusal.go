@@ -9,8 +9,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/registry/record"
 )
 
-// Refusal is why a request was refused, if the library does not let that through: it answers most errors of what is below it with "unknown error".
-// A server gives each request a Refusal, and answers with its error.
+// Refusal is the reason for the refusal of a request, which the library does not pass on: it answers most errors of what is below it with
+// "unknown error". A server gives each request a Refusal, and answers with its error.
 type Refusal struct{ err error }
 
 type refusalKey struct{}

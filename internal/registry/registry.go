@@ -21,12 +21,13 @@ import (
 const (
 	// cachedLists and cachedDetails are how many lists of tags and details of manifests are remembered.
 	cachedLists, cachedDetails = 200, 20_000
-	// cachedList is how many tags a list can have that is remembered, and cachedTags how many all of them can have.
+	// cachedList is the maximum number of tags in a cached list, and cachedTags the maximum of all cached lists.
 	cachedList, cachedTags = 20_000, 500_000
-	// listAge is how long a list of tags is used although the record shows no change: a process can end between a change and its count.
+	// listAge is the time for which a list of tags is used, even if the record shows no change: a process can end between a change and its
+	// count.
 	listAge = 10 * time.Second
-	// cachedUses is how many uses of blobs are remembered, and useAge how long a use is not recorded again. It is far shorter than the grace
-	// period of a garbage collection.
+	// cachedUses is the number of cached uses of blobs, and useAge the time for which a use is not recorded again. It is far shorter than
+	// the grace period of a garbage collection.
 	cachedUses, useAge = 50_000, 10 * time.Minute
 )
 

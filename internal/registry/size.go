@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// reading is how long a request can read the images of a repository. The registry remembers what it has read, so that another attempt gets further.
+// reading is the time for which a request can read the images of a repository. The registry remembers what it has read, so that another
+// attempt gets further.
 const reading = 20 * time.Second
 
 // patiently limits the time in which do reads the images of a repository. The error is late if that takes too long.
@@ -63,7 +64,8 @@ func (i *Images) sizes(ctx context.Context) (map[sum]int64, error) {
 }
 
 const (
-	// measuring is how long the sizes of the repositories of a project are measured for a request, and measuredAtOnce how many of them.
+	// measuring is the time for which a request can measure the sizes of the repositories of a project, and measuredAtOnce the number of
+	// them.
 	measuring      = 500 * time.Millisecond
 	measuredAtOnce = 100
 )

@@ -17,7 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// threads is how many files the directory of images has open at once, at most.
+// threads is the maximum number of open files in the directory of images.
 const threads = 100
 
 // OpenDirectory returns the storage in a directory, which is created when the first image is pushed.

@@ -25,7 +25,7 @@ type Tagged struct {
 	Digest digest.Digest
 }
 
-// atOnce is how many tags of a repository are read or removed at once.
+// atOnce is the number of tags of a repository that are read or removed at once.
 const atOnce = 8
 
 // Parallel calls do for each of some tags, several at once, until the context ends.
@@ -85,7 +85,7 @@ func (i *Images) untag(ctx context.Context, t Tagged, since time.Time) error {
 	return i.remove(ctx, t.Name)
 }
 
-// lag is how far the clock of an object store can be behind the clock of Forgeplane.
+// lag is the maximum time by which the clock of an object store is behind the clock of Forgeplane.
 const lag = 5 * time.Second
 
 // after reports whether a push was perhaps after a time. The times of object stores are whole seconds of another clock.
@@ -120,7 +120,7 @@ func (i *Images) remove(ctx context.Context, tag string) error {
 	return nil
 }
 
-// restAge is how long nothing has changed in the rest of a tag. A push of a tag without a digest is almost done.
+// restAge is the minimum age of the rest of a tag. A push of a tag without a digest is almost done.
 const restAge = time.Minute
 
 // RemoveRest removes what a process that was killed while it removed a tag has left of it, and reports whether there was anything. Such a tag

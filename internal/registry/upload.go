@@ -184,7 +184,7 @@ func (u *upload) ReadFrom(r io.Reader) (int64, error) {
 	return u.BlobWriter.ReadFrom(&metered{body, u})
 }
 
-// metered is what an upload reads.
+// metered is the reader of an upload.
 type metered struct {
 	io.Reader
 	by *upload

@@ -27,7 +27,7 @@ func Guarded(c *catalog.Catalog) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
 		found, err := guarded(ctx, c, obj)
 		if err != nil {
-			log.FromContext(ctx).Error(err, "Looking up the mirrors that a protection affects", "object", client.ObjectKeyFromObject(obj))
+			log.FromContext(ctx).Error(err, "Failed to look up the mirrors that a protection affects", "object", client.ObjectKeyFromObject(obj))
 		}
 		for _, m := range found {
 			if m.Spec.OnlyProtectedBranches {

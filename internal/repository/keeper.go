@@ -42,7 +42,7 @@ type Keeper struct {
 	seconds      *prometheus.HistogramVec
 }
 
-// NewKeeper returns a keeper, and registers its metrics. Its work yields when somebody closes the repository.
+// NewKeeper returns a keeper, and registers its metrics. Its work yields when the repository is closed.
 func NewKeeper(r *Repositories, c client.Reader, l Limits, metrics prometheus.Registerer) (*Keeper, error) {
 	k := &Keeper{
 		repositories: r, client: c, limits: l, queue: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
@@ -84,7 +84,7 @@ func (k *Keeper) Start(ctx context.Context) error { return k.turns.run(ctx) }
 func (k *Keeper) work(ctx context.Context, project types.NamespacedName) {
 	// If this fails, the next push triggers another attempt.
 	if err := k.keep(ctx, project); err != nil && ctx.Err() == nil {
-		log.FromContext(ctx).Error(err, "Maintaining the repository of a project", "project", project)
+		log.FromContext(ctx).Error(err, "Failed to maintain the repository of a project", "project", project)
 	}
 }
 

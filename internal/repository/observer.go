@@ -59,7 +59,7 @@ func (o *Observer) work(ctx context.Context, project types.NamespacedName) {
 	case err == nil:
 		o.queue.Forget(project)
 	case !apierrors.IsConflict(err): // otherwise the cache must first receive another writer's change
-		log.FromContext(ctx).Error(err, "Observing a project after a push", "project", project)
+		log.FromContext(ctx).Error(err, "Failed to update the status of a project after a push", "project", project)
 	}
 	if err != nil {
 		o.queue.AddRateLimited(project)

@@ -29,7 +29,7 @@ type watched struct {
 	// refuse makes every patch fail while it is set, and refused counts the failed patches.
 	refuse  atomic.Bool
 	refused atomic.Int32
-	// looked receives the name of each project whose observation begins, if somebody reads from it.
+	// looked receives the name of each project whose observation begins, if there is a reader.
 	looked chan string
 	// The channel who receives the tenant for whom the observer works when it writes.
 	who chan fair.Key

@@ -180,7 +180,7 @@ func (r *Repositories) Now(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.
 	if err != nil {
 		return nil, fmt.Errorf("reading HEAD: %w", err)
 	}
-	// A shallow copy suffices, because nobody changes its parts.
+	// A shallow copy suffices, because its parts never change.
 	now := *p
 	now.Status.DefaultBranch, now.Status.HeadCommit = head.Branch, head.Commit
 	return &now, nil

@@ -27,7 +27,7 @@ func Migrations() fs.FS { return migrations }
 // ErrNotRecorded says that the history has no move with an id.
 var ErrNotRecorded = errors.New("there is no such move")
 
-// ErrIDTaken says that an earlier move has an id, which somebody must have pinned.
+// ErrIDTaken is returned if an earlier move has an id, so that the new move must have pinned it.
 var ErrIDTaken = errors.New("the history has an earlier move with this id")
 
 // Move is a move in the history, which has it forever.

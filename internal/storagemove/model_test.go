@@ -19,8 +19,8 @@ import (
 // shards are what internal/git/relocate does to them, step by step. Change the model together with controllers/storagemove and
 // internal/git/relocate.
 
-// place is what a shard has of the project. copy identifies the copy, 0 for none; pushes are the pushes that it has, as bits; mark is the
-// attempt that has retired it; closer is the process that has closed it.
+// place is the state of the project on a shard. copy identifies the copy, 0 for none; pushes are the pushes that it has, as bits; mark is
+// the attempt that has retired it; closer is the process that has closed it.
 type place struct{ copy, pushes, mark, closer int8 }
 
 // moveState is the status of a move that is stored.
@@ -37,7 +37,7 @@ type lock struct{ move, attempt, source, target int8 }
 type worker struct {
 	step, move, attempt, staged, mine int8
 	failing                           bool
-	// seen is what it knows of the other move.
+	// seen is its knowledge of the other move.
 	seen moveState
 }
 
@@ -243,7 +243,7 @@ func explore(t *testing.T, begin world, ends map[string]int) {
 	t.Helper()
 	begin.everLive, begin.copies = 1, 1
 	begin.shards[0].copy = 1
-	// step is how a state was reached.
+	// step is the transition to a state.
 	type step struct{ from *world }
 	seen := map[world]step{begin: {}}
 	for queue := []world{begin}; len(queue) > 0; {

@@ -19,11 +19,11 @@ import (
 const (
 	// interval is the time between two looks of a Sweeper.
 	interval = time.Hour
-	// grace is how long an object must be missing, because objects that are deleted by mistake are often restored.
+	// grace is the time for which an object must be missing, because objects that are deleted by mistake are often restored.
 	grace = 24 * time.Hour
 	// SubjectsAtOnce is of how many objects a query tells, and maxSwept of how many a look removes the rows.
 	SubjectsAtOnce, maxSwept = 500, 1000
-	// maxMissing is how many missing objects are remembered.
+	// maxMissing is the maximum number of missing objects in memory.
 	maxMissing = 100_000
 )
 
@@ -71,7 +71,7 @@ func (s *Sweeper) Start(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		if err := errors.Join(s.Look(ctx), s.expire(ctx)); err != nil && ctx.Err() == nil {
-			s.log.Error(err, "Looking for activity of deleted objects")
+			s.log.Error(err, "Failed to remove the activity of deleted objects")
 		}
 		select {
 		case <-ctx.Done():

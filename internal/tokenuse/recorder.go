@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// interval is how much later a use has to be than the last one that this process wrote.
+	// interval is the minimum time between two uses that this process writes.
 	interval = time.Minute
 	// maxMarks is of how many tokens this process knows what it wrote.
 	maxMarks = 16384
-	// maxWaiting is how many uses can wait to be written.
+	// maxWaiting is the maximum number of uses that wait to be written.
 	maxWaiting = 1024
 )
 
@@ -72,7 +72,7 @@ func (r *Recorder) Run(ctx context.Context) {
 		case n := <-r.waiting:
 			if err := r.store.Use(ctx, n.token, n.at); err != nil && ctx.Err() == nil {
 				r.forget(n.token)
-				r.log.Error(err, "The use of a token was not recorded", "kind", n.token.Kind, "id", n.token.ID)
+				r.log.Error(err, "Failed to record the use of a token", "kind", n.token.Kind, "id", n.token.ID)
 			}
 		}
 	}

@@ -81,7 +81,7 @@ func TestRecorder_triesAgainAfterAnError(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	run(t, recorder)
 	recorder.Note(trigger(1), noon)
-	g.Eventually(said).WithTimeout(patience.Wait).Should(Receive(ContainSubstring("The use of a token was not recorded")))
+	g.Eventually(said).WithTimeout(patience.Wait).Should(Receive(ContainSubstring("Failed to record the use of a token")))
 	_, err = sql.ExecContext(t.Context(), "ALTER TABLE away RENAME TO uses")
 	g.Expect(err).NotTo(HaveOccurred())
 	recorder.Note(trigger(1), noon.Add(time.Second))

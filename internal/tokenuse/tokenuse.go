@@ -41,7 +41,7 @@ func LastUsed[T metav1.Object](ctx context.Context, r Reader, kind string, token
 	return r.LastUsed(ctx, kind, uids...)
 }
 
-// patience is how long Known waits.
+// patience is the time for which Known waits.
 const patience = 2 * time.Second
 
 // Known is LastUsed for those who show a token: they can do without. It waits two seconds at most for the database, and returns nil if that
@@ -51,7 +51,7 @@ func Known[T metav1.Object](ctx context.Context, r Reader, kind string, tokens .
 	defer cancel()
 	used, err := LastUsed(ctx, r, kind, tokens...)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Tokens are shown without their last use", "kind", kind)
+		log.FromContext(ctx).Error(err, "Failed to read the last uses of tokens", "kind", kind)
 		return nil
 	}
 	return used

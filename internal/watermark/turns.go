@@ -43,7 +43,7 @@ func (t *turns[R]) take(ctx context.Context) (none R) {
 	}
 }
 
-// work runs until nobody asks any more.
+// work runs until no caller asks any more.
 func (t *turns[R]) work() {
 	for {
 		t.mu.Lock()

@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// lately is how long what another server has written counts. A cache whose watch hangs can be further behind than any delay, but a watch ends
-	// after 10 minutes at the latest, and the cache then lists what it has missed.
+	// lately is the time for which a write of another server counts. A cache whose watch hangs can be further behind than any delay, but a
+	// watch ends after 10 minutes at the latest, and the cache then lists what it has missed.
 	lately = 10 * time.Minute
-	// patience is how long a cache may take to come as far as another server was.
+	// patience limits the time for a cache to catch up with another server.
 	patience = 15 * time.Second
 	// storeTimeout is for one call of the store.
 	storeTimeout = 2 * time.Second
-	// look is how often the cache is looked at meanwhile, and pause the least time between two looks at the store.
+	// look is the interval of the looks at the cache meanwhile, and pause the minimum time between two looks at the store.
 	look  = time.Millisecond
 	pause = 5 * time.Millisecond
 )
@@ -36,16 +36,16 @@ const (
 // told Behind.
 var ErrBehind = errors.New("this server has not received the latest changes of other servers yet")
 
-// Behind is what clients are told of ErrBehind.
+// Behind is the message for ErrBehind.
 const Behind = "This server has not received the latest changes yet. Please try again later."
 
 // freshness is how current what was looked up just now is.
 type freshness int
 
 const (
-	// unknown: nobody could say in time what others have written.
+	// unknown: the writes of other servers could not be read in time.
 	unknown freshness = iota
-	// current: nobody else has written anything lately.
+	// current: no other server has written lately.
 	current
 	// caughtUp: others have written something, which the cache has by now.
 	caughtUp
@@ -53,7 +53,7 @@ const (
 	behind
 )
 
-// Store is where servers note what they have written; a Written is.
+// Store records the writes of servers. A Written implements it.
 type Store interface {
 	// Wrote notes the newest revision of each kind that a server has written.
 	Wrote(ctx context.Context, server string, revisions map[string]int64) error
@@ -78,7 +78,7 @@ type Watermark struct {
 	checking turns[freshness]
 
 	mu sync.Mutex
-	// pending is what was written and is not noted yet.
+	// pending has the writes that are not recorded yet.
 	pending map[string]int64
 	// unreached are the revisions that the cache has not come to in time, and that nobody waits for again as long as the cache is behind
 	// them. Only the one goroutine of checking uses it.
@@ -93,7 +93,7 @@ func New(s Store, c Cache, log logr.Logger) *Watermark {
 	return w
 }
 
-// KindOf is what a watermark calls the kind of an object.
+// KindOf returns the name of the kind of an object in a watermark.
 func KindOf(o any) string { return reflect.TypeOf(o).String() }
 
 // Wrote records that this server has written an object, with the revision of the object, or the revision of the cache if it was deleted. It
@@ -127,7 +127,7 @@ func (w *Watermark) note() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	if err := w.store.Wrote(ctx, w.server, revisions); err != nil {
-		w.log.Error(err, "Announcing writes to other servers")
+		w.log.Error(err, "Failed to announce writes to other servers")
 		return false
 	}
 	return true

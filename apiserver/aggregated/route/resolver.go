@@ -12,11 +12,11 @@ import (
 // Limits of a path. A path that exceeds them matches no endpoint.
 const (
 	maxSegments = 128
-	// maxNesting is how many segments a full path has at most: groups, and a project in them.
+	// maxNesting is the maximum number of segments of a full path: groups, and a project in them.
 	maxNesting = 21
 )
 
-// Kind is what a full path names.
+// Kind is the kind of object that a full path names.
 type Kind int
 
 // The kinds of things that have a full path.
@@ -113,7 +113,7 @@ func (r *Resolver) tries(ctx context.Context, method string, values []string) []
 			tries = append(tries, try{method, n})
 		}
 	}
-	// All else is read like the path of what nobody knows: nothing shows what there is that the caller may not see.
+	// Any other path is resolved as if nothing had that name, so the response does not reveal objects that the caller cannot see.
 	return append(tries, try{"", anyLength})
 }
 

@@ -26,7 +26,7 @@ const (
 	acme          = "acme"
 )
 
-// storage is what the generic API server calls.
+// storage has the methods that the generic API server calls.
 type storage interface {
 	rest.Getter
 	rest.Lister

@@ -33,7 +33,7 @@ func CheckRefName(name string) error {
 }
 
 // CheckBranchName returns an error if no branch may have a name such as "main". It applies the rules of CheckRefName. In addition, the name
-// must not begin with "refs/", as in "refs/heads/main", which nobody means. The error is meant for users.
+// must not begin with "refs/", as in "refs/heads/main", which is always a mistake. The error is meant for users.
 func CheckBranchName(name string) error {
 	if strings.HasPrefix(name, "refs/") {
 		return errors.New("it begins with refs/: write prod, not refs/heads/prod")

@@ -18,13 +18,13 @@ import (
 // faster.
 const maxWitnesses = 100
 
-// knownRefs is what is known about the refs of a repository. It is immutable.
+// knownRefs has the known refs of a repository. It is immutable.
 type knownRefs struct {
 	// witnesses change with every change of a ref, by any process: git changes a ref by creating a file in one of these directories.
 	witnesses []witness
 	// seen is the time at which the first witness was read.
 	seen time.Time
-	// lists are what git has listed since the witnesses last changed, and head is the HEAD that was read; nil if neither was requested.
+	// lists are the results of git since the witnesses last changed, and head is the HEAD that was read; nil if neither was requested.
 	lists map[refList][]Ref
 	head  *Head
 }

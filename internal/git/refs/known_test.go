@@ -213,7 +213,7 @@ func TestSorted_followEveryChange(t *testing.T) {
 	}
 }
 
-func TestSorted_areNotRememberedWhereNobodySeesThemChange(t *testing.T) {
+func TestSorted_areNotCachedIfChangesAreNotSeen(t *testing.T) {
 	for about, prepare := range map[string]func(t *testing.T, g Gomega, k *known){
 		"very many directories": func(_ *testing.T, g Gomega, k *known) {
 			for n := range refs.MaxWitnesses {

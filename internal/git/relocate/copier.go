@@ -221,8 +221,8 @@ func (c *copier) remove(name string) error {
 // touch records that a file or directory was created.
 func (c *copier) touch(name string) { c.unsynced[name], c.unsynced[path.Dir(name)] = true, true }
 
-// isObject reports whether a path is of a file whose content never changes as long as it is the same file. Git changes the modification time
-// if somebody needs an object again.
+// isObject reports whether a path is of a file whose content never changes as long as it is the same file. Git changes the modification
+// time if a client needs an object again.
 func isObject(name string) bool {
 	dir, base := path.Split(name)
 	return dir == "objects/pack/" && strings.HasSuffix(base, ".pack") || strings.HasPrefix(dir, "objects/") && len(dir) == len("objects/00/")

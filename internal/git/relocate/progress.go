@@ -14,7 +14,7 @@ const (
 	Switching Phase = "Switching"
 )
 
-// Progress is what a move has done so far.
+// Progress is the progress of a move.
 type Progress struct {
 	Phase Phase
 	// Bytes are the bytes that were copied, TotalBytes those of the source when the move began or more, and Objects the objects that were

@@ -32,7 +32,7 @@ func Undo(ctx context.Context, pairs []Pair, confirm func(context.Context) error
 		}
 	}
 	if errors.Is(err, git.ErrBusy) || errors.Is(err, git.ErrClosed) {
-		return err // somebody writes to a copy
+		return err // a write to a copy is running
 	}
 	// The project must be writable even if the storage of the copies is not.
 	for _, p := range pairs {

@@ -25,7 +25,7 @@ var archiveConfigs = map[string]string{
 }
 
 // archiveDir creates the directory for an archive of a commit with this id. Each archive gets its own directory, which is removed
-// afterwards: git executes what its configuration says, so nobody else must have time to replace it.
+// afterwards: git executes commands of its configuration, so no other user must have time to replace it.
 func archiveDir(e *git.Engine, commit string) (dir string, remove func(), err error) {
 	format := "sha1"
 	if len(commit) != 40 {

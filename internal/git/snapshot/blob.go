@@ -31,7 +31,7 @@ const (
 	// smallBlob is the maximum size of a blob that is held without being counted, and heldBlob of a blob that is written from memory, in
 	// bytes.
 	smallBlob, heldBlob = 64 << 10, recall.MaxResult - 300
-	// heldPatience is how long a blob waits for memory: fast clients soon release theirs.
+	// heldPatience is the time for which a blob waits for memory: fast clients soon release theirs.
 	heldPatience = time.Second
 	// piece is the number of bytes that are written from memory at once.
 	piece = 256 << 10

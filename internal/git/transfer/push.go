@@ -39,7 +39,7 @@ type PushOptions struct {
 	Keep bool
 	// Timeout limits the whole push. If it is 0 and ctx has no deadline, git.Options.CommandTimeout limits each command of the push.
 	Timeout time.Duration
-	// Stall is how long the transfer may stall, in whole seconds for http and https. The default is a minute.
+	// Stall is the time for which the transfer can stall, in whole seconds for http and https. The default is a minute.
 	Stall time.Duration
 	// Tell is called with the result for each ref that must change, in no order, unless the other side did not report one: refused is the reason
 	// of a refusal, as in RefusedRef, or "". It may be nil.

@@ -27,8 +27,8 @@ const (
 	manyLoose, manyPacks, manyRefs = 512, 10, 256
 	// wholeEvery is the interval at which everything is repacked.
 	wholeEvery = 7 * 24 * time.Hour
-	// unreachableAge is how long objects are kept after they became unreachable. It must exceed the time between writing an object and
-	// creating a ref to it.
+	// unreachableAge is the time for which objects are kept after they became unreachable. It must exceed the time between writing an
+	// object and creating a ref to it.
 	unreachableAge = "2.weeks.ago"
 	// maintained is the file in a repository that is locked during maintenance. Its modification time is the time of the last attempt to
 	// repack everything.
@@ -174,9 +174,9 @@ func WriteGraph(ctx context.Context, r *git.Repository, split string) error {
 // maxNewFilters limits the time for computing the filters of changed paths. The rest follows in later runs.
 const maxNewFilters = "--max-new-filters=20000"
 
-// freshen sets the modification time of all packs and loose objects to now. Git uses it as the age of the objects, so it would remove packed
-// objects as soon as they become unreachable, even if somebody is about to refer to them again, and would never pack or remove old loose objects
-// that are unreachable. Objects that became unreachable earlier are in packs that keep their ages.
+// freshen sets the modification time of all packs and loose objects to now. Git uses it as the age of the objects, so it would remove
+// packed objects as soon as they become unreachable, even if a writer is about to refer to them again, and would never pack or remove old
+// loose objects that are unreachable. Objects that became unreachable earlier are in packs that keep their ages.
 func freshen(ctx context.Context, r *git.Repository) error {
 	now := time.Now()
 	err := disk.Walk(ctx, filepath.Join(r.Dir(), "objects"), func(path string, info fs.FileInfo) error {

@@ -127,7 +127,7 @@ func TestMaintain_keepsUnreachableObjectsForTwoWeeks(t *testing.T) {
 		g.Expect(upkeep.Fsck(t.Context(), r, true)).To(Succeed())
 		inside(t, c, r, "commit-graph", "verify")
 	}
-	// Somebody deletes an old branch, but may want it back.
+	// A user deletes an old branch, but may want it back.
 	age(t, 100*day, files(t, r, "objects/pack/*")...)
 	c.Git(t, "push", "--quiet", r.Dir(), ":topic")
 	unnamed, err := edit.Tag(t.Context(), r, object.Tag{Name: "v1", Object: c.Git(t, "rev-parse", "main"), Type: "commit", Message: "unnamed",

@@ -40,8 +40,8 @@ func Packs(r *git.Repository) (packs, cruft []string, err error) {
 	return packs, cruft, nil
 }
 
-// maxShared is how many shared packs are kept as they are. Each fork of a repository can pin the packs that the repository has at that time, and
-// many packs make every read slow.
+// maxShared is the maximum number of shared packs that are kept unchanged. Each fork of a repository can pin the packs that the repository
+// has at that time, and many packs make every read slow.
 const maxShared = 4
 
 // shared returns the packs that the repository shares with others, the largest first: a fork has links to the files of the project that it was

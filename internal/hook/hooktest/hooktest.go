@@ -21,7 +21,7 @@ func Main(m *testing.M) {
 // Serving is a server that answers hooks until the end of the test.
 type Serving struct {
 	hook.Server
-	// Dir is where git finds the hook, and Socket where that finds the server.
+	// Dir is the directory of the hook, and Socket is the socket of the server for the hook.
 	Dir, Socket string
 	// Stop ends the answers before.
 	Stop context.CancelFunc

@@ -27,7 +27,7 @@ var ErrExpression = errors.New("it must be a regular expression in RE2 syntax")
 type Policy struct {
 	// Delete matches the names to delete, and Keep names to keep nevertheless; it may be nil. Both come from Names.
 	Delete, Keep *regexp.Regexp
-	// KeepN is how many of the newest of these tags are spared. 0 or less spares none.
+	// KeepN is the number of the newest of these tags to keep. 0 or less keeps none.
 	KeepN int64
 	// OlderThan spares tags that are not older; it may be nil.
 	OlderThan *Span

@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/registry/record"
 )
 
-// tagsAtOnce is how many tags are deleted between two records of the progress.
+// tagsAtOnce is the number of tags that are deleted between two records of the progress.
 const tagsAtOnce = 100
 
 // remove deletes the selected ones of all tags of a repository.
@@ -81,7 +81,7 @@ func (a *attempt) count(ctx context.Context, each []error) error {
 			a.current.Deleted++
 			a.ended.Removed++
 		case errors.Is(err, registry.ErrNoTag):
-			a.current.Deleted++ // by somebody else
+			a.current.Deleted++ // by another client
 		case errors.Is(err, registry.ErrPushed):
 			a.current.Kept++
 		default:

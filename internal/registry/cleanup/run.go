@@ -18,10 +18,10 @@ import (
 // Root names the repository with the path of its project.
 const Root = "."
 
-// MaxTags is how many tags a dry run names at most.
+// MaxTags is the maximum number of tags that a dry run names.
 const MaxTags = 100
 
-// repositoriesAtOnce is how many records of repositories are read at once.
+// repositoriesAtOnce is the number of records of repositories that are read at once.
 const repositoriesAtOnce = 100
 
 // Run is one run of a cleanup.
@@ -41,18 +41,18 @@ type Run struct {
 	Deleted func(repository string, tags []string)
 }
 
-// Progress is what a run has done, in all of its attempts.
+// Progress is the progress of a run, in all of its attempts.
 type Progress struct {
 	Repositories int64
-	// Selected is how many tags the run deletes, or would delete. Kept are the others.
+	// Selected is the number of tags that the run deletes, or would delete. Kept is the number of other tags.
 	Selected, Deleted, Kept, Failed int64
-	// Unreadable is how many repositories could not be read.
+	// Unreadable is the number of repositories that could not be read.
 	Unreadable int64
 	// Tags are the first tags that a dry run would delete, as repository:tag, at most MaxTags.
 	Tags []string
-	// Failure is why the first tag, or the first repository, failed.
+	// Failure is the error of the first tag, or the first repository, that failed.
 	Failure error
-	// Removed is how many tags this attempt has deleted.
+	// Removed is the number of tags that this attempt has deleted.
 	Removed int64
 }
 
@@ -145,7 +145,7 @@ func (c *Cleaner) each(ctx context.Context, r Run, do func(record.Repository) er
 	return nil
 }
 
-// outcome is what a run has done in one repository, as the record keeps it.
+// outcome is the recorded result of a run in one repository.
 type outcome struct {
 	// Decided says that the tags to delete have been counted.
 	Decided bool `json:"decided"`
@@ -162,7 +162,7 @@ type attempt struct {
 	*Cleaner
 	run    Run
 	report func(Progress)
-	// begun is what the run had recorded when the attempt began, by the ids of repositories.
+	// begun has the outcomes that were recorded when the attempt began, by the ids of repositories.
 	begun map[int64]record.Cleanup
 	// ended is the sum of the repositories that the attempt has left, and current what it does in the present one.
 	ended   Progress
@@ -244,7 +244,7 @@ func (a *attempt) unreadable(ctx context.Context, err error) error {
 	return nil
 }
 
-// punctual is how long after the time at which it could begin a run counts as having begun then.
+// punctual is the maximum delay with which a run counts as having begun in time.
 const punctual = 2 * time.Minute
 
 // begin begins the run in a repository, unless it has begun there.

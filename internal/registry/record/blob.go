@@ -25,14 +25,14 @@ type blob struct {
 }
 
 const (
-	// removal is how long the removal of a blob can take, and patience how long a client waits for it.
+	// removal is the maximum time for the removal of a blob, and patience the time for which a client waits for it.
 	removal, patience = 30 * time.Second, time.Minute
 	// lease is the time after which a process that removes a blob counts as lost. It is far longer than a removal: a process that was paused
 	// and goes on would remove what a client has pushed meanwhile.
 	lease = 10 * time.Minute
 	// glance is the time between two looks at a blob that is being removed.
 	glance = 50 * time.Millisecond
-	// touchedAtOnce is how many digests one statement records.
+	// touchedAtOnce is the maximum number of digests that one statement records.
 	touchedAtOnce = 500
 )
 
@@ -138,7 +138,7 @@ func (s *Store) hold(ctx context.Context, attempt, digest string, since time.Tim
 	return held[0], nil
 }
 
-// release ends a hold, and reports whether nobody else had taken it over.
+// release ends a hold, and reports whether no other process had taken it over.
 func (s *Store) release(ctx context.Context, attempt, digest string, until int64) (held bool, err error) {
 	err = s.db.Write(ctx, attempt, func(ctx context.Context, db bun.IDB) error {
 		result, err := db.NewDelete().Model((*blob)(nil)).Where("digest = ?", digest).Where("sweeping_until = ?", until).Exec(ctx)

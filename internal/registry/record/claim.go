@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// Writing is how much of a claim must be left when its holder writes: far longer than a write takes.
+	// Writing is the minimum remaining time of a claim when its holder writes: far longer than a write takes.
 	Writing = 30 * time.Second
-	// Committing is how much must be left while its holder commits the upload. It can take as long as its content is read, and the database can be
-	// out of reach meanwhile.
+	// Committing is the minimum remaining time while its holder commits the upload. It can take as long as its content is read, and the
+	// database can be out of reach meanwhile.
 	Committing = lease
-	// spare is how much longer a claim lasts than its holder asks, so that not every write extends it.
+	// spare is the additional time of a claim, so that not every write extends it.
 	spare = 30 * time.Second
-	// renewals is how often a claim is extended in the time for which it must last.
+	// renewals is the number of extensions of a claim in the time for which it must last.
 	renewals = 20
 )
 
@@ -30,7 +30,7 @@ var ErrBusy = errors.New("another request is writing to this upload: ask for its
 type Claim struct {
 	store *Store
 	name  string
-	// until is when the claim ends by the clock of the database, and ends the same by that of the process, or earlier.
+	// until is the end of the claim by the clock of the database, and ends the same by that of the process, or earlier.
 	until int64
 	ends  time.Time
 }

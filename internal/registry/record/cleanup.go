@@ -9,7 +9,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Cleanup is what a run of a cleanup has recorded of a repository.
+// Cleanup is the record of a run of a cleanup in a repository.
 type Cleanup struct {
 	bun.BaseModel `bun:"table:container_cleanups"`
 
@@ -20,7 +20,7 @@ type Cleanup struct {
 	Progress string    `bun:"progress"`
 }
 
-// remembered is how long it is remembered at least that a run has begun in a repository. A run that takes longer may begin again.
+// remembered is the minimum time for which the beginning of a run in a repository is recorded. A run that takes longer may begin again.
 const remembered = 7 * 24 * time.Hour
 
 // BeginCleanup begins a run in a repository at a time, unless another run began there less than an interval before, and reports whether the run

@@ -21,7 +21,7 @@ type Content struct {
 	Size int64 `bun:"size"`
 }
 
-// UploadPrefix is what the names of unfinished uploads begin with. Digests do not.
+// UploadPrefix is the prefix of the names of unfinished uploads. Digests do not have it.
 const UploadPrefix = "upload/"
 
 // Upload returns the name of an unfinished upload with an id.

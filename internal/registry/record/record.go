@@ -38,7 +38,7 @@ var (
 	ErrTooMany = fmt.Errorf("the project has %d container repositories, which is the limit: delete some first", maxInProject)
 )
 
-// maxInProject is how many repositories a project can have. Everybody who can push to the project can create them.
+// maxInProject is the maximum number of repositories in a project. Everybody who can push to the project can create them.
 const maxInProject = 5000
 
 // Status is the state of a repository, as the REST API shows it ("Container registry repository" of the core interface document).
@@ -134,7 +134,7 @@ func (s *Store) one(ctx context.Context, where func(*bun.SelectQuery) *bun.Selec
 	return r, err
 }
 
-// atOnce is how many projects, places or contents one statement names. Both databases allow more parameters.
+// atOnce is the maximum number of projects, places or contents that one statement names. Both databases allow more parameters.
 const atOnce = 5000
 
 // Of returns the repositories of projects, in the order of their ids: at most limit of them after skip, and how many there are.

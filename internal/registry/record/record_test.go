@@ -188,7 +188,7 @@ func TestStore_listsReferrers(t *testing.T) {
 	})
 }
 
-func TestStore_sweepsOnlyWhatNobodyNeeds(t *testing.T) {
+func TestStore_sweepsOnlyUnusedContent(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *WithT, s *record.Store, c *clocktesting.FakePassiveClock) {
 		removed := 0
 		remove := func(context.Context) error { removed++; return nil }
@@ -239,7 +239,7 @@ func TestStore_takesOverSweepOfLostProcess(t *testing.T) {
 	})
 }
 
-func TestStore_letsNobodyCountOnContentAfterFailedSweep(t *testing.T) {
+func TestStore_refusesContentAfterFailedSweep(t *testing.T) {
 	withHolds(t, func(t *testing.T, g *WithT, s *record.Store, c *clocktesting.FakePassiveClock, holds *sql.DB) {
 		_, err := s.Sweep(t.Context(), "a", noon, func(context.Context) error { return errors.New("the storage does not answer") })
 		g.Expect(err).To(MatchError(ContainSubstring("does not answer")))

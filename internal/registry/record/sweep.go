@@ -39,7 +39,7 @@ func (p projects) After(ctx context.Context, after database.Subject) ([]database
 	return subjects, err
 }
 
-// removedAtOnce is how many repositories of a project are read at once.
+// removedAtOnce is the number of repositories of a project that are read at once.
 const removedAtOnce = 500
 
 // Remove implements sweep.Rows.

@@ -9,11 +9,12 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// settling is how long the beginning of a change keeps others from recording what the tag means. A process can end after the change and before it
-// records it, so what was read in between can be outdated. It is far longer than a change takes and than clocks differ.
+// settling is the time for which the beginning of a change keeps others from recording the digest of the tag. A process can end after the
+// change and before it records it, so what was read in between can be outdated. It is far longer than a change takes and than clocks
+// differ.
 const settling = time.Minute
 
-// Tag is what is recorded of a tag.
+// Tag is the record of a tag.
 type Tag struct {
 	bun.BaseModel `bun:"table:container_tags"`
 
@@ -22,14 +23,14 @@ type Tag struct {
 	// Change is the count of changes of the repository at which the last change of the tag began, and Changed when. Change is 0 if none is recorded.
 	Change  int64     `bun:"change"`
 	Changed time.Time `bun:"changed_at"`
-	// Digest is the digest of the manifest. It is empty if nobody knows it: during a change, and after simultaneous ones.
+	// Digest is the digest of the manifest. It is empty if it is unknown: during a change, and after simultaneous ones.
 	Digest string `bun:"digest"`
 	// Made is the time at which the image was made, in RFC 3339, because an image can claim a time that a database refuses. It is empty for an
 	// image without a time.
 	Made string `bun:"made"`
 }
 
-// Result is what a change of tags has done. Nobody knows what those tags mean that it does not have.
+// Result is the result of a change of tags. The digests of changed tags that it does not have are unknown.
 type Result struct {
 	// Gone are the tags that no longer exist.
 	Gone []string

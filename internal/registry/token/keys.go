@@ -35,13 +35,13 @@ const (
 	keyBits   = 2048
 	// rotation is the age of a key at which the next one is made.
 	rotation = 90 * 24 * time.Hour
-	// notice is how long a key is known before it signs, unless it is the only one. It is longer than refresh.
+	// notice is the time for which a key is published before it signs, unless it is the only one. It is longer than refresh.
 	notice = 5 * time.Minute
 	// MaxLifetime is the longest lifetime of a token.
 	MaxLifetime = 24 * time.Hour
 	// refresh is the time between two looks at the Secret, and hurry the least time before a look for an unknown key.
 	refresh, hurry = time.Minute, time.Second
-	// attempts is how often a change is tried that other replicas are ahead of.
+	// attempts is the maximum number of attempts of a change that conflicts with those of other replicas.
 	attempts = 5
 )
 
@@ -109,7 +109,7 @@ func (k *Keys) Run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if err := k.Load(ctx); err != nil && ctx.Err() == nil {
-			k.o.Log.Error(err, "The keys of the registry may be out of date")
+			k.o.Log.Error(err, "Failed to update the keys of the registry")
 		}
 		select {
 		case <-ctx.Done():
@@ -164,7 +164,7 @@ func (k *Keys) verifier(id string) (*rsa.PublicKey, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if err := k.Load(ctx); err != nil {
-		k.o.Log.Error(err, "The keys of the registry may be out of date")
+		k.o.Log.Error(err, "Failed to update the keys of the registry")
 	}
 	r, err := k.ring()
 	if err != nil {

@@ -40,10 +40,10 @@ const (
 // Catalog is the name of the list of all repositories.
 const Catalog = "catalog"
 
-// ErrInvalid says that a token is malformed, expired, or signed by nobody known.
+// ErrInvalid says that a token is malformed, expired, or signed with an unknown key.
 var ErrInvalid = errors.New("the registry token is not valid: it may have expired")
 
-// Access is what a token allows with one repository, or with the catalog.
+// Access has the allowed actions on one repository, or on the catalog.
 type Access struct {
 	Type    string   `json:"type"`
 	Name    string   `json:"name"`
@@ -60,11 +60,11 @@ type Meta struct {
 	RootNamespaceID int64     `json:"root_namespace_id"`
 }
 
-// Claims are what a token says besides its times.
+// Claims are the claims of a token, apart from its times.
 type Claims struct {
 	// Subject is the username of the bearer; empty for an anonymous one.
 	Subject string `json:"-"`
-	// Type is how the bearer has signed in; empty for an anonymous one.
+	// Type is the kind of credential of the bearer. It is empty for an anonymous bearer.
 	Type string `json:"auth_type,omitempty"`
 	// Credential is the access token with which the bearer has signed in; nil for an anonymous one. A token is accepted only as long as that is.
 	Credential *Credential `json:"credential,omitempty"`

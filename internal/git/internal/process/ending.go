@@ -12,7 +12,7 @@ import (
 // followersAgain is the interval at which processes are listed that git has started in the meantime.
 const followersAgain = 100 * time.Millisecond
 
-// ending ends the processes of a command early, because nobody waits for them any more or because of a lack of memory.
+// ending ends the processes of a command early, because their callers no longer wait or because of a lack of memory.
 //
 // When git is asked to end, it removes its lock files, but not the objects of a push. It removes those when a process that it started has
 // failed. So for a push, the child processes are asked to end first; git then informs its client, removes the objects, and ends. Processes

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// niceness is the niceness of commands that nobody waits for.
+	// niceness is the niceness of background commands.
 	niceness = 10
 	// niceStep is added to the niceness for each other process of the caller, up to mostNice. With a step of 5, a process gets a third of
 	// the time of the previous one if they compete for a processor.

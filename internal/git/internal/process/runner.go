@@ -28,7 +28,7 @@ type Options struct {
 	CPU    time.Duration
 	// Total is the maximum memory of all processes together in bytes. 0 means no limit.
 	Total int64
-	// Wait is how long a command waits for its part of the total. The default is 30 seconds.
+	// Wait is the time for which a command waits for its part of the total. The default is 30 seconds.
 	Wait time.Duration
 	// Timeout limits a command whose context has no deadline. The default is a minute.
 	Timeout time.Duration

@@ -18,7 +18,7 @@ const (
 	maxResults = 64 << 20
 	// MaxResult is the maximum size of one remembered result, in bytes.
 	MaxResult = maxResults / 4
-	// resultAge is how long an unused result is remembered.
+	// resultAge is the time for which an unused result is cached.
 	resultAge = time.Minute
 )
 
