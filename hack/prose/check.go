@@ -13,6 +13,8 @@ type finding struct {
 	line    int
 	phrase  string
 	instead string
+	// gradual is true for a finding of a gradual rule.
+	gradual bool
 }
 
 // matcher is a rule, ready for use.
@@ -77,6 +79,7 @@ func check(p *passage) []finding {
 				taken = append(taken, at)
 				found = append(found, finding{
 					area: p.area, line: p.line(s.offset + at[0]), phrase: strings.TrimSpace(s.text[at[0]:at[1]]), instead: m.instead,
+					gradual: m.gradual,
 				})
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -189,6 +190,7 @@ func TestReader_skipsFilesWithoutProse(t *testing.T) {
 }
 
 func TestRun_reportsOrCountsPhrases(t *testing.T) {
+	replaceCeilings(t, nil)
 	g := NewWithT(t)
 	root := t.TempDir()
 	g.Expect(exec.Command("git", "-C", root, "init", "--quiet").Run()).To(Succeed())
@@ -209,4 +211,39 @@ func TestRun_reportsOrCountsPhrases(t *testing.T) {
 	g.Expect(run(&out, root, nil, true)).To(BeFalse())
 	g.Expect(out.String()).To(MatchRegexp(`comments +1 +1 +1\n`))
 	g.Expect(out.String()).To(MatchRegexp(`docs +0 +0 +1\n`))
+}
+
+func replaceCeilings(t *testing.T, with map[area]int) {
+	t.Helper()
+	was := ceilings
+	t.Cleanup(func() { ceilings = was })
+	ceilings = with
+}
+
+func TestTolerate_comparesGradualFindingsWithCeilings(t *testing.T) {
+	replaceCeilings(t, map[area]int{docs: 2, comments: 2, messages: 2 + slack + 1})
+	gradual := func(a area, n int) (all []finding) {
+		for range n {
+			all = append(all, finding{area: a, gradual: true})
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		findings []finding
+		left     int
+		lower    bool
+	}{
+		"at the ceiling":     {append(gradual(docs, 2), gradual(messages, 3)...), 0, false},
+		"above the ceiling":  {append(gradual(docs, 3), gradual(messages, 3)...), 3, false},
+		"far below":          {gradual(messages, 2), 0, true},
+		"of a rule for all":  {append(gradual(messages, 3), finding{area: docs}), 1, false},
+		"of different areas": {slices.Concat(gradual(docs, 2), gradual(comments, 2), gradual(messages, 3)), 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			o := outcome{findings: c.findings}
+			g.Expect(tolerate(&bytes.Buffer{}, &o)).To(Equal(c.lower))
+			g.Expect(o.findings).To(HaveLen(c.left))
+		})
+	}
 }

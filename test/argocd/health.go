@@ -31,7 +31,7 @@ const (
 // limit is the time that Argo CD allows a check.
 const limit = time.Second
 
-// Health is what a check returns.
+// Health is the result of a check.
 type Health struct {
 	Status  string `json:"status"`
 	Message string `json:"message"`

@@ -94,7 +94,7 @@ func (b *bench) measureShards(ctx context.Context) error {
 	})
 }
 
-// effort is what the work on all projects has taken.
+// effort is the cost of the work on all projects.
 type effort struct{ took, cpu time.Duration }
 
 func (e effort) each(of time.Duration) float64 { return milliseconds(of) / movedProjects }

@@ -54,7 +54,7 @@ var _ = Describe("An installation with the commands of the documentation", Order
 	var (
 		cluster *controlplane.ControlPlane
 		node    *node
-		// notes are what Helm shows after the installation.
+		// notes are the notes of Helm after the installation.
 		notes string
 		forge *process.Process
 	)

@@ -11,7 +11,8 @@ import (
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
 )
 
-// costly is how many expensive requests a minute the server of these specs accepts from a user for a project. It is more than any other spec sends.
+// costly is the number of expensive requests per minute that the server of these specs accepts from a user for a project. It is more than
+// any other spec sends.
 var costly = map[string]int{"archive": 20, "blob": 2, "changelog": 10, "file": 2}
 
 func limitCostly() string {

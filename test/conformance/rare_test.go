@@ -145,7 +145,7 @@ var _ = Describe("Forgeplane in rare situations", Ordered, func() {
 		Eventually(digest).WithPolling(polling).ShouldNot(Equal(before))
 	})
 
-	It("replaces a protection that it created itself when somebody declares one", func() {
+	It("replaces a protection that it created itself when another one is declared", func() {
 		Eventually(func() string { return admin.Field(".status.protectedDefaultBranch", "project/app", "--namespace=yard") }).WithPolling(polling).Should(Equal("main"))
 		admin.Apply(`
 apiVersion: forgeplane.dev/v1alpha1
@@ -162,7 +162,7 @@ spec: {projectRef: {name: app}, branch: main}
 		}).WithPolling(polling).Should(Equal([]string{"declared"}))
 	})
 
-	It("takes the owner from a membership that somebody declares after it was added over REST", func() {
+	It("removes the owner of a membership that is declared after it was added over REST", func() {
 		joiner := own.newUser(fresh("joiner"))
 		_, _, err := own.as(root).ProjectMembers.AddProjectMember("harbour/yard/app", &gitlab.AddProjectMemberOptions{
 			UserID: joiner.ID, AccessLevel: gitlab.Ptr(gitlab.GuestPermissions),

@@ -21,7 +21,7 @@ import (
 // built is the time at which the images of the specs were made.
 var built = time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)
 
-// registryHost is how clients reach the registry.
+// registryHost is the host of the registry for clients.
 func registryHost() string { return strings.TrimPrefix(own.url, "http://") }
 
 // newImage returns an image with two layers.

@@ -81,7 +81,7 @@ var _ = throughEachDoor("The bulk deletion of tags", func(d *door) {
 		Expect(found.Spec.TTLAfterFinished.Duration).To(Equal(24 * time.Hour))
 		Expect(names(id)).To(BeEmpty())
 
-		// It belongs to the project, until somebody declares it.
+		// It belongs to the project until it is declared.
 		object, namespace := "registrycleanup/"+found.Name, "--namespace="+found.Namespace
 		owners := func() string { return admin.Field(".metadata.ownerReferences[*].kind", object, namespace) }
 		Expect(owners()).To(Equal("Project"))

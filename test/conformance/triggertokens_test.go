@@ -163,7 +163,7 @@ var _ = throughEachDoor("Pipeline triggers", func(d *door) {
 			Should(Satisfy(apierrors.IsNotFound))
 	})
 
-	It("that were declared without an owner belong to nobody", d.again(), func() {
+	It("that were declared without an owner have no owner", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		like := declared(d.newTrigger(maintainer, team.project.ID, "Nightly").ID)
 		t := &v1alpha1.TriggerToken{Spec: v1alpha1.TriggerTokenSpec{ProjectRef: like.Spec.ProjectRef, Description: "Declared"}}

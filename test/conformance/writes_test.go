@@ -49,7 +49,7 @@ func checkWrites(identified map[audit.Object]bool) {
 					delete(identified, audit.Object{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID, ID: o.ID})
 				case o.Failed: // a write without an answer may have succeeded
 					failed[w]++
-				case e.Action != "purge": // a purge names an object that somebody else has deleted
+				case e.Action != "purge": // a purge names an object that another client has deleted
 					done[w]++
 				}
 			}

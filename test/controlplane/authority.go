@@ -21,7 +21,7 @@ import (
 const (
 	authorityLifetime   = 10 * 365 * 24 * time.Hour
 	certificateLifetime = 365 * 24 * time.Hour
-	// clockSkew is how far certificates are predated, in case a clock is set back.
+	// clockSkew is the time by which certificates are predated, in case a clock is set back.
 	clockSkew = time.Hour
 )
 

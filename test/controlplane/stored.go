@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// registry is where kube-apiserver keeps its objects in etcd.
+// registry is the prefix of kube-apiserver's objects in etcd.
 const registry = "/registry/"
 
 // Stored returns the resource versions of objects, by what follows prefix in their keys of etcd. The prefix "forgeplane.dev/" leads to

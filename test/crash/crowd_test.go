@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 )
 
-// user is somebody who uses a project at a server.
+// user is a user of a project at a server.
 type user interface {
 	// use uses the project once. It returns no error if the server refuses because the repository is being moved.
 	use() error
@@ -21,7 +21,7 @@ type crowd struct {
 	size  int
 }
 
-// failure is how a user has ended: with an error, or with none if it was stopped.
+// failure is the end of a user. Its error is nil if the user was stopped.
 type failure struct {
 	of  user
 	err error

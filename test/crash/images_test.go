@@ -35,7 +35,7 @@ import (
 const (
 	// pier is the project of the images.
 	pier = "pier"
-	// worn is how many tags a cleanup deletes.
+	// worn is the number of tags that a cleanup deletes.
 	worn = 800
 	// unused is the age of content that no image needs, beyond the grace period of a garbage collection.
 	unused = 2 * time.Hour
@@ -133,7 +133,8 @@ func (l *loader) use() error {
 	return err
 }
 
-// wear makes all content of the registry older than the grace period, as if no client had needed it for long. Nobody may use the registry.
+// wear makes all content of the registry older than the grace period, as if no client had needed it for long. The registry must not be in
+// use.
 func wear() {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
@@ -148,7 +149,7 @@ func wear() {
 	registrytest.Age(GinkgoTB(), imagesDirectory(), unused)
 }
 
-// imagesDirectory is where the registry keeps the images.
+// imagesDirectory is the directory of the images.
 func imagesDirectory() string { return filepath.Join(machine.options.Data, "registry") }
 
 // collectArgs are the arguments of a garbage collection.

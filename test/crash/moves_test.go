@@ -122,7 +122,7 @@ var _ = Describe("Forgeplane, killed in the middle of storage moves", Ordered, f
 		defer cancel()
 		Expect(api.Delete(ctx, m)).To(Succeed())
 	}
-	// tidy removes the locks that killed processes have left, once nobody works any more.
+	// tidy removes the locks that killed processes have left, after all work has stopped.
 	tidy := func() {
 		GinkgoHelper()
 		Eventually(machine.orphans).WithPolling(polling).Should(BeEmpty(), "processes that outlived Forgeplane")

@@ -121,7 +121,7 @@ func maintenanceOf(directory string) string {
 	return filepath.Join(directory, "forgeplane-maintenance")
 }
 
-// lockMaintenance waits until nobody maintains a repository, and keeps Forgeplane from maintaining it until unlock is called.
+// lockMaintenance waits until no maintenance of a repository is running, and prevents its maintenance until unlock is called.
 func lockMaintenance(directory string) (unlock func()) {
 	GinkgoHelper()
 	f, err := os.OpenFile(maintenanceOf(directory), os.O_RDWR|os.O_CREATE, 0o644)

@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-// readOnly is how a server refuses a write while the repository is being moved.
+// readOnly is the refusal of a write while the repository is being moved.
 const readOnly = "The repository is temporarily read-only. Please try again later."
 
 // pusher is a client that pushes one commit after another, each to one continuing branch and to a new branch.

@@ -36,7 +36,7 @@ var _ = Describe("The page of the metrics", func() {
 	})
 })
 
-// missing are what readers look for in a software forge, with the part of the paths of its endpoints.
+// missing are features that readers look for in a software forge, with the part of the paths of its endpoints.
 var missing = map[string]string{
 	"issues": "issues", "merge requests": "merge_requests", "pipelines": "pipelines", "jobs": "jobs", "milestones": "milestones", "wikis": "wikis",
 	"snippets": "snippets", "releases": "releases", "packages": "packages", "webhooks": "hooks", "emoji reactions": "award_emoji", "SSH keys": "keys",

@@ -13,9 +13,9 @@ type halt struct {
 	stopped       bool
 }
 
-// HaltAt stops the process like a machine that sleeps: at the first request for which at returns true, which it gets as All shows it, or as method and
-// path. A write is sent only when the process wakes up, and what was read is old by then. All its later requests wait, too. It wakes up at the end
-// of the spec if nobody wakes it.
+// HaltAt stops the process like a machine that sleeps: at the first request for which at returns true, which it gets as All shows it, or as
+// method and path. A write is sent only when the process wakes up, and what was read is old by then. All its later requests wait, too. It
+// wakes up at the end of the spec if it is not woken.
 func (r *Running) HaltAt(at func(request string) bool) (reached <-chan struct{}, wake func()) {
 	h := &halt{at: at, reached: make(chan struct{}), over: make(chan struct{})}
 	r.Writes.lock.Lock()

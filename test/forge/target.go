@@ -19,7 +19,7 @@ import (
 // is nil.
 type Declare func(name string, project, group *v1alpha1.Reference) v1alpha1.Targeted
 
-// Targets are what objects of a kind can be declared for.
+// Targets are the kinds of targets of a kind.
 type Targets bool
 
 // The targets of a kind.
@@ -118,7 +118,7 @@ func DescribeTarget(of string, targets Targets, forge func() *Forge, declare Dec
 			expectPath(obj, "")
 		})
 
-		It("owns an object that was created over REST, until somebody applies it", func() {
+		It("owns an object that was created over REST, until it is applied", func() {
 			ref := v1alpha1.Reference{Name: "shop", UID: string(shop.UID)}
 			obj := in(namespace, "one", &ref, nil)
 			f.CreateOverREST(obj)

@@ -33,7 +33,7 @@ type Program struct {
 	Env []string
 	// Log is the file to which standard output and standard error are appended. Its directory is created if necessary.
 	Log string
-	// Grace is how long Stop waits after SIGTERM before it kills the process. 0 means 10 s.
+	// Grace is the time for which Stop waits after SIGTERM before it kills the process. The default is 10 s.
 	Grace time.Duration
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/soak"
 )
 
-// rounds is how often both servers get the same request at the same time.
+// rounds is the number of times that both servers get the same request at the same time.
 var rounds = soak.Times(3, 90)
 
 // rules are the protected branches of the project.

@@ -29,7 +29,7 @@ func TestReplicas(t *testing.T) {
 
 const (
 	polling = 20 * time.Millisecond
-	// quiet is how long nothing may change after something that changes nothing.
+	// quiet is the time without changes after an action that changes nothing.
 	quiet = 500 * time.Millisecond
 )
 

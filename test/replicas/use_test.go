@@ -16,7 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-// uses is how often something is created and used at once.
+// uses is the number of objects that are created and used at once.
 var uses = soak.Times(4, 60)
 
 // fileIn returns the request that creates a file in a project, and fileBody is its body.

@@ -71,7 +71,7 @@ var _ = Describe("make run", func() {
 		Expect(admin.Kubectl("version")).To(ContainSubstring("Server Version"))
 	})
 
-	It("lets nobody else on the machine read its credentials", func() {
+	It("lets no other user of the machine read its credentials", func() {
 		for _, name := range []string{"env", "git-credentials", "control-plane/administrator.kubeconfig", "manager/forgeplane.kubeconfig", "apiserver/forgeplane.kubeconfig"} {
 			info, err := os.Stat(filepath.Join(checkout.Data(), name))
 			Expect(err).NotTo(HaveOccurred())

@@ -10,7 +10,7 @@ import (
 )
 
 var _ = Describe("An editor of one namespace, with a JobTokenScope,", func() {
-	It("lets nobody into the project of others", func() {
+	It("gives no access to the project of others", func() {
 		w := newWorld()
 		var attempts []attempt
 		for how, ref := range refs("website", "acme/website", w.website.Spec.ID) {

@@ -66,7 +66,7 @@ var _ = Describe("An editor of one namespace", func() {
 			Expect(err).To(MatchError(catalog.ErrNotFound))
 		})
 
-		It("does not become the parent of a group whose reference names a path that nobody can hold", func() {
+		It("does not become the parent of a group whose reference names a path that no group can hold", func() {
 			f := forge.New(cluster, forge.Options{})
 			team, space := f.NewNamespace(), f.NewNamespace()
 			f = forge.New(cluster, forge.Options{RootGroups: []catalog.RootGroupRule{{Namespace: team, Path: "*"}}})

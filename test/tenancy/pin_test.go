@@ -25,7 +25,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// pinRefused matches the refusal of an id from somebody who may not choose one.
+// pinRefused matches the refusal of an id from a user who is not allowed to choose one.
 var pinRefused = And(
 	Satisfy(apierrors.IsForbidden), MatchError(And(ContainSubstring("omit spec.id: Forgeplane allocates one"), ContainSubstring("the verb pin on "))))
 
@@ -404,7 +404,7 @@ var _ = Describe("A REST id", func() {
 		Expect(back.Status.ID).To(Equal(id))
 	})
 
-	It("does not come into force for another object while somebody can declare it for the former one", func(ctx SpecContext) {
+	It("does not come into force for another object while it can be declared for the former one", func(ctx SpecContext) {
 		acme, moved := forge.Group("acme").In(space).ID(7).Build(), forge.Group("moved").In(f.NewNamespace()).ID(7).Build()
 		var namespace corev1.Namespace
 		Expect(f.Live().Get(ctx, client.ObjectKey{Name: space}, &namespace)).To(Succeed())

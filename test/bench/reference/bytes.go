@@ -25,7 +25,7 @@ func StartBytes(ctx context.Context, file string) (*Bytes, error) {
 	return &Bytes{p, address}, err
 }
 
-// StartBytesTLS is StartBytes with TLS and a certificate that nobody knows.
+// StartBytesTLS is StartBytes with TLS and an unknown certificate.
 func StartBytesTLS(ctx context.Context, file string) (*Bytes, error) {
 	p, address, err := start(ctx, "bytes-tls", file)
 	return &Bytes{p, address}, err
