@@ -15,6 +15,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/iid"
+	"github.com/forgeplane/forgeplane/internal/search"
 	"github.com/forgeplane/forgeplane/internal/sweep"
 )
 
@@ -45,14 +46,15 @@ type Epic struct {
 
 	ID int64 `bun:"id,pk,autoincrement"`
 	// In is the group.
-	In           database.Subject `bun:"embed:subject_"`
-	IID          int64            `bun:"iid"`
-	Title        string           `bun:"title"`
-	Description  string           `bun:"description"`
-	Text         string           `bun:"text"`
-	State        State            `bun:"state"`
-	Confidential bool             `bun:"confidential"`
-	Author       database.User    `bun:"embed:author_"`
+	In          database.Subject `bun:"embed:subject_"`
+	IID         int64            `bun:"iid"`
+	Title       string           `bun:"title"`
+	Description string           `bun:"description"`
+	// Text is what a search looks through. The store sets it.
+	Text         string        `bun:"text"`
+	State        State         `bun:"state"`
+	Confidential bool          `bun:"confidential"`
+	Author       database.User `bun:"embed:author_"`
 	// Start and Due are days in the form of time.DateOnly; empty without one.
 	Start string `bun:"start_date"`
 	Due   string `bun:"due_date"`
@@ -61,6 +63,23 @@ type Epic struct {
 	ClosedAt time.Time     `bun:"closed_at,nullzero"`
 	Created  time.Time     `bun:"created_at"`
 	Updated  time.Time     `bun:"updated_at"`
+
+	// Labels are in a table of their own.
+	Labels []Label `bun:"-"`
+}
+
+// Label is a label of an epic.
+type Label struct {
+	ID  int64
+	UID types.UID
+}
+
+// label is a row of the table of labels.
+type label struct {
+	bun.BaseModel `bun:"table:epic_labels"`
+
+	EpicID int64 `bun:"epic_id,pk"`
+	Label  Label `bun:"embed:label_"`
 }
 
 // Item returns what notes, reactions and state events on the epic belong to.
@@ -78,24 +97,61 @@ func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
 // Subjects are the epics by their groups, for a sweep.Sweeper.
 func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*Epic)(nil)) }
 
-// Create adds an epic, and completes it.
+// Create adds an epic with its labels, and completes it.
 func (s *Store) Create(ctx context.Context, e *Epic) error {
 	e.Created = s.clock.Now().UTC()
-	e.Updated, e.State = e.Created, Opened
+	e.Updated, e.State, e.Text = e.Created, Opened, search.Fold(e.Title, e.Description)
 	return s.db.Atomically(ctx, fmt.Sprintf("creating an epic in %s", e.In), func(ctx context.Context, db bun.IDB) (err error) {
 		if e.IID, err = iid.Next(ctx, s.db, e.In, Kind); err != nil {
 			return err
 		}
-		_, err = db.NewInsert().Model(e).Returning("id").Exec(ctx)
-		return err
+		if _, err = db.NewInsert().Model(e).Returning("id").Exec(ctx); err != nil {
+			return err
+		}
+		return attach(ctx, db, e)
 	})
+}
+
+// attach writes the labels of an epic that has none.
+func attach(ctx context.Context, db bun.IDB, e *Epic) error {
+	if len(e.Labels) == 0 {
+		return nil
+	}
+	rows := make([]label, len(e.Labels))
+	for i, l := range e.Labels {
+		rows[i] = label{EpicID: e.ID, Label: l}
+	}
+	_, err := db.NewInsert().Model(&rows).Exec(ctx)
+	return err
+}
+
+// complete reads the labels of epics.
+func complete(ctx context.Context, db bun.IDB, epics []Epic) error {
+	if len(epics) == 0 {
+		return nil
+	}
+	at, ids := map[int64]*Epic{}, make([]int64, len(epics))
+	for i := range epics {
+		at[epics[i].ID], ids[i] = &epics[i], epics[i].ID
+	}
+	var rows []label
+	if err := db.NewSelect().Model(&rows).Where("epic_id IN (?)", bun.List(ids)).Scan(ctx); err != nil {
+		return err
+	}
+	for _, l := range rows {
+		at[l.EpicID].Labels = append(at[l.EpicID].Labels, l.Label)
+	}
+	return nil
 }
 
 // Get returns the epic of a group with an id, or else with an iid. The error is ErrNotFound if there is none.
 func (s *Store) Get(ctx context.Context, group types.UID, number int64) (Epic, error) {
 	var found []Epic
 	err := s.db.Read(ctx, fmt.Sprintf("reading epic %d", number), func(ctx context.Context, db bun.IDB) error {
-		return db.NewSelect().Model(&found).Where("subject_uid = ?", group).Where("id = ? OR iid = ?", number, number).Limit(2).Scan(ctx)
+		if err := db.NewSelect().Model(&found).Where("subject_uid = ?", group).Where("id = ? OR iid = ?", number, number).Limit(2).Scan(ctx); err != nil {
+			return err
+		}
+		return complete(ctx, db, found)
 	})
 	switch {
 	case err != nil:
@@ -107,4 +163,54 @@ func (s *Store) Get(ctx context.Context, group types.UID, number int64) (Epic, e
 	default:
 		return found[0], nil
 	}
+}
+
+// Update changes an epic. It calls change with what is stored, in the transaction that stores the change. If change fails, nothing happens. The error
+// is ErrNotFound if the epic does not exist.
+func (s *Store) Update(ctx context.Context, id int64, change func(ctx context.Context, e *Epic) error) (e Epic, err error) {
+	err = s.db.Atomically(ctx, fmt.Sprintf("changing epic %d", id), func(ctx context.Context, db bun.IDB) error {
+		// Two changes must not read the same state: the first statement locks the row.
+		if err := s.Touch(ctx, id, s.clock.Now()); err != nil {
+			return err
+		}
+		found := make([]Epic, 0, 1)
+		if err := db.NewSelect().Model(&found).Where("id = ?", id).Scan(ctx); err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			return ErrNotFound
+		}
+		if err := complete(ctx, db, found); err != nil {
+			return err
+		}
+		e = found[0]
+		if err := change(ctx, &e); err != nil {
+			return err
+		}
+		e.Text = search.Fold(e.Title, e.Description)
+		if _, err := db.NewUpdate().Model(&e).WherePK().Exec(ctx); err != nil {
+			return err
+		}
+		if _, err := db.NewDelete().Model((*label)(nil)).Where("epic_id = ?", id).Exec(ctx); err != nil {
+			return err
+		}
+		return attach(ctx, db, &e)
+	})
+	return e, err
+}
+
+// Touch records the time of a change of an epic, or of what belongs to it, such as its notes.
+func (s *Store) Touch(ctx context.Context, id int64, at time.Time) error {
+	return s.db.Write(ctx, fmt.Sprintf("recording a change of epic %d", id), func(ctx context.Context, db bun.IDB) error {
+		_, err := db.NewUpdate().Model((*Epic)(nil)).Set("updated_at = ?", at.UTC()).Where("id = ?", id).Exec(ctx)
+		return err
+	})
+}
+
+// Delete removes an epic with its labels. Other aggregates remove what belongs to the epic in the same transaction.
+func (s *Store) Delete(ctx context.Context, id int64) error {
+	return s.db.Write(ctx, fmt.Sprintf("deleting epic %d", id), func(ctx context.Context, db bun.IDB) error {
+		_, err := db.NewDelete().Model((*Epic)(nil)).Where("id = ?", id).Exec(ctx)
+		return err
+	})
 }

@@ -3,6 +3,7 @@ package milestone
 
 import (
 	"context"
+	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
@@ -10,10 +11,12 @@ import (
 	"time"
 
 	"github.com/uptrace/bun"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/iid"
+	"github.com/forgeplane/forgeplane/internal/search"
 	"github.com/forgeplane/forgeplane/internal/sweep"
 )
 
@@ -32,8 +35,12 @@ const (
 	Closed State = "closed"
 )
 
-// ErrNotFound says that there is no milestone with an id.
-var ErrNotFound = errors.New("there is no such milestone")
+var (
+	// ErrNotFound says that there is no milestone with an id.
+	ErrNotFound = errors.New("there is no such milestone")
+	// ErrTaken says that the project or group has another milestone with a title.
+	ErrTaken = errors.New("another milestone has the title")
+)
 
 // Milestone is a milestone of a project or group.
 type Milestone struct {
@@ -45,7 +52,9 @@ type Milestone struct {
 	IID         int64            `bun:"iid"`
 	Title       string           `bun:"title"`
 	Description string           `bun:"description"`
-	State       State            `bun:"state"`
+	// Text is what a search looks through. The store sets it.
+	Text  string `bun:"text"`
+	State State  `bun:"state"`
 	// Start and Due are days in the form of time.DateOnly; empty without one.
 	Start   string    `bun:"start_date"`
 	Due     string    `bun:"due_date"`
@@ -65,15 +74,72 @@ func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
 // Subjects are the milestones by their projects and groups, for a sweep.Sweeper.
 func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*Milestone)(nil)) }
 
-// Create adds a milestone, and completes it.
+// Create adds a milestone, and completes it. The error is ErrTaken if its project or group has the title already.
 func (s *Store) Create(ctx context.Context, m *Milestone) error {
 	m.Created = s.clock.Now().UTC()
-	m.Updated = m.Created
+	m.Updated, m.Text = m.Created, search.Fold(m.Title, m.Description)
 	return s.db.Atomically(ctx, fmt.Sprintf("creating a milestone in %s", m.In), func(ctx context.Context, db bun.IDB) (err error) {
 		if m.IID, err = iid.Next(ctx, s.db, m.In, "milestone"); err != nil {
 			return err
 		}
-		_, err = db.NewInsert().Model(m).Returning("id").Exec(ctx)
+		_, err = db.NewInsert().Model(m).On("CONFLICT (subject_uid, title) DO NOTHING").Returning("id").Exec(ctx)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && m.ID == 0 {
+			return ErrTaken
+		}
+		return err
+	})
+}
+
+// Get returns the milestone of a project or group with an id. The error is ErrNotFound if there is none.
+func (s *Store) Get(ctx context.Context, in types.UID, id int64) (m Milestone, err error) {
+	err = s.db.Read(ctx, fmt.Sprintf("reading milestone %d", id), func(ctx context.Context, db bun.IDB) error {
+		err := db.NewSelect().Model(&m).Where("id = ?", id).Where("subject_uid = ?", in).Scan(ctx)
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrNotFound
+		}
+		return err
+	})
+	return m, err
+}
+
+// Update changes a milestone of a project or group. It calls change with what is stored, in the transaction that stores the change. If change fails,
+// nothing happens. The error is ErrNotFound if there is no such milestone, and ErrTaken if its project or group has the new title already.
+func (s *Store) Update(ctx context.Context, in types.UID, id int64, change func(ctx context.Context, m *Milestone) error) (m Milestone, err error) {
+	err = s.db.Atomically(ctx, fmt.Sprintf("changing milestone %d", id), func(ctx context.Context, db bun.IDB) error {
+		// Two changes must not read the same state: the first statement locks the row.
+		if _, err := db.NewUpdate().Model((*Milestone)(nil)).Set("updated_at = ?", s.clock.Now().UTC()).Where("id = ?", id).Exec(ctx); err != nil {
+			return err
+		}
+		if m, err = s.Get(ctx, in, id); err != nil {
+			return err
+		}
+		if err := change(ctx, &m); err != nil {
+			return err
+		}
+		if taken, err := s.Taken(ctx, m.Title, m.ID, in); err != nil || taken {
+			return errors.Join(err, ErrTaken)
+		}
+		m.Text = search.Fold(m.Title, m.Description)
+		_, err := db.NewUpdate().Model(&m).WherePK().Exec(ctx)
+		return err
+	})
+	return m, err
+}
+
+// Taken reports whether a milestone of some projects and groups has a title, apart from the one with an id.
+func (s *Store) Taken(ctx context.Context, title string, except int64, in ...types.UID) (taken bool, err error) {
+	err = s.db.Read(ctx, "looking up the title of a milestone", func(ctx context.Context, db bun.IDB) error {
+		taken, err = db.NewSelect().Model((*Milestone)(nil)).Where("title = ?", title).Where("id <> ?", except).
+			Where("subject_uid IN (?)", bun.List(in)).Exists(ctx)
+		return err
+	})
+	return taken, err
+}
+
+// Delete removes a milestone. Issues lose it in the same transaction; see issue.Store.ForgetMilestone.
+func (s *Store) Delete(ctx context.Context, id int64) error {
+	return s.db.Write(ctx, fmt.Sprintf("deleting milestone %d", id), func(ctx context.Context, db bun.IDB) error {
+		_, err := db.NewDelete().Model((*Milestone)(nil)).Where("id = ?", id).Exec(ctx)
 		return err
 	})
 }

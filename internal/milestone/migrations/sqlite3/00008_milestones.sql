@@ -1,4 +1,4 @@
--- The milestones of projects and groups, which are the subjects.
+-- The milestones of projects and groups, which are the subjects. text is what a search looks through: the title and the description, folded.
 CREATE TABLE milestones (
     id           INTEGER   NOT NULL PRIMARY KEY AUTOINCREMENT,
     subject_kind TEXT NOT NULL,
@@ -7,6 +7,7 @@ CREATE TABLE milestones (
     iid          INTEGER NOT NULL,
     title        TEXT NOT NULL,
     description  TEXT NOT NULL,
+    text         TEXT NOT NULL,
     state        TEXT NOT NULL,
     start_date   TEXT NOT NULL DEFAULT '',
     due_date     TEXT NOT NULL DEFAULT '',

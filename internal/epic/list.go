@@ -1,0 +1,124 @@
+package epic
+
+import (
+	"context"
+	"time"
+
+	"github.com/uptrace/bun"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/internal/search"
+)
+
+// Filter says which epics a list has. Its zero fields select all.
+type Filter struct {
+	// In are the groups. A confidential epic is in the list if its group is in Confidential, or if Viewer is its author.
+	In, Confidential []types.UID
+	Viewer           types.UID
+
+	IIDs  []int64
+	State State
+	// Author is the UID of the author.
+	Author types.UID
+	// Labels has a set for each label that an epic must have: the UIDs of the labels with one title. Labelled asks for epics with any label, or
+	// with none.
+	Labels   [][]types.UID
+	Labelled *bool
+	// Search is a part of the title or description, in any case.
+	Search                                                   string
+	CreatedAfter, CreatedBefore, UpdatedAfter, UpdatedBefore time.Time
+}
+
+// Order is the order of a list.
+type Order struct {
+	By         Column
+	Descending bool
+}
+
+// Column is what a list is ordered by.
+type Column string
+
+// The columns.
+const (
+	ByCreation Column = "created_at"
+	ByUpdate   Column = "updated_at"
+	ByTitle    Column = "title"
+)
+
+// List returns a page of the epics of groups, and how many there are.
+func (s *Store) List(ctx context.Context, f Filter, o Order, skip, limit int) (page []Epic, total int, err error) {
+	if len(f.In) == 0 {
+		return nil, 0, nil
+	}
+	direction := " ASC"
+	if o.Descending {
+		direction = " DESC"
+	}
+	err = s.db.Read(ctx, "listing epics", func(ctx context.Context, db bun.IDB) error {
+		q := f.apply(db.NewSelect().Model(&page))
+		by := string(o.By)
+		if o.By == ByTitle {
+			by = search.TitleOf(db, "text")
+		}
+		n, err := q.OrderExpr(by + direction + ", id" + direction).Offset(int64(skip)).Limit(int64(limit)).ScanAndCount(ctx)
+		if total = int(n); err != nil {
+			return err
+		}
+		return complete(ctx, db, page)
+	})
+	return page, total, err
+}
+
+// apply adds the conditions to a query.
+func (f Filter) apply(q *bun.SelectQuery) *bun.SelectQuery {
+	q.Where("subject_uid IN (?)", bun.List(f.In)).WhereGroup(" AND ", func(q *bun.SelectQuery) *bun.SelectQuery {
+		q.Where("NOT confidential")
+		if len(f.Confidential) > 0 {
+			q.WhereOr("subject_uid IN (?)", bun.List(f.Confidential))
+		}
+		if f.Viewer != "" {
+			q.WhereOr("author_uid = ?", f.Viewer)
+		}
+		return q
+	})
+	if len(f.IIDs) > 0 {
+		q.Where("iid IN (?)", bun.List(f.IIDs))
+	}
+	if f.State != "" {
+		q.Where("state = ?", f.State)
+	}
+	if f.Author != "" {
+		q.Where("author_uid = ?", f.Author)
+	}
+	if f.Search != "" {
+		q.Where(search.Contains, bun.Ident("text"), search.Pattern(f.Search))
+	}
+	f.labels(q)
+	for condition, at := range map[string]time.Time{
+		"created_at >= ?": f.CreatedAfter, "created_at <= ?": f.CreatedBefore, "updated_at >= ?": f.UpdatedAfter, "updated_at <= ?": f.UpdatedBefore,
+	} {
+		if !at.IsZero() {
+			q.Where(condition, at.UTC())
+		}
+	}
+	return q
+}
+
+// labels adds the conditions on labels.
+func (f Filter) labels(q *bun.SelectQuery) {
+	const labelled = "EXISTS (SELECT 1 FROM epic_labels AS l WHERE l.epic_id = ?TableAlias.id"
+	if f.Labelled != nil {
+		condition := labelled + ")"
+		if !*f.Labelled {
+			condition = "NOT " + condition
+		}
+		q.Where(condition)
+	}
+	for _, uids := range f.Labels {
+		if len(uids) == 0 {
+			q.Where("1 = 0") // nothing has this title
+			continue
+		}
+		q.Where(labelled+" AND l.label_uid IN (?))", bun.List(uids))
+	}
+}
