@@ -19,6 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/commits"
 	"github.com/forgeplane/forgeplane/apiserver/v4/containers"
 	"github.com/forgeplane/forgeplane/apiserver/v4/deploykeys"
+	"github.com/forgeplane/forgeplane/apiserver/v4/epics"
 	"github.com/forgeplane/forgeplane/apiserver/v4/features"
 	"github.com/forgeplane/forgeplane/apiserver/v4/files"
 	"github.com/forgeplane/forgeplane/apiserver/v4/groups"
@@ -28,6 +29,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/labels"
 	"github.com/forgeplane/forgeplane/apiserver/v4/markdown"
 	"github.com/forgeplane/forgeplane/apiserver/v4/members"
+	"github.com/forgeplane/forgeplane/apiserver/v4/milestones"
 	"github.com/forgeplane/forgeplane/apiserver/v4/projects"
 	"github.com/forgeplane/forgeplane/apiserver/v4/protectedbranches"
 	"github.com/forgeplane/forgeplane/apiserver/v4/remotemirrors"
@@ -89,6 +91,8 @@ func families(k family.Kit) []endpoint.Table {
 		containers.New(k).Table().Named("Container registry"),
 		housekeeping.New(k).Table().Named("Housekeeping"),
 		markdown.New(k).Table().Named("Markdown"),
+		milestones.New(k).Table().Named("Milestones"),
+		epics.New(k).Table().Named("Epics"),
 	}
 }
 

@@ -79,10 +79,12 @@ const (
 	// ReadGroupBadges and WriteGroupBadges apply to the badges of a group.
 	ReadGroupBadges  endpoint.Ability = "read_group_badges"
 	WriteGroupBadges endpoint.Ability = "write_group_badges"
-	// ReadEpics and WriteEpics apply to the epics of a group, and ReadConfidentialEpics to the confidential ones of others.
+	// ReadEpics and WriteEpics apply to the epics of a group, ReadConfidentialEpics to the confidential ones of others, and DestroyEpics allows
+	// deleting epics.
 	ReadEpics             endpoint.Ability = "read_epics"
 	ReadConfidentialEpics endpoint.Ability = "read_confidential_epics"
 	WriteEpics            endpoint.Ability = "write_epics"
+	DestroyEpics          endpoint.Ability = "destroy_epics"
 	// ReadGroupMilestones and WriteGroupMilestones apply to the milestones of a group.
 	ReadGroupMilestones  endpoint.Ability = "read_group_milestones"
 	WriteGroupMilestones endpoint.Ability = "write_group_milestones"
@@ -184,6 +186,7 @@ var rules = map[endpoint.Ability]rule{
 	ReadEpics:                   {about: aboutGroup},
 	ReadConfidentialEpics:       {about: aboutGroup, role: role.Reporter},
 	WriteEpics:                  {about: aboutGroup, role: role.Reporter},
+	DestroyEpics:                {about: aboutGroup, role: role.Owner},
 	ReadGroupMilestones:         {about: aboutGroup},
 	WriteGroupMilestones:        {about: aboutGroup, role: role.Reporter},
 	ReadGroupImages:             {about: aboutGroup, role: role.Reporter},

@@ -109,6 +109,10 @@ const (
 	ContainerTag = "ContainerTag"
 	// ContainerImage is a manifest of such a repository.
 	ContainerImage = "ContainerImage"
+	// Milestone is a milestone of a project or group.
+	Milestone = "Milestone"
+	// Epic is an epic of a group.
+	Epic = "Epic"
 )
 
 // Did adds a write outside the cluster, such as of a tag of an image. The id is 0 for objects without an id.

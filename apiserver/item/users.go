@@ -1,0 +1,44 @@
+package item
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
+	"github.com/forgeplane/forgeplane/internal/bottoken"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/database"
+)
+
+// Users returns what others see of the users of rows, bots included. Those who are gone, and zero users, are left out.
+func Users(ctx context.Context, c *catalog.Catalog, webURL string, users ...database.User) (map[types.UID]*entity.UserSummary, error) {
+	shown := map[types.UID]*entity.UserSummary{}
+	for _, row := range users {
+		if row.UID == "" || shown[row.UID] != nil {
+			continue
+		}
+		u, err := user(ctx, c, row.ID)
+		if errors.Is(err, catalog.ErrNotFound) || err == nil && u.UID != row.UID {
+			continue // another one can have the id
+		}
+		if err != nil {
+			return nil, err
+		}
+		summary := entity.SummarizeUser(u, webURL)
+		shown[row.UID] = &summary
+	}
+	return shown, nil
+}
+
+// user returns the user or bot with an id.
+func user(ctx context.Context, c *catalog.Catalog, id int64) (*v1alpha1.User, error) {
+	u, err := c.User(ctx, v1alpha1.Reference{ID: id})
+	if !errors.Is(err, catalog.ErrNotFound) {
+		return u, err
+	}
+	bot, err := bottoken.ByUserID(ctx, c, id)
+	return bot.User, err
+}

@@ -1,0 +1,138 @@
+package epics
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
+	"github.com/forgeplane/forgeplane/apiserver/item"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/epic"
+	"github.com/forgeplane/forgeplane/internal/label"
+)
+
+// Epic is an epic of a group.
+type Epic struct {
+	ID                      int64               `json:"id"`
+	IID                     int64               `json:"iid"`
+	GroupID                 int64               `json:"group_id"`
+	ParentID                *int64              `json:"parent_id" doc:"Always null: epics have no epics above."`
+	Title                   string              `json:"title"`
+	Description             string              `json:"description"`
+	State                   string              `json:"state" doc:"opened or closed."`
+	Confidential            bool                `json:"confidential"`
+	WebURL                  string              `json:"web_url"`
+	URL                     string              `json:"url" doc:"The path of web_url."`
+	References              References          `json:"references"`
+	Author                  *entity.UserSummary `json:"author" doc:"null if the user is gone."`
+	StartDate               endpoint.Date       `json:"start_date"`
+	StartDateIsFixed        bool                `json:"start_date_is_fixed"`
+	StartDateFixed          endpoint.Date       `json:"start_date_fixed"`
+	StartDateFromMilestones endpoint.Date       `json:"start_date_from_milestones" doc:"Always null."`
+	DueDate                 endpoint.Date       `json:"due_date"`
+	DueDateIsFixed          bool                `json:"due_date_is_fixed"`
+	DueDateFixed            endpoint.Date       `json:"due_date_fixed"`
+	DueDateFromMilestones   endpoint.Date       `json:"due_date_from_milestones" doc:"Always null."`
+	CreatedAt               endpoint.Time       `json:"created_at"`
+	UpdatedAt               endpoint.Time       `json:"updated_at"`
+	ClosedAt                endpoint.Time       `json:"closed_at"`
+	Labels                  []string            `json:"labels"`
+	Upvotes                 int64               `json:"upvotes"`
+	Downvotes               int64               `json:"downvotes"`
+	UserNotesCount          int64               `json:"user_notes_count"`
+}
+
+// References are the texts that stand for an epic in Markdown.
+type References struct {
+	Short    string `json:"short"`
+	Relative string `json:"relative" doc:"From the group of the request."`
+	Full     string `json:"full"`
+}
+
+// show shows an epic of a group.
+func (f *Family) show(ctx context.Context, in catalog.Scope, e epic.Epic) (Epic, error) {
+	all, err := f.showAll(ctx, in, places{in.Groups[0].UID: in}, []epic.Epic{e})
+	if err != nil {
+		return Epic{}, err
+	}
+	return all[0], nil
+}
+
+// showAll shows epics of several groups, for a request about one.
+func (f *Family) showAll(ctx context.Context, from catalog.Scope, at places, rows []epic.Epic) ([]Epic, error) {
+	ids, authors := make([]int64, len(rows)), make([]database.User, len(rows))
+	for i, e := range rows {
+		ids[i], authors[i] = e.ID, e.Author
+	}
+	users, err := item.Users(ctx, f.Catalog, f.WebURL, authors...)
+	if err != nil {
+		return nil, err
+	}
+	votes, err := f.Activity.Reactions.Counts(ctx, epic.Kind, ids...)
+	if err != nil {
+		return nil, err
+	}
+	notes, err := f.Activity.Notes.Counts(ctx, epic.Kind, ids...)
+	if err != nil {
+		return nil, err
+	}
+	titles, err := f.titles(ctx, at, rows)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Epic, len(rows))
+	for i, e := range rows {
+		shown := f.showRow(e, at[e.In.UID].Path(), e.In.UID == from.Groups[0].UID)
+		shown.Author, shown.UserNotesCount = users[e.Author.UID], notes[e.ID]
+		shown.Upvotes, shown.Downvotes = votes[e.ID].Up, votes[e.ID].Down
+		for _, l := range e.Labels {
+			if title, inForce := titles[e.In.UID][l.UID]; inForce {
+				shown.Labels = append(shown.Labels, title)
+			}
+		}
+		slices.Sort(shown.Labels)
+		all[i] = shown
+	}
+	return all, nil
+}
+
+// showRow shows what is stored of an epic in the group with a path; own says that the request is about this group.
+func (f *Family) showRow(e epic.Epic, path string, own bool) Epic {
+	short := fmt.Sprintf("&%d", e.IID)
+	shown := Epic{
+		ID: e.ID, IID: e.IID, GroupID: e.In.ID, Title: e.Title, Description: e.Description, State: string(e.State), Confidential: e.Confidential,
+		URL: fmt.Sprintf("/groups/%s/-/epics/%d", path, e.IID), References: References{Short: short, Relative: path + short, Full: path + short},
+		StartDate: entity.Day(e.Start), StartDateIsFixed: e.Start != "", StartDateFixed: entity.Day(e.Start),
+		DueDate: entity.Day(e.Due), DueDateIsFixed: e.Due != "", DueDateFixed: entity.Day(e.Due),
+		CreatedAt: endpoint.Time(e.Created), UpdatedAt: endpoint.Time(e.Updated), ClosedAt: endpoint.Time(e.ClosedAt), Labels: []string{},
+	}
+	shown.WebURL = f.WebURL + shown.URL
+	if own {
+		shown.References.Relative = short
+	}
+	return shown
+}
+
+// titles returns the titles of the labels that are in force in the groups of epics, by the UIDs of the group and the label.
+func (f *Family) titles(ctx context.Context, at places, rows []epic.Epic) (map[types.UID]map[types.UID]string, error) {
+	all := map[types.UID]map[types.UID]string{}
+	for _, e := range rows {
+		if len(e.Labels) == 0 || all[e.In.UID] != nil {
+			continue
+		}
+		labels, err := label.All(ctx, f.Catalog, at[e.In.UID])
+		if err != nil {
+			return nil, err
+		}
+		all[e.In.UID] = map[types.UID]string{}
+		for _, l := range labels {
+			all[e.In.UID][l.UID] = l.Spec.Title
+		}
+	}
+	return all, nil
+}
