@@ -134,6 +134,8 @@ var named = map[string]string{
 	"tags/{tag_name}":                                          "v1.0.0",
 	"commits/{sha}":                                            "signed",
 	"files/{file_path}":                                        "README.md",
+	"milestones/{milestone_id}":                                "1",
+	"epics/{epic_id}":                                          "1",
 }
 
 // namedInGroup are those that differ below /groups.
@@ -142,6 +144,7 @@ var namedInGroup = map[string]string{
 	"access_tokens/{token_id}":  strconv.Itoa(groupTokenID),
 	"badges/{badge_id}":         strconv.Itoa(groupBadgeID),
 	"protected_branches/{name}": "stable",
+	"milestones/{milestone_id}": "2",
 }
 
 // others are the parameters of paths that differ from those in named for one endpoint.
@@ -203,6 +206,12 @@ var bodies = map[string]string{
 	"POST /project_repository_storage_moves":                           `{"source_storage_name":"shard"}`,
 	"POST /projects/{id}/repository_storage_moves":                     `{"destination_storage_name":"shard"}`,
 	"DELETE /projects/{id}/registry/repositories/{repository_id}/tags": `{"name_regex_delete":"nothing"}`,
+	"POST /projects/{id}/milestones":                                   `{"title":"New"}`,
+	"PUT /projects/{id}/milestones/{milestone_id}":                     `{"title":"Renamed"}`,
+	"POST /groups/{id}/milestones":                                     `{"title":"New"}`,
+	"PUT /groups/{id}/milestones/{milestone_id}":                       `{"title":"Renamed"}`,
+	"POST /groups/{id}/epics":                                          `{"title":"New"}`,
+	"PUT /groups/{id}/epics/{epic_id}":                                 `{"title":"Renamed"}`,
 	"PUT /user/avatar":                                                 `{"avatar":""}`,
 	"PUT /projects/{id}/transfer":                                      fmt.Sprintf(`{"namespace":%d}`, roomID),
 	"POST /projects/{id}/access_tokens":                                `{"name":"Robot","scopes":["api"],"access_level":30}`,

@@ -314,13 +314,15 @@ type world struct {
 	subscribed atomic.Int32
 	// gallery has the images of the project.
 	gallery *gallery
+	// items are what the activity database has of the project and its group.
+	items *items
 	// outdated reports whether a request must be retried; nil for never.
 	outdated func() bool
 }
 
 // writes returns the number of changes since the last reset.
 func (w *world) writes() int {
-	return w.store.writes + int(w.pushes.Load()+w.subscribed.Load()) + w.gallery.writes()
+	return w.store.writes + int(w.pushes.Load()+w.subscribed.Load()) + w.gallery.writes() + w.items.writes()
 }
 
 // reset restores the initial state.
@@ -328,6 +330,7 @@ func (w *world) reset() {
 	w.store.reset()
 	w.subscribed.Store(0)
 	w.gallery.reset()
+	w.items.reset()
 	if w.pushes.Swap(0) > 0 {
 		w.restore()
 	}
@@ -399,6 +402,7 @@ func newWorldWith(t *testing.T, v v1alpha1.Visibility, engine git.Options) *worl
 	}
 	k.Activity.Subscriptions = forgetful{k.Activity.Subscriptions, &w.subscribed}
 	w.gallery = newGallery(t, cat, k.Activity.Database, app, k.Clock)
+	w.items = newItems(t, k.Activity, objects)
 	k.Images, k.ImagesHost, k.Avatars = w.gallery.registry, external.Host, avatars
 	k.Features = feature.New(w.store, familytest.Namespace, nil)
 	k.Guard = k.Guard.Featuring(k.Features)

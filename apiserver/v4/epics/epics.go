@@ -3,9 +3,11 @@ package epics
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/family"
@@ -79,12 +81,14 @@ func (f *Family) reached(ctx context.Context, s auth.Subject, r reach) (places, 
 		}
 	}
 	if r.Descendants {
-		_, groups, err := s.Caller.View(f.Catalog, f.Clock.Now()).Below(ctx, s.Scope.Groups[0])
+		groups, err := s.Caller.View(f.Catalog, f.Clock.Now()).Groups(ctx)
 		if err != nil {
 			return nil, filter, err
 		}
 		for _, g := range groups {
-			add(g.Scope, auth.AccessOf(s.Caller, g))
+			if slices.ContainsFunc(g.Groups[1:], func(above *v1alpha1.Group) bool { return above.UID == s.Scope.Groups[0].UID }) {
+				add(g.Scope, auth.AccessOf(s.Caller, g))
+			}
 		}
 	}
 	return at, filter, nil

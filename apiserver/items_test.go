@@ -1,0 +1,153 @@
+package apiserver
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/uptrace/bun"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/activity"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/database/databasetest"
+	"github.com/forgeplane/forgeplane/internal/epic"
+	"github.com/forgeplane/forgeplane/internal/issue"
+	"github.com/forgeplane/forgeplane/internal/milestone"
+	"github.com/forgeplane/forgeplane/internal/note"
+	"github.com/forgeplane/forgeplane/internal/reaction"
+	"github.com/forgeplane/forgeplane/internal/stateevent"
+)
+
+// itemTables are the tables that reset restores.
+var itemTables = []string{"iids", "issues", "issue_labels", "issue_assignees", "epics", "epic_labels", "notes", "reactions", "state_events", "milestones"}
+
+// items are issue 1 of the project and epic 1 of the group. Each has a note, to each of these all users have reacted, and each was closed once.
+// Milestone 1 is of the project, and milestone 2 of the group.
+type items struct {
+	t *testing.T
+	// conn has a copy of the initial state attached, and version is the version of the data after the last reset.
+	conn    *sql.Conn
+	version int
+}
+
+func newItems(t *testing.T, stores activity.Stores, objects []client.Object) *items {
+	t.Helper()
+	app := project(objects, "app")
+	in := database.Subject{Kind: database.KindProject, ID: projectID, UID: app.UID}
+	var users []database.User
+	var above database.Subject
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *v1alpha1.User:
+			users = append(users, database.User{ID: o.Spec.ID, UID: o.UID})
+		case *v1alpha1.Group:
+			if o.Spec.ID == groupID {
+				above = database.Subject{Kind: database.KindGroup, ID: groupID, UID: o.UID}
+			}
+		}
+	}
+	author := users[slices.IndexFunc(users, func(u database.User) bool { return u.ID == targetID })]
+	i, e := issue.Issue{In: in, Title: "Broken", Type: "issue", Author: author}, epic.Epic{In: above, Title: "Big", Author: author}
+	noted, notedAbove := note.Note{In: in, Body: "Hello", Author: author, Discussion: "1"}, note.Note{In: above, Body: "Hello", Author: author, Discussion: "2"}
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var file string
+	check(stores.Database.Atomically(t.Context(), "adding items", func(ctx context.Context, db bun.IDB) error {
+		for _, of := range []database.Subject{in, above} {
+			check(stores.Milestones.Create(ctx, &milestone.Milestone{In: of, Title: "Milestone of the " + of.Kind, State: milestone.Active}))
+		}
+		check(stores.Issues.Create(ctx, &i))
+		check(stores.Epics.Create(ctx, &e))
+		noted.On, notedAbove.On = i.Item(), e.Item()
+		check(stores.Notes.Create(ctx, &noted))
+		check(stores.Notes.Create(ctx, &notedAbove))
+		for n, to := range []database.Item{i.Item(), noted.Item(), e.Item(), notedAbove.Item()} {
+			of := []database.Subject{in, above}[n/2]
+			for _, u := range users {
+				check(stores.Reactions.Add(ctx, &reaction.Reaction{ID: reactionID(reactedTo[n], u.ID), In: of, To: to, Name: "heart", User: u}))
+			}
+			if to.Kind != note.Kind {
+				check(stores.StateEvents.Add(ctx, &stateevent.Event{In: of, Of: to, State: stateevent.Closed, User: author, Created: noon}))
+			}
+		}
+		return db.NewSelect().ColumnExpr("file").TableExpr("pragma_database_list").Where("name = 'main'").Scan(ctx, &file)
+	}))
+	conn, err := databasetest.SQL(t, file).Conn(t.Context())
+	check(err)
+	was := filepath.Join(t.TempDir(), "was.db")
+	all := &items{t: t, conn: conn}
+	all.exec("VACUUM INTO '" + was + "'")
+	all.exec("ATTACH '" + was + "' AS was")
+	all.version = all.now()
+	return all
+}
+
+func (i *items) exec(statement string) {
+	i.t.Helper()
+	if _, err := i.conn.ExecContext(i.t.Context(), statement); err != nil {
+		i.t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// now returns the version of the data, which changes with each write of another connection.
+func (i *items) now() (version int) {
+	i.t.Helper()
+	if err := i.conn.QueryRowContext(i.t.Context(), "PRAGMA main.data_version").Scan(&version); err != nil {
+		i.t.Fatal(err)
+	}
+	return version
+}
+
+// writes returns whether something was written since the last reset, as a number.
+func (i *items) writes() int {
+	if i.now() != i.version {
+		return 1
+	}
+	return 0
+}
+
+// reset restores the initial state.
+func (i *items) reset() {
+	i.t.Helper()
+	if i.writes() == 0 {
+		return
+	}
+	i.exec("BEGIN IMMEDIATE")
+	for _, table := range itemTables {
+		i.exec(fmt.Sprintf("DELETE FROM main.%[1]s; INSERT INTO main.%[1]s SELECT * FROM was.%[1]s", table))
+	}
+	i.exec("COMMIT")
+	i.version = i.now()
+}
+
+// reactedTo are the items that have reactions, in the words of reactionID.
+var reactedTo = []string{"issue", "note", "epic", "note on an epic"}
+
+const (
+	reactionToNote     = "/projects/{id}/issues/{issue_iid}/notes/{note_id}/award_emoji/{award_id}"
+	reactionToEpicNote = "/groups/{id}/epics/{epic_id}/notes/{note_id}/award_emoji/{award_id}"
+)
+
+// reactionID is the id of the reaction of a user to an item.
+func reactionID(to string, user int64) int64 {
+	return int64(10_000*(1+slices.Index(reactedTo, to))) + user
+}
+
+func reactionTo(to string, user int64) string { return strconv.FormatInt(reactionID(to, user), 10) }
+
+// ownReaction is a sample about the reaction of the caller to an item.
+func ownReaction(to string) sample {
+	return sample{note: "their own", own: map[string]func(int64) int64{
+		"award_emoji/{award_id}": func(user int64) int64 { return reactionID(to, user) },
+	}}
+}
