@@ -39,6 +39,7 @@ require (
 	github.com/uptrace/bun/dialect/pgdialect v1.3.0
 	github.com/uptrace/bun/dialect/sqlitedialect v1.3.0
 	github.com/yuin/goldmark v1.8.7
+	github.com/yuin/goldmark-emoji v1.0.6
 	github.com/yuin/gopher-lua v1.1.2
 	go.uber.org/zap v1.28.0
 	gocloud.dev v0.46.0

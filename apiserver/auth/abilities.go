@@ -119,6 +119,8 @@ func (s subject) admits(ability subject) bool {
 		return ability == aboutInstance
 	case aboutRecord:
 		return ability == aboutInstance || ability == aboutProject
+	case aboutProject, aboutGroup:
+		return ability == s || ability == aboutInstance
 	default:
 		return ability == s
 	}

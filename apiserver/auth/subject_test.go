@@ -45,6 +45,7 @@ func TestGuard_checksEndpoints(t *testing.T) {
 		"a record that nothing finds":          {endpoint.Put("/records/{id}", record).Needs(AdminInstance), "is found by <nil>"},
 		"a record that something else finds":   {endpoint.Put("/records/{id}", record).Found(TestGuard_checksEndpoints).Needs(AdminInstance), "is found by func(*testing.T)"},
 		"a project that something finds":       {endpoint.Put("/projects/{id}", project).Found(find).Needs(AdminProject), "no auth.Project is found by"},
+		"a project, and an administrator":      {endpoint.Get("/projects/{id}", project).Needs(AdminInstance), ""},
 		"a record, and an ability of a group":  {endpoint.Put("/records/{id}", record).Found(find).Needs(ReadGroup), "the ability read_group is not about"},
 		"a feature":                            {endpoint.Get("/version", instance).Feature("mr_approved_filter"), ""},
 		"a feature that does not exist":        {endpoint.Get("/version", instance).Feature("dark_mode"), `there is no feature "dark_mode"`},

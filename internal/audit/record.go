@@ -113,6 +113,8 @@ const (
 	Milestone = "Milestone"
 	// Epic is an epic of a group.
 	Epic = "Epic"
+	// Reaction is an emoji reaction to an item, such as an issue.
+	Reaction = "Reaction"
 )
 
 // Did adds a write outside the cluster, such as of a tag of an image. The id is 0 for objects without an id.

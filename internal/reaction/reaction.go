@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/uptrace/bun"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/internal/database"
@@ -78,6 +79,41 @@ func (s *Store) Get(ctx context.Context, to database.Item, id int64) (r Reaction
 		return err
 	})
 	return r, err
+}
+
+// List returns some reactions to an item, the oldest first, and how many there are.
+func (s *Store) List(ctx context.Context, to database.Item, skip, limit int) (some []Reaction, total int, err error) {
+	err = s.db.Read(ctx, fmt.Sprintf("listing the reactions to %s", to), func(ctx context.Context, db bun.IDB) error {
+		n, err := db.NewSelect().Model(&some).Where("item_kind = ?", to.Kind).Where("item_id = ?", to.ID).
+			Order("id").Offset(int64(skip)).Limit(int64(limit)).ScanAndCount(ctx)
+		total = int(n)
+		return err
+	})
+	return some, total, err
+}
+
+// Delete removes a reaction by its id. The error is ErrNotFound if there is none.
+func (s *Store) Delete(ctx context.Context, id int64) error {
+	return s.db.Write(ctx, fmt.Sprintf("removing reaction %d", id), func(ctx context.Context, db bun.IDB) error {
+		removed, err := db.NewDelete().Model((*Reaction)(nil)).Where("id = ?", id).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		if rows, err := removed.RowsAffected(); err != nil || rows > 0 {
+			return err
+		}
+		return ErrNotFound
+	})
+}
+
+// Given returns a query for the ids of the items of a kind to which a user has given an emoji, by any of its names; with an empty name, any emoji.
+func Given(db bun.IDB, kind string, user types.UID, name string) *bun.SelectQuery {
+	query := db.NewSelect().Model((*Reaction)(nil)).Column("item_id").Where("user_uid = ?", user).Where("item_kind = ?", kind)
+	if name == "" {
+		return query
+	}
+	canonical, _ := Emoji(name) // nobody has given an unknown emoji
+	return query.Where("name = ?", canonical)
 }
 
 // Count is how many thumbs the reactions to an item have up and down.

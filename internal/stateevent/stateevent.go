@@ -3,7 +3,9 @@ package stateevent
 
 import (
 	"context"
+	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"time"
@@ -19,6 +21,9 @@ var migrations embed.FS
 
 // Migrations returns the migrations of the table, for database.Open.
 func Migrations() fs.FS { return migrations }
+
+// ErrNotFound says that an item has no event with an id.
+var ErrNotFound = errors.New("there is no such state event")
 
 // State is the state that an item has changed to.
 type State string
@@ -58,6 +63,29 @@ func (s *Store) Add(ctx context.Context, e *Event) error {
 		_, err := db.NewInsert().Model(e).Returning("id").Exec(ctx)
 		return err
 	})
+}
+
+// List returns some events of an item, the oldest first, and how many there are.
+func (s *Store) List(ctx context.Context, of database.Item, skip, limit int) (some []Event, total int, err error) {
+	err = s.db.Read(ctx, fmt.Sprintf("listing the state events of %s", of), func(ctx context.Context, db bun.IDB) error {
+		n, err := db.NewSelect().Model(&some).Where("item_kind = ?", of.Kind).Where("item_id = ?", of.ID).
+			Order("id").Offset(int64(skip)).Limit(int64(limit)).ScanAndCount(ctx)
+		total = int(n)
+		return err
+	})
+	return some, total, err
+}
+
+// Get returns the event of an item with an id. The error is ErrNotFound if there is none.
+func (s *Store) Get(ctx context.Context, of database.Item, id int64) (e Event, err error) {
+	err = s.db.Read(ctx, fmt.Sprintf("reading state event %d", id), func(ctx context.Context, db bun.IDB) error {
+		err := db.NewSelect().Model(&e).Where("id = ?", id).Where("item_kind = ?", of.Kind).Where("item_id = ?", of.ID).Scan(ctx)
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrNotFound
+		}
+		return err
+	})
+	return e, err
 }
 
 // Remove removes all events of an item, which is deleted in the same transaction.

@@ -1,0 +1,161 @@
+// Package reactions is the family "Emoji reactions" of the core interface document.
+package reactions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
+	"github.com/forgeplane/forgeplane/apiserver/item"
+	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/reaction"
+)
+
+// Family serves the reactions to items.
+type Family struct {
+	family.Kit
+}
+
+// New returns the family.
+func New(k family.Kit) *Family { return &Family{k} }
+
+// Table lists the endpoints (API behaviour, section 2.9).
+func (f *Family) Table() endpoint.Table {
+	find := item.Finder{Stores: f.Activity}
+	onIssues, onEpics := auth.Inside[item.Issue](find.Issue, find.Note), auth.Inside[item.Epic](find.Epic, find.Note)
+	return slices.Concat(
+		inProject[item.Issue](f, "issues/{issue_iid}", "an issue", find.Issue, auth.ReadIssues, auth.ReadConfidential),
+		inProject[auth.In[item.Issue, item.Note]](f, "issues/{issue_iid}/notes/{note_id}", "a note on an issue", onIssues, auth.ReadIssues, auth.ReadConfidential),
+		inGroup[item.Epic](f, "epics/{epic_id}", "an epic", find.Epic, auth.ReadEpics, auth.ReadConfidentialEpics),
+		inGroup[auth.In[item.Epic, item.Note]](f, "epics/{epic_id}/notes/{note_id}", "a note on an epic", onEpics, auth.ReadEpics, auth.ReadConfidentialEpics),
+	)
+}
+
+func inProject[P auth.Kept, O auth.Find[P] | auth.Nested[P]](f *Family, path, of string, find O, see endpoint.Ability, asks ...endpoint.Ability) endpoint.Table {
+	return table[auth.ProjectRecord[P], auth.ProjectRecord[auth.In[P, given]]](f, "/projects/{id}/"+path, of, find, see, asks...)
+}
+
+func inGroup[P auth.Kept, O auth.Find[P] | auth.Nested[P]](f *Family, path, of string, find O, see endpoint.Ability, asks ...endpoint.Ability) endpoint.Table {
+	return table[auth.GroupRecord[P], auth.GroupRecord[auth.In[P, given]]](f, "/groups/{id}/"+path, of, find, see, asks...)
+}
+
+// table returns the endpoints of the reactions to the items at a path. Callers who have the ability see these items; find asks for further ones.
+func table[S auth.Holder[P], R auth.Holder[auth.In[P, given]], P auth.Kept, O auth.Find[P] | auth.Nested[P]](
+	f *Family, path, of string, find O, see endpoint.Ability, asks ...endpoint.Ability,
+) endpoint.Table {
+	path += "/award_emoji"
+	one := path + "/{award_id}"
+	return endpoint.Table{
+		endpoint.Get(path, auth.OnRecord[S](f.list)).Found(find).Needs(see).Asks(asks...).Anonymous(endpoint.Served).
+			Doc("List the emoji reactions to " + of + ", the oldest first."),
+		endpoint.Get(one, auth.OnRecord[R](f.get)).Found(auth.Inside[P](find, f.find)).Needs(see).Asks(asks...).Anonymous(endpoint.Served).
+			Doc("Get an emoji reaction to " + of + "."),
+		endpoint.Post(path, auth.OnRecord[S](f.create)).Found(find).Needs(see).Asks(asks...).Anonymous(endpoint.Challenged).
+			Doc("React to " + of + " with an emoji."),
+		endpoint.Delete(one, auth.OnRecord[R](f.remove)).Found(auth.Inside[P](find, f.find)).Asks(asks...).Conditional().
+			Needs(auth.AdminInstance).Or(auth.Own).Denies(endpoint.Unauthorized("")).Anonymous(endpoint.Challenged).
+			Doc("Remove the caller's emoji reaction to " + of + "; administrators can remove any."),
+	}
+}
+
+// given is a reaction as the record of a request.
+type given struct {
+	reaction.Reaction
+	to item.Item
+}
+
+// Parameter implements auth.Kept.
+func (given) Parameter() string { return "Id of the reaction." }
+
+// Owner implements auth.Kept.
+func (g given) Owner() types.UID { return g.User.UID }
+
+// find finds a reaction to an item, for auth.Inside.
+func (f *Family) find(ctx context.Context, _ auth.Subject, to item.Item, id int64) (given, error) {
+	r, err := f.Activity.Reactions.Get(ctx, to.Item(), id)
+	if errors.Is(err, reaction.ErrNotFound) {
+		err = endpoint.NotFound("")
+	}
+	return given{r, to}, err
+}
+
+type listRequest struct {
+	endpoint.Paging
+}
+
+func (f *Family) list(ctx context.Context, _ auth.Subject, to item.Item, r *listRequest) (endpoint.List[Reaction], error) {
+	skip, limit := r.Window()
+	rows, total, err := f.Activity.Reactions.List(ctx, to.Item(), skip, limit)
+	if err != nil {
+		return endpoint.List[Reaction]{}, err
+	}
+	users := make([]database.User, len(rows))
+	for i, r := range rows {
+		users[i] = r.User
+	}
+	known, err := item.Users(ctx, f.Catalog, f.WebURL, users...)
+	if err != nil {
+		return endpoint.List[Reaction]{}, err
+	}
+	return endpoint.Cut(rows, total, func(r reaction.Reaction) Reaction { return show(given{r, to}, known) }), nil
+}
+
+func (f *Family) get(ctx context.Context, _ auth.Subject, g given, _ *endpoint.None) (Reaction, error) {
+	return f.shown(ctx, g)
+}
+
+type createRequest struct {
+	Name string `param:"name" required:"" example:"thumbsup" doc:"Name of an emoji, without colons. Aliases, such as +1, stand for the name."`
+}
+
+func (f *Family) create(ctx context.Context, s auth.Subject, to item.Item, r *createRequest) (Reaction, error) {
+	if n, is := to.(item.Note); is && n.System {
+		return Reaction{}, endpoint.NotFound("Award Emoji")
+	}
+	u, err := s.Caller.Person()
+	if err != nil {
+		return Reaction{}, err
+	}
+	name, known := reaction.Emoji(r.Name)
+	if !known {
+		return Reaction{}, endpoint.NotFound("Award Emoji Name is not a valid emoji name")
+	}
+	g := given{reaction.Reaction{In: to.Place(), To: to.Item(), Name: name, User: database.User{ID: u.RESTID(), UID: u.UID}}, to}
+	err = f.Activity.Reactions.Add(ctx, &g.Reaction)
+	if errors.Is(err, reaction.ErrTaken) {
+		err = endpoint.NotFound("Award Emoji Name has already been taken")
+	}
+	if err != nil {
+		return Reaction{}, err
+	}
+	g.did(ctx, "create")
+	return f.shown(ctx, g)
+}
+
+func (f *Family) remove(ctx context.Context, _ auth.Subject, g given, _ *endpoint.None) (endpoint.None, error) {
+	// The dates of HTTP have no fractions of a second.
+	if since := endpoint.UnmodifiedSince(ctx); !since.IsZero() && g.Created.Truncate(time.Second).After(since) {
+		return endpoint.None{}, endpoint.PreconditionFailed()
+	}
+	err := f.Activity.Reactions.Delete(ctx, g.ID)
+	if errors.Is(err, reaction.ErrNotFound) {
+		err = endpoint.NotFound("")
+	}
+	if err == nil {
+		g.did(ctx, "delete")
+	}
+	return endpoint.None{}, err
+}
+
+// did says in the audit log what was done with a reaction.
+func (g given) did(ctx context.Context, verb string) {
+	audit.From(ctx).Did(verb, audit.Reaction, fmt.Sprintf("%s to %s", g.Name, g.To), g.ID)
+}
