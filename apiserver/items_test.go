@@ -147,7 +147,9 @@ func reactionTo(to string, user int64) string { return strconv.FormatInt(reactio
 
 // ownReaction is a sample about the reaction of the caller to an item.
 func ownReaction(to string) sample {
-	return sample{note: "their own", own: map[string]func(int64) int64{
-		"award_emoji/{award_id}": func(user int64) int64 { return reactionID(to, user) },
-	}}
+	const key = "award_emoji/{award_id}"
+	return sample{
+		note: "their own", names: map[string]string{key: reactionTo(to, targetID)},
+		own: map[string]func(int64) int64{key: func(user int64) int64 { return reactionID(to, user) }},
+	}
 }

@@ -136,6 +136,10 @@ var named = map[string]string{
 	"files/{file_path}":                                        "README.md",
 	"milestones/{milestone_id}":                                "1",
 	"epics/{epic_id}":                                          "1",
+	"issues/{issue_iid}":                                       "1",
+	"notes/{note_id}":                                          "1",
+	"award_emoji/{award_id}":                                   reactionTo("issue", targetID),
+	"resource_state_events/{event_id}":                         "1",
 }
 
 // namedInGroup are those that differ below /groups.
@@ -145,11 +149,20 @@ var namedInGroup = map[string]string{
 	"badges/{badge_id}":         strconv.Itoa(groupBadgeID),
 	"protected_branches/{name}": "stable",
 	"milestones/{milestone_id}": "2",
+	"notes/{note_id}":           "2",
+	"award_emoji/{award_id}":    reactionTo("epic", targetID),
+
+	"resource_state_events/{event_id}": "2",
 }
 
 // others are the parameters of paths that differ from those in named for one endpoint.
 var others = map[string]map[string]string{
 	"POST /users/{id}/unban": {"users/{id}": strconv.Itoa(bannedID)},
+
+	"GET " + reactionToNote:        {"award_emoji/{award_id}": reactionTo("note", targetID)},
+	"DELETE " + reactionToNote:     {"award_emoji/{award_id}": reactionTo("note", targetID)},
+	"GET " + reactionToEpicNote:    {"award_emoji/{award_id}": reactionTo("note on an epic", targetID)},
+	"DELETE " + reactionToEpicNote: {"award_emoji/{award_id}": reactionTo("note on an epic", targetID)},
 }
 
 // bodies are the bodies of the requests that need one.
@@ -223,6 +236,11 @@ var bodies = map[string]string{
 	"DELETE /projects/{id}/repository/files/{file_path}": `{"branch":"topic","commit_message":"Delete"}`,
 	"POST /markdown":                         `{"text":"# Hello"}`,
 	"POST /projects/{id}/repository/commits": `{"branch":"topic","commit_message":"New","actions":[]}`,
+
+	"POST /projects/{id}/issues/{issue_iid}/award_emoji":                 `{"name":"tada"}`,
+	"POST /projects/{id}/issues/{issue_iid}/notes/{note_id}/award_emoji": `{"name":"tada"}`,
+	"POST /groups/{id}/epics/{epic_id}/award_emoji":                      `{"name":"tada"}`,
+	"POST /groups/{id}/epics/{epic_id}/notes/{note_id}/award_emoji":      `{"name":"tada"}`,
 }
 
 // idle are the endpoints whose request without a note has nothing to do for any caller.
@@ -328,6 +346,11 @@ var variants = map[string][]sample{
 	"DELETE /groups/{id}/labels/{label_id}":    {{note: "one of the group above", names: aboveLabel, refused: true}},
 	"GET /groups/{id}/labels/{label_id}":       {{note: "one of the group above", names: aboveLabel}},
 	"POST /projects/{id}/repository/changelog": {{note: "on a protected branch", body: `{"version":"1.1.0"}`}},
+
+	"DELETE /projects/{id}/issues/{issue_iid}/award_emoji/{award_id}": {ownReaction("issue")},
+	"DELETE " + reactionToNote:                                        {ownReaction("note")},
+	"DELETE /groups/{id}/epics/{epic_id}/award_emoji/{award_id}":      {ownReaction("epic")},
+	"DELETE " + reactionToEpicNote:                                    {ownReaction("note on an epic")},
 }
 
 var (

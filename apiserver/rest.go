@@ -32,9 +32,11 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/milestones"
 	"github.com/forgeplane/forgeplane/apiserver/v4/projects"
 	"github.com/forgeplane/forgeplane/apiserver/v4/protectedbranches"
+	"github.com/forgeplane/forgeplane/apiserver/v4/reactions"
 	"github.com/forgeplane/forgeplane/apiserver/v4/remotemirrors"
 	"github.com/forgeplane/forgeplane/apiserver/v4/repositories"
 	"github.com/forgeplane/forgeplane/apiserver/v4/settings"
+	"github.com/forgeplane/forgeplane/apiserver/v4/stateevents"
 	"github.com/forgeplane/forgeplane/apiserver/v4/storagemoves"
 	"github.com/forgeplane/forgeplane/apiserver/v4/tags"
 	"github.com/forgeplane/forgeplane/apiserver/v4/triggertokens"
@@ -87,6 +89,8 @@ func families(k family.Kit) []endpoint.Table {
 		tags.New(k).Table().Named("Tags"),
 		commits.New(k).Table().Named("Commits"),
 		files.New(k).Table().Named("Files"),
+		reactions.New(k).Table().Named("Emoji reactions"),
+		stateevents.New(k).Table().Named("Resource state events"),
 		storagemoves.New(k).Table().Named("Repository storage moves"),
 		containers.New(k).Table().Named("Container registry"),
 		housekeeping.New(k).Table().Named("Housekeeping"),

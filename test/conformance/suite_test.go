@@ -46,6 +46,8 @@ var (
 	told *account
 	// logs are the audit logs of the accounts.
 	logs = map[string]string{}
+	// activityDatabase is the file of the activity database.
+	activityDatabase string
 )
 
 var _ = BeforeSuite(func() {
@@ -68,12 +70,12 @@ func startForgeplane(programs string) (url string) {
 	storage := &v1alpha1.RepositoryStorage{Spec: v1alpha1.RepositoryStorageSpec{Path: shard}}
 	storage.Name = "default"
 	Expect(api.Create(context.Background(), storage)).To(Succeed())
-	ports = installation.FreePorts()
+	ports, activityDatabase = installation.FreePorts(), filepath.Join(root, "activity.db")
 	part := func(p forgeplane.Part, health int) forgeplane.Options {
 		directory := filepath.Join(root, string(p))
 		Expect(os.Mkdir(directory, 0o700)).To(Succeed())
 		return forgeplane.Options{
-			Part: p, Programs: programs, Data: directory, Logs: directory, Activity: filepath.Join(root, "activity.db"),
+			Part: p, Programs: programs, Data: directory, Logs: directory, Activity: activityDatabase,
 			HTTPPort: ports.HTTP, TLSPort: ports.TLS, HealthPort: health, ControlPlane: controlPlane,
 		}
 	}

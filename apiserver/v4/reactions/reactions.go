@@ -47,7 +47,7 @@ func inGroup[P auth.Kept, O auth.Find[P] | auth.Nested[P]](f *Family, path, of s
 	return table[auth.GroupRecord[P], auth.GroupRecord[auth.In[P, given]]](f, "/groups/{id}/"+path, of, find, see, asks...)
 }
 
-// table returns the endpoints of the reactions to the items at a path. Callers who have the ability see these items; find asks for further ones.
+// table returns the endpoints of the reactions to the items at a path. The ability allows seeing the items; find asks for the others.
 func table[S auth.Holder[P], R auth.Holder[auth.In[P, given]], P auth.Kept, O auth.Find[P] | auth.Nested[P]](
 	f *Family, path, of string, find O, see endpoint.Ability, asks ...endpoint.Ability,
 ) endpoint.Table {

@@ -34,7 +34,7 @@ func (f *Family) Table() endpoint.Table {
 	)
 }
 
-// table returns the endpoints of the events of the items at a path. Callers who have the ability see these items; find asks for further ones.
+// table returns the endpoints of the events of the items at a path. The ability allows seeing the items; find asks for the others.
 func table[S auth.Holder[P], P auth.Kept](f *Family, path, of string, find auth.Find[P], see endpoint.Ability, asks ...endpoint.Ability) endpoint.Table {
 	path += "/resource_state_events"
 	return endpoint.Table{
