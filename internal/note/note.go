@@ -3,8 +3,10 @@ package note
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,8 +28,12 @@ var migrations embed.FS
 // Migrations returns the migrations of the table, for database.Open.
 func Migrations() fs.FS { return migrations }
 
-// ErrNotFound says that an item has no note with an id.
-var ErrNotFound = errors.New("there is no such note")
+var (
+	// ErrNotFound says that an item has no such note or discussion.
+	ErrNotFound = errors.New("there is no such note")
+	// ErrSystem says that a discussion records a change of the item, so nobody can reply.
+	ErrSystem = errors.New("nobody can reply to a system note")
+)
 
 // Note is a note on an item.
 type Note struct {
@@ -69,8 +75,15 @@ func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
 // Subjects are the notes by their projects and groups, for a sweep.Sweeper.
 func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*Note)(nil)) }
 
-// Create adds a note, and completes it. If Created is not zero, it stays.
+// Create adds a note, which begins a discussion, and completes it. If Created is not zero, it stays.
 func (s *Store) Create(ctx context.Context, n *Note) error {
+	id := make([]byte, 20)
+	_, _ = rand.Read(id) // it never fails
+	n.Discussion = hex.EncodeToString(id)
+	return s.insert(ctx, n)
+}
+
+func (s *Store) insert(ctx context.Context, n *Note) error {
 	if n.Created.IsZero() {
 		n.Created = s.clock.Now().UTC()
 	}
@@ -91,6 +104,37 @@ func (s *Store) Get(ctx context.Context, on database.Item, id int64) (n Note, er
 		return err
 	})
 	return n, err
+}
+
+// Update changes the text of a note, and returns the note. The error is ErrNotFound if there is none with the id.
+func (s *Store) Update(ctx context.Context, id int64, body string) (Note, error) {
+	var changed []Note
+	err := s.db.Write(ctx, fmt.Sprintf("changing note %d", id), func(ctx context.Context, db bun.IDB) error {
+		_, err := db.NewUpdate().Model((*Note)(nil)).Set("body = ?", body).Set("updated_at = ?", s.clock.Now().UTC()).Where("id = ?", id).
+			Returning("*").Exec(ctx, &changed)
+		if err == nil && len(changed) == 0 {
+			err = ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return Note{}, err
+	}
+	return changed[0], nil
+}
+
+// Delete removes a note. The error is ErrNotFound if there is none with the id.
+func (s *Store) Delete(ctx context.Context, id int64) error {
+	return s.db.Write(ctx, fmt.Sprintf("removing note %d", id), func(ctx context.Context, db bun.IDB) error {
+		removed, err := db.NewDelete().Model((*Note)(nil)).Where("id = ?", id).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		if rows, err := removed.RowsAffected(); err != nil || rows > 0 {
+			return err
+		}
+		return ErrNotFound
+	})
 }
 
 // Counts returns the numbers of notes that people have written on items of a kind. Items without such notes are left out.

@@ -1,0 +1,30 @@
+package item
+
+// Noteable is an Item that people write notes on.
+type Noteable interface {
+	Item
+	// Number is the internal id (iid) of the item.
+	Number() int64
+	// Locked says that only members of the project or group can write, change and resolve notes.
+	Locked() bool
+	// Resolvable says that discussions on items of this kind can be resolved.
+	Resolvable() bool
+}
+
+// Number implements Noteable.
+func (i Issue) Number() int64 { return i.IID }
+
+// Locked implements Noteable.
+func (i Issue) Locked() bool { return i.DiscussionLocked }
+
+// Resolvable implements Noteable.
+func (Issue) Resolvable() bool { return false }
+
+// Number implements Noteable.
+func (e Epic) Number() int64 { return e.IID }
+
+// Locked implements Noteable.
+func (Epic) Locked() bool { return false }
+
+// Resolvable implements Noteable.
+func (Epic) Resolvable() bool { return false }

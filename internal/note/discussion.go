@@ -1,0 +1,50 @@
+package note
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/forgeplane/forgeplane/internal/database"
+)
+
+// Reply adds a note to the discussion that it names, and completes it. An individual note is no longer individual then. The note is internal,
+// resolvable and resolved if the discussion is. If Created is not zero, it stays. The error is ErrNotFound if the item has no such discussion, and
+// ErrSystem if nobody can reply to it.
+func (s *Store) Reply(ctx context.Context, n *Note) error {
+	return s.db.Atomically(ctx, fmt.Sprintf("replying to a discussion on %s", n.On), func(ctx context.Context, db bun.IDB) error {
+		var first []Note
+		oldest := db.NewSelect().Model((*Note)(nil)).ColumnExpr("min(id)").
+			Where("item_kind = ?", n.On.Kind).Where("item_id = ?", n.On.ID).Where("discussion = ?", n.Discussion)
+		_, err := db.NewUpdate().Model((*Note)(nil)).Set("individual = ?", false).Where("id = (?)", oldest).Returning("*").Exec(ctx, &first)
+		switch {
+		case err != nil:
+			return err
+		case len(first) == 0:
+			return ErrNotFound
+		case first[0].System:
+			return ErrSystem
+		}
+		n.Individual, n.Internal, n.Resolvable = false, first[0].Internal, first[0].Resolvable
+		n.Resolver, n.ResolvedAt = first[0].Resolver, first[0].ResolvedAt
+		return s.insert(ctx, n)
+	})
+}
+
+// Resolve resolves a discussion as a user, or makes it unresolved again if the user is empty. Nothing changes if nothing in it is resolvable, or if
+// it is in that state already.
+func (s *Store) Resolve(ctx context.Context, on database.Item, discussion string, by database.User) error {
+	resolves, at := by != database.User{}, time.Time{}
+	if resolves {
+		at = s.clock.Now().UTC()
+	}
+	return s.db.Write(ctx, "resolving a discussion on "+on.String(), func(ctx context.Context, db bun.IDB) error {
+		_, err := db.NewUpdate().Model((*Note)(nil)).
+			Set("resolver_id = ?", by.ID).Set("resolver_uid = ?", by.UID).Set("resolved_at = ?", bun.NullTime{Time: at}).
+			Where("item_kind = ?", on.Kind).Where("item_id = ?", on.ID).Where("discussion = ?", discussion).
+			Where("resolvable").Where("(resolved_at IS NULL) = ?", resolves).Exec(ctx)
+		return err
+	})
+}

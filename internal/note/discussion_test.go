@@ -1,0 +1,78 @@
+package note_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/note"
+)
+
+func TestReply_turnsIndividualNoteIntoDiscussion(t *testing.T) {
+	onEach(t, func(g *WithT, w *world) {
+		first, untouched := w.add("first"), w.add("untouched")
+		second, err := w.reply(first, "second")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(second.ID).NotTo(BeZero())
+		g.Expect(w.Discussion(t.Context(), bug, everything, first.Discussion)).To(HaveExactElements(
+			And(HaveField("Body", "first"), HaveField("Individual", false)), And(HaveField("Body", "second"), HaveField("Individual", false), HaveField("Author", bob)),
+		))
+		g.Expect(w.Get(t.Context(), bug, untouched.ID)).To(HaveField("Individual", true))
+	})
+}
+
+func TestReply_isLikeDiscussion(t *testing.T) {
+	onEach(t, func(g *WithT, w *world) {
+		first := w.add("first", threaded, internal)
+		g.Expect(w.Resolve(t.Context(), bug, first.Discussion, ann)).To(Succeed())
+		second, err := w.reply(first, "second")
+		g.Expect(err).NotTo(HaveOccurred())
+		got, err := w.Get(t.Context(), bug, second.ID)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(got).To(And(HaveField("Internal", true), HaveField("Resolvable", true), HaveField("Resolver", ann)))
+		g.Expect(got.ResolvedAt).NotTo(BeZero())
+	})
+}
+
+func TestReply_needsDiscussion(t *testing.T) {
+	onEach(t, func(g *WithT, w *world) {
+		first, closed := w.add("first"), w.add("closed", system)
+		_, err := w.reply(closed, "Why?")
+		g.Expect(err).To(MatchError(note.ErrSystem))
+		g.Expect(w.Get(t.Context(), bug, closed.ID)).To(HaveField("Individual", true), "the reply is rolled back")
+		g.Expect(w.Delete(t.Context(), first.ID)).To(Succeed())
+		_, err = w.reply(first, "second")
+		g.Expect(err).To(MatchError(note.ErrNotFound))
+		moved := closed
+		moved.On = other
+		_, err = w.reply(moved, "on another item")
+		g.Expect(err).To(MatchError(note.ErrNotFound))
+	})
+}
+
+func TestResolve_coversDiscussion(t *testing.T) {
+	onEach(t, func(g *WithT, w *world) {
+		first, untouched, plain := w.add("first", threaded), w.add("untouched", threaded), w.add("plain")
+		second, err := w.reply(first, "second")
+		g.Expect(err).NotTo(HaveOccurred())
+		resolvers := func() (all []database.User) {
+			for _, n := range []note.Note{first, second, untouched, plain} {
+				got, err := w.Get(t.Context(), bug, n.ID)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(got.ResolvedAt.IsZero()).To(Equal(got.Resolver == database.User{}))
+				all = append(all, got.Resolver)
+			}
+			return all
+		}
+		nobody := database.User{}
+		for _, by := range []database.User{bob, ann} { // the first one stays
+			g.Expect(w.Resolve(t.Context(), bug, first.Discussion, by)).To(Succeed())
+			g.Expect(w.Resolve(t.Context(), bug, plain.Discussion, by)).To(Succeed())
+			g.Expect(w.Resolve(t.Context(), other, untouched.Discussion, by)).To(Succeed())
+			g.Expect(resolvers()).To(Equal([]database.User{bob, bob, nobody, nobody}))
+		}
+		g.Expect(w.Resolve(t.Context(), bug, first.Discussion, nobody)).To(Succeed())
+		g.Expect(resolvers()).To(Equal([]database.User{nobody, nobody, nobody, nobody}))
+	})
+}
