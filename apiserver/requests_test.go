@@ -140,6 +140,7 @@ var named = map[string]string{
 	"notes/{note_id}":                                          "1",
 	"award_emoji/{award_id}":                                   reactionTo("issue", targetID),
 	"resource_state_events/{event_id}":                         "1",
+	"discussions/{discussion_id}":                              "1",
 }
 
 // namedInGroup are those that differ below /groups.
@@ -153,6 +154,7 @@ var namedInGroup = map[string]string{
 	"award_emoji/{award_id}":    reactionTo("epic", targetID),
 
 	"resource_state_events/{event_id}": "2",
+	"discussions/{discussion_id}":      "2",
 }
 
 // others are the parameters of paths that differ from those in named for one endpoint.
@@ -225,15 +227,28 @@ var bodies = map[string]string{
 	"PUT /groups/{id}/milestones/{milestone_id}":                       `{"title":"Renamed"}`,
 	"POST /groups/{id}/epics":                                          `{"title":"New"}`,
 	"PUT /groups/{id}/epics/{epic_id}":                                 `{"title":"Renamed"}`,
+	"POST /projects/{id}/issues/{issue_iid}/notes":                     `{"body":"New"}`,
+	"PUT /projects/{id}/issues/{issue_iid}/notes/{note_id}":            `{"body":"Changed"}`,
+	"POST /projects/{id}/issues/{issue_iid}/discussions":               `{"body":"New"}`,
+	"POST /groups/{id}/epics/{epic_id}/notes":                          `{"body":"New"}`,
+	"PUT /groups/{id}/epics/{epic_id}/notes/{note_id}":                 `{"body":"Changed"}`,
+	"POST /groups/{id}/epics/{epic_id}/discussions":                    `{"body":"New"}`,
 	"PUT /user/avatar":                                                 `{"avatar":""}`,
 	"PUT /projects/{id}/transfer":                                      fmt.Sprintf(`{"namespace":%d}`, roomID),
 	"POST /projects/{id}/access_tokens":                                `{"name":"Robot","scopes":["api"],"access_level":30}`,
 	"POST /groups/{id}/access_tokens":                                  `{"name":"Robot","scopes":["api"],"access_level":30}`,
 
-	"GET /projects/{id}/repository/files/{file_path}":    `{"ref":"main"}`,
-	"POST /projects/{id}/repository/files/{file_path}":   `{"branch":"bare","commit_message":"New","content":"new"}`,
-	"PUT /projects/{id}/repository/files/{file_path}":    `{"branch":"topic","commit_message":"Change","content":"changed"}`,
-	"DELETE /projects/{id}/repository/files/{file_path}": `{"branch":"topic","commit_message":"Delete"}`,
+	"GET /projects/{id}/repository/files/{file_path}":                                   `{"ref":"main"}`,
+	"POST /projects/{id}/repository/files/{file_path}":                                  `{"branch":"bare","commit_message":"New","content":"new"}`,
+	"PUT /projects/{id}/repository/files/{file_path}":                                   `{"branch":"topic","commit_message":"Change","content":"changed"}`,
+	"DELETE /projects/{id}/repository/files/{file_path}":                                `{"branch":"topic","commit_message":"Delete"}`,
+	"PUT /projects/{id}/issues/{issue_iid}/discussions/{discussion_id}":                 `{"resolved":true}`,
+	"POST /projects/{id}/issues/{issue_iid}/discussions/{discussion_id}/notes":          `{"body":"New"}`,
+	"PUT /projects/{id}/issues/{issue_iid}/discussions/{discussion_id}/notes/{note_id}": `{"body":"Changed"}`,
+	"PUT /groups/{id}/epics/{epic_id}/discussions/{discussion_id}":                      `{"resolved":true}`,
+	"POST /groups/{id}/epics/{epic_id}/discussions/{discussion_id}/notes":               `{"body":"New"}`,
+	"PUT /groups/{id}/epics/{epic_id}/discussions/{discussion_id}/notes/{note_id}":      `{"body":"Changed"}`,
+
 	"POST /markdown":                         `{"text":"# Hello"}`,
 	"POST /projects/{id}/repository/commits": `{"branch":"topic","commit_message":"New","actions":[]}`,
 
@@ -244,7 +259,12 @@ var bodies = map[string]string{
 }
 
 // idle are the endpoints whose request without a note has nothing to do for any caller.
-var idle = map[string]bool{"DELETE /projects/{id}/fork": true}
+var idle = map[string]bool{
+	"DELETE /projects/{id}/fork": true,
+	// Discussions on issues and epics cannot be resolved.
+	"PUT /projects/{id}/issues/{issue_iid}/discussions/{discussion_id}": true,
+	"PUT /groups/{id}/epics/{epic_id}/discussions/{discussion_id}":      true,
+}
 
 // variants are further samples of endpoints whose answer depends on the parameters of the request.
 var variants = map[string][]sample{

@@ -30,6 +30,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/markdown"
 	"github.com/forgeplane/forgeplane/apiserver/v4/members"
 	"github.com/forgeplane/forgeplane/apiserver/v4/milestones"
+	"github.com/forgeplane/forgeplane/apiserver/v4/notes"
 	"github.com/forgeplane/forgeplane/apiserver/v4/projects"
 	"github.com/forgeplane/forgeplane/apiserver/v4/protectedbranches"
 	"github.com/forgeplane/forgeplane/apiserver/v4/reactions"
@@ -91,6 +92,7 @@ func families(k family.Kit) []endpoint.Table {
 		files.New(k).Table().Named("Files"),
 		reactions.New(k).Table().Named("Emoji reactions"),
 		stateevents.New(k).Table().Named("Resource state events"),
+		notes.New(k).Table().Named("Notes and discussions"),
 		storagemoves.New(k).Table().Named("Repository storage moves"),
 		containers.New(k).Table().Named("Container registry"),
 		housekeeping.New(k).Table().Named("Housekeeping"),

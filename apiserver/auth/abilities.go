@@ -52,8 +52,9 @@ const (
 	CreateIssues     endpoint.Ability = "create_issues"
 	AdminIssues      endpoint.Ability = "admin_issues"
 	DestroyIssues    endpoint.Ability = "destroy_issues"
-	// ModerateNotes allows changing, resolving and removing the notes of others.
-	ModerateNotes endpoint.Ability = "moderate_notes"
+	// ModerateNotes allows changing and removing the notes of others, and ResolveDiscussions resolving discussions of others.
+	ModerateNotes      endpoint.Ability = "moderate_notes"
+	ResolveDiscussions endpoint.Ability = "resolve_discussions"
 	// ReadMilestones and WriteMilestones apply to the milestones of a project.
 	ReadMilestones  endpoint.Ability = "read_milestones"
 	WriteMilestones endpoint.Ability = "write_milestones"
@@ -85,6 +86,9 @@ const (
 	ReadConfidentialEpics endpoint.Ability = "read_confidential_epics"
 	WriteEpics            endpoint.Ability = "write_epics"
 	DestroyEpics          endpoint.Ability = "destroy_epics"
+	// CreateEpicNotes allows creating notes on epics, and ModerateEpicNotes changing, resolving and removing those of others.
+	CreateEpicNotes   endpoint.Ability = "create_epic_notes"
+	ModerateEpicNotes endpoint.Ability = "moderate_epic_notes"
 	// ReadGroupMilestones and WriteGroupMilestones apply to the milestones of a group.
 	ReadGroupMilestones  endpoint.Ability = "read_group_milestones"
 	WriteGroupMilestones endpoint.Ability = "write_group_milestones"
@@ -171,6 +175,7 @@ var rules = map[endpoint.Ability]rule{
 	AdminIssues:                 {about: aboutProject, role: role.Reporter},
 	DestroyIssues:               {about: aboutProject, role: role.Owner},
 	ModerateNotes:               {about: aboutProject, role: role.Maintainer},
+	ResolveDiscussions:          {about: aboutProject, role: role.Developer},
 	ReadMilestones:              {about: aboutProject},
 	WriteMilestones:             {about: aboutProject, role: role.Reporter, repository: true},
 	ReadProjectMembers:          {about: aboutProject},
@@ -189,6 +194,8 @@ var rules = map[endpoint.Ability]rule{
 	ReadConfidentialEpics:       {about: aboutGroup, role: role.Reporter},
 	WriteEpics:                  {about: aboutGroup, role: role.Reporter},
 	DestroyEpics:                {about: aboutGroup, role: role.Owner},
+	CreateEpicNotes:             {about: aboutGroup},
+	ModerateEpicNotes:           {about: aboutGroup, role: role.Maintainer},
 	ReadGroupMilestones:         {about: aboutGroup},
 	WriteGroupMilestones:        {about: aboutGroup, role: role.Reporter},
 	ReadGroupImages:             {about: aboutGroup, role: role.Reporter},

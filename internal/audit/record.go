@@ -115,6 +115,8 @@ const (
 	Epic = "Epic"
 	// Reaction is an emoji reaction to an item, such as an issue.
 	Reaction = "Reaction"
+	// Note is a note on an item, such as an issue.
+	Note = "Note"
 )
 
 // Did adds a write outside the cluster, such as of a tag of an image. The id is 0 for objects without an id.

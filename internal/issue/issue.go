@@ -165,14 +165,6 @@ func (s *Store) Get(ctx context.Context, project types.UID, number int64) (Issue
 	return found[0], nil
 }
 
-// Touch sets the time of the last change of an issue, for changes of what belongs to it, such as notes.
-func (s *Store) Touch(ctx context.Context, id int64, at time.Time) error {
-	return s.db.Write(ctx, fmt.Sprintf("touching issue %d", id), func(ctx context.Context, db bun.IDB) error {
-		_, err := db.NewUpdate().Model((*Issue)(nil)).Set("updated_at = ?", at).Where("id = ?", id).Exec(ctx)
-		return err
-	})
-}
-
 // complete reads the labels and assignees of issues.
 func complete(ctx context.Context, db bun.IDB, issues []Issue) error {
 	if len(issues) == 0 {

@@ -10,15 +10,16 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database"
 )
 
-// Reply adds a note to the discussion that it names, and completes it. An individual note is no longer individual then. The note is internal,
-// resolvable and resolved if the discussion is. If Created is not zero, it stays. The error is ErrNotFound if the item has no such discussion, and
-// ErrSystem if nobody can reply to it.
+// Reply adds a note to the discussion that it names, and completes it. The first note is no longer individual then, and resolvable if the new one
+// is. The new one is internal and resolved if the discussion is. If Created is not zero, it stays. The error is ErrNotFound if the item has no such
+// discussion, and ErrSystem if nobody can reply to it.
 func (s *Store) Reply(ctx context.Context, n *Note) error {
 	return s.db.Atomically(ctx, fmt.Sprintf("replying to a discussion on %s", n.On), func(ctx context.Context, db bun.IDB) error {
 		var first []Note
 		oldest := db.NewSelect().Model((*Note)(nil)).ColumnExpr("min(id)").
 			Where("item_kind = ?", n.On.Kind).Where("item_id = ?", n.On.ID).Where("discussion = ?", n.Discussion)
-		_, err := db.NewUpdate().Model((*Note)(nil)).Set("individual = ?", false).Where("id = (?)", oldest).Returning("*").Exec(ctx, &first)
+		_, err := db.NewUpdate().Model((*Note)(nil)).Set("individual = ?", false).Set("resolvable = ?", n.Resolvable).Where("id = (?)", oldest).
+			Returning("*").Exec(ctx, &first)
 		switch {
 		case err != nil:
 			return err
@@ -27,7 +28,7 @@ func (s *Store) Reply(ctx context.Context, n *Note) error {
 		case first[0].System:
 			return ErrSystem
 		}
-		n.Individual, n.Internal, n.Resolvable = false, first[0].Internal, first[0].Resolvable
+		n.Individual, n.Internal = false, first[0].Internal
 		n.Resolver, n.ResolvedAt = first[0].Resolver, first[0].ResolvedAt
 		return s.insert(ctx, n)
 	})

@@ -16,7 +16,8 @@ func TestReply_turnsIndividualNoteIntoDiscussion(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(second.ID).NotTo(BeZero())
 		g.Expect(w.Discussion(t.Context(), bug, everything, first.Discussion)).To(HaveExactElements(
-			And(HaveField("Body", "first"), HaveField("Individual", false)), And(HaveField("Body", "second"), HaveField("Individual", false), HaveField("Author", bob)),
+			And(HaveField("Body", "first"), HaveField("Individual", false), HaveField("Resolvable", true)),
+			And(HaveField("Body", "second"), HaveField("Individual", false), HaveField("Resolvable", true), HaveField("Author", bob)),
 		))
 		g.Expect(w.Get(t.Context(), bug, untouched.ID)).To(HaveField("Individual", true))
 	})

@@ -75,11 +75,13 @@ func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
 // Subjects are the notes by their projects and groups, for a sweep.Sweeper.
 func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*Note)(nil)) }
 
-// Create adds a note, which begins a discussion, and completes it. If Created is not zero, it stays.
+// Create adds a note, which begins a discussion, and completes it. If Created or Discussion is not zero, it stays.
 func (s *Store) Create(ctx context.Context, n *Note) error {
-	id := make([]byte, 20)
-	_, _ = rand.Read(id) // it never fails
-	n.Discussion = hex.EncodeToString(id)
+	if n.Discussion == "" {
+		id := make([]byte, 20)
+		_, _ = rand.Read(id) // it never fails
+		n.Discussion = hex.EncodeToString(id)
+	}
 	return s.insert(ctx, n)
 }
 

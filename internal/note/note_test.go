@@ -54,7 +54,7 @@ func (w *world) add(body string, change ...func(*note.Note)) note.Note {
 func (w *world) reply(to note.Note, body string) (note.Note, error) {
 	w.t.Helper()
 	w.clock.SetTime(w.clock.Now().Add(time.Minute))
-	n := note.Note{In: app, On: to.On, Discussion: to.Discussion, Author: bob, Body: body}
+	n := note.Note{In: app, On: to.On, Discussion: to.Discussion, Resolvable: true, Author: bob, Body: body}
 	return n, w.Reply(w.t.Context(), &n)
 }
 

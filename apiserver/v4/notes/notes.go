@@ -1,0 +1,151 @@
+// Package notes is the family of notes on issues and epics, and of the discussions that notes form.
+package notes
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
+	"github.com/forgeplane/forgeplane/apiserver/item"
+	"github.com/forgeplane/forgeplane/internal/epic"
+	"github.com/forgeplane/forgeplane/internal/issue"
+	"github.com/forgeplane/forgeplane/internal/note"
+)
+
+// Family serves notes and discussions.
+type Family struct {
+	family.Kit
+	find item.Finder
+}
+
+// New returns the family.
+func New(k family.Kit) *Family { return &Family{k, item.Finder{Stores: k.Activity}} }
+
+// Table lists the endpoints.
+func (f *Family) Table() endpoint.Table {
+	return slices.Concat(
+		table[auth.ProjectRecord[item.Issue]](f.find.Issue, collection{
+			Family: f, path: "/projects/{id}/issues/{issue_iid}", of: "an issue", read: auth.ReadIssues, internal: auth.ReadConfidential,
+			write: auth.CreateIssues, moderate: auth.ModerateNotes, resolve: auth.ResolveDiscussions, date: auth.OwnProject,
+			touch: f.Activity.Issues.Touch, gone: issue.ErrNotFound,
+		}),
+		table[auth.GroupRecord[item.Epic]](f.find.Epic, collection{
+			Family: f, path: "/groups/{id}/epics/{epic_id}", of: "an epic", read: auth.ReadEpics, internal: auth.ReadConfidentialEpics,
+			write: auth.CreateEpicNotes, moderate: auth.ModerateEpicNotes, resolve: auth.ModerateEpicNotes, date: auth.AdminGroup,
+			touch: f.Activity.Epics.Touch, gone: epic.ErrNotFound,
+		}))
+}
+
+// collection serves the notes on one kind of items.
+type collection struct {
+	*Family
+	// path is that of an item, and of names it in summaries.
+	path, of string
+	// The abilities: to read notes, to read and write internal ones, to write notes, to change and remove those of others, to resolve discussions
+	// of others, and to say when a note was written.
+	read, internal, write, moderate, resolve, date endpoint.Ability
+	// touch sets the time of the last change of an item. The error is gone if there is no such item any more.
+	touch func(ctx context.Context, id int64, at time.Time) error
+	gone  error
+}
+
+func table[S auth.Holder[T], T auth.Kept](find auth.Find[T], c collection) endpoint.Table {
+	const one, thread, inThread = "/notes/{note_id}", "/discussions/{discussion_id}", "/discussions/{discussion_id}/notes/{note_id}"
+	reads := func(e *endpoint.Endpoint) *endpoint.Endpoint {
+		return e.Found(find).Needs(c.read).Asks(c.internal).Anonymous(endpoint.Served)
+	}
+	writes := func(e *endpoint.Endpoint) *endpoint.Endpoint {
+		return e.Found(find).Needs(c.write).Asks(c.internal, c.moderate, c.resolve, c.date).Anonymous(endpoint.Challenged)
+	}
+	return endpoint.Table{
+		reads(endpoint.Get(c.path+"/notes", auth.OnRecord[S](c.list))).Doc("List the notes on " + c.of + "."),
+		writes(endpoint.Post(c.path+"/notes", auth.OnRecord[S](c.create))).Doc("Create a note on " + c.of + "."),
+		reads(endpoint.Get(c.path+one, auth.OnRecord[S](c.get))).Doc("Get a note on " + c.of + "."),
+		writes(endpoint.Put(c.path+one, auth.OnRecord[S](c.update))).Doc("Update a note on " + c.of + "."),
+		writes(endpoint.Delete(c.path+one, auth.OnRecord[S](c.remove))).Doc("Delete a note on " + c.of + "."),
+		reads(endpoint.Get(c.path+"/discussions", auth.OnRecord[S](c.discussions))).Doc("List the discussions on " + c.of + "."),
+		writes(endpoint.Post(c.path+"/discussions", auth.OnRecord[S](c.begin))).Doc("Create a discussion on " + c.of + "."),
+		reads(endpoint.Get(c.path+thread, auth.OnRecord[S](c.discussion))).Doc("Get a discussion on " + c.of + "."),
+		writes(endpoint.Put(c.path+thread, auth.OnRecord[S](c.settle))).Doc("Resolve a discussion on " + c.of + ", or make it unresolved again."),
+		writes(endpoint.Post(c.path+thread+"/notes", auth.OnRecord[S](c.reply))).Doc("Add a note to a discussion on " + c.of + "."),
+		writes(endpoint.Put(c.path+inThread, auth.OnRecord[S](c.updateInDiscussion))).
+			Doc("Update a note of a discussion on " + c.of + ", or resolve the discussion."),
+		writes(endpoint.Delete(c.path+inThread, auth.OnRecord[S](c.removeFromDiscussion))).Doc("Delete a note of a discussion on " + c.of + "."),
+	}
+}
+
+type listRequest struct {
+	endpoint.Paging
+	OrderBy string `param:"order_by" values:"created_at,updated_at" default:"created_at" doc:"Time by which the notes are sorted."`
+	Sort    string `param:"sort" values:"asc,desc" default:"desc" doc:"asc for the oldest first."`
+	Filter  string `param:"activity_filter" values:"all_notes,only_comments,only_activity" default:"all_notes" doc:"only_comments leaves out system notes, and only_activity all others."`
+}
+
+var filters = map[string]note.Kinds{"only_comments": note.Written, "only_activity": note.System}
+
+func (c collection) list(ctx context.Context, s auth.Subject, on item.Noteable, r *listRequest) (endpoint.List[Note], error) {
+	q := note.Query{Reader: c.reader(s), Kinds: filters[r.Filter], ByUpdate: r.OrderBy == "updated_at", Ascending: r.Sort == "asc"}
+	q.Skip, q.Limit = r.Window()
+	some, total, err := c.Activity.Notes.List(ctx, on.Item(), q)
+	if err != nil {
+		return endpoint.List[Note]{}, err
+	}
+	v, err := c.view(ctx, s, on, some)
+	return endpoint.Cut(some, total, v.note), err
+}
+
+type noteRequest struct {
+	NoteID int64 `param:"note_id" doc:"Id of the note."`
+}
+
+func (c collection) get(ctx context.Context, s auth.Subject, on item.Noteable, r *noteRequest) (Note, error) {
+	n, err := c.find.Note(ctx, s, on, r.NoteID)
+	if err != nil {
+		return Note{}, err
+	}
+	return c.show(ctx, s, on, n.Note)
+}
+
+// text is what every new note has.
+type text struct {
+	Body      string                       `param:"body" required:"" example:"I can reproduce this." doc:"Text in Markdown, at most 1,000,000 characters."`
+	CreatedAt endpoint.Optional[time.Time] `param:"created_at" doc:"When the note was written, if administrators and owners import it. Ignored for others."`
+}
+
+type createRequest struct {
+	text
+	Internal     bool `param:"internal" doc:"Whether only members with the role Reporter see the note."`
+	Confidential bool `param:"confidential" doc:"Deprecated in favour of internal."`
+}
+
+func (c collection) create(ctx context.Context, s auth.Subject, on item.Noteable, r *createRequest) (Note, error) {
+	n, err := c.add(ctx, s, on, r, true)
+	if err != nil {
+		return Note{}, err
+	}
+	return c.show(ctx, s, on, n)
+}
+
+type updateRequest struct {
+	NoteID int64  `param:"note_id" doc:"Id of the note."`
+	Body   string `param:"body" required:"" blank:"refuse" example:"I can reproduce this." doc:"Text in Markdown, at most 1,000,000 characters."`
+}
+
+func (c collection) update(ctx context.Context, s auth.Subject, on item.Noteable, r *updateRequest) (Note, error) {
+	n, err := c.changeable(ctx, s, on, r.NoteID)
+	if err != nil {
+		return Note{}, err
+	}
+	return c.rewrite(ctx, s, on, n, r.Body)
+}
+
+func (c collection) remove(ctx context.Context, s auth.Subject, on item.Noteable, r *noteRequest) (endpoint.None, error) {
+	n, err := c.changeable(ctx, s, on, r.NoteID)
+	if err != nil {
+		return endpoint.None{}, err
+	}
+	return endpoint.None{}, c.discard(ctx, on, n)
+}

@@ -1,0 +1,159 @@
+package notes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/item"
+	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/note"
+	"github.com/forgeplane/forgeplane/internal/role"
+)
+
+// maxBody is the maximum number of characters of a note.
+const maxBody = 1_000_000
+
+// check returns the problems of the text of a note.
+func check(body string) error {
+	var a endpoint.Attributes
+	if strings.TrimSpace(body) == "" {
+		a.Refuse("note", "can't be blank")
+	}
+	a.Text("note", body, maxBody)
+	return a.Err()
+}
+
+// admitted refuses callers who are no members if the item is locked.
+func admitted(s auth.Subject, on item.Noteable) error {
+	if on.Locked() && s.Access.Role < role.Guest {
+		return endpoint.Forbidden("").Describe("The discussion is locked: only members can take part.")
+	}
+	return nil
+}
+
+// draft returns a note of the caller on an item that is not written yet.
+func (c collection) draft(s auth.Subject, on item.Noteable, t text) (note.Note, error) {
+	author, err := s.Caller.Person()
+	if err == nil {
+		err = admitted(s, on)
+	}
+	if err == nil {
+		err = check(t.Body)
+	}
+	if err != nil {
+		return note.Note{}, err
+	}
+	n := note.Note{In: on.Place(), On: on.Item(), Body: t.Body, Author: database.User{ID: author.RESTID(), UID: author.UID}}
+	if s.Has(s.Access, c.date) {
+		n.Created = t.CreatedAt.Or(time.Time{}).UTC()
+	}
+	return n, nil
+}
+
+// add writes a note that is individual, or that begins a discussion.
+func (c collection) add(ctx context.Context, s auth.Subject, on item.Noteable, r *createRequest, individual bool) (note.Note, error) {
+	n, err := c.draft(s, on, r.text)
+	if err != nil {
+		return n, err
+	}
+	n.Individual, n.Resolvable, n.Internal = individual, !individual && on.Resolvable(), r.Internal || r.Confidential
+	if n.Internal && !s.Has(s.Access, c.internal) {
+		return n, endpoint.Forbidden("").Describe("Internal notes need the role Reporter.")
+	}
+	if err := c.together(ctx, on, "creating a note", func(ctx context.Context) error { return c.Activity.Notes.Create(ctx, &n) }); err != nil {
+		return n, err
+	}
+	did(ctx, "create", on, n.ID)
+	return n, nil
+}
+
+// together makes a change of the notes on an item, and touches the item, in one transaction.
+func (c collection) together(ctx context.Context, on item.Noteable, attempt string, change func(context.Context) error) error {
+	err := c.Activity.Database.Atomically(ctx, attempt, func(ctx context.Context, _ bun.IDB) error {
+		// Touched first, the item cannot be deleted before its notes have changed.
+		if err := c.touch(ctx, on.Item().ID, c.Clock.Now().UTC()); err != nil {
+			return err
+		}
+		return change(ctx)
+	})
+	if errors.Is(err, c.gone) {
+		return on.Missing()
+	}
+	return err
+}
+
+// did records a write for the audit.
+func did(ctx context.Context, verb string, on item.Noteable, id int64) {
+	audit.From(ctx).Did(verb, audit.Note, "on "+on.Item().String(), id)
+}
+
+// changeable returns a note that the caller can change and remove.
+func (c collection) changeable(ctx context.Context, s auth.Subject, on item.Noteable, id int64) (item.Note, error) {
+	n, err := c.find.Note(ctx, s, on, id)
+	if err == nil {
+		err = admitted(s, on)
+	}
+	switch {
+	case err != nil:
+		return n, err
+	case n.System:
+		return n, endpoint.Forbidden("").Describe("A system note cannot be changed.")
+	case !wrote(s, n.Author) && !s.Has(s.Access, c.moderate):
+		return n, endpoint.Forbidden("").Describe("Others' notes need the role Maintainer.")
+	default:
+		return n, nil
+	}
+}
+
+// wrote reports whether the caller is the author of something.
+func wrote(s auth.Subject, author database.User) bool {
+	return s.Caller.User != nil && s.Caller.User.UID == author.UID
+}
+
+// rewrite changes the text of a note, and shows the note.
+func (c collection) rewrite(ctx context.Context, s auth.Subject, on item.Noteable, n item.Note, body string) (Note, error) {
+	if err := check(body); err != nil {
+		return Note{}, err
+	}
+	var changed note.Note
+	err := c.together(ctx, on, fmt.Sprintf("changing note %d", n.ID), func(ctx context.Context) (err error) {
+		changed, err = c.Activity.Notes.Update(ctx, n.ID, body)
+		return err
+	})
+	if err != nil {
+		return Note{}, lost(err)
+	}
+	did(ctx, "update", on, n.ID)
+	return c.show(ctx, s, on, changed)
+}
+
+// discard removes a note with its reactions.
+func (c collection) discard(ctx context.Context, on item.Noteable, n item.Note) error {
+	err := c.together(ctx, on, fmt.Sprintf("removing note %d", n.ID), func(ctx context.Context) error {
+		if err := c.Activity.Notes.Delete(ctx, n.ID); err != nil {
+			return err
+		}
+		return c.Activity.Reactions.Remove(ctx, note.Kind, n.ID)
+	})
+	if err != nil {
+		return lost(err)
+	}
+	did(ctx, "delete", on, n.ID)
+	return nil
+}
+
+// lost returns the answer if a note was removed after it was found.
+func lost(err error) error {
+	if errors.Is(err, note.ErrNotFound) {
+		return item.Note{}.Missing()
+	}
+	return err
+}
