@@ -151,7 +151,7 @@ func (c collection) updateInDiscussion(ctx context.Context, s auth.Subject, on i
 		return Note{}, err
 	}
 	if !r.Resolved.Set {
-		return c.update(ctx, s, on, &updateRequest{n.ID, r.Body.Value})
+		return c.rewrite(ctx, s, on, n, r.Body.Value)
 	}
 	if !n.Resolvable {
 		return Note{}, endpoint.BadRequest("Note is not resolvable")
@@ -163,10 +163,11 @@ func (c collection) updateInDiscussion(ctx context.Context, s auth.Subject, on i
 }
 
 func (c collection) removeFromDiscussion(ctx context.Context, s auth.Subject, on item.Noteable, r *noteInDiscussionRequest) (endpoint.None, error) {
-	if _, err := c.inDiscussion(ctx, s, on, *r); err != nil {
+	n, err := c.inDiscussion(ctx, s, on, *r)
+	if err != nil {
 		return endpoint.None{}, err
 	}
-	return c.remove(ctx, s, on, &noteRequest{r.NoteID})
+	return endpoint.None{}, c.discard(ctx, s, on, n)
 }
 
 // inDiscussion returns a note of a discussion that the caller sees.

@@ -57,23 +57,23 @@ func table[S auth.Holder[T], T auth.Kept](find auth.Find[T], c collection) endpo
 	reads := func(e *endpoint.Endpoint) *endpoint.Endpoint {
 		return e.Found(find).Needs(c.read).Asks(c.internal).Anonymous(endpoint.Served)
 	}
-	writes := func(e *endpoint.Endpoint) *endpoint.Endpoint {
-		return e.Found(find).Needs(c.write).Asks(c.internal, c.moderate, c.resolve, c.date).Anonymous(endpoint.Challenged)
+	writes := func(e *endpoint.Endpoint, asks ...endpoint.Ability) *endpoint.Endpoint {
+		return e.Found(find).Needs(c.write).Asks(c.internal).Asks(asks...).Anonymous(endpoint.Challenged)
 	}
 	return endpoint.Table{
 		reads(endpoint.Get(c.path+"/notes", auth.OnRecord[S](c.list))).Doc("List the notes on " + c.of + "."),
-		writes(endpoint.Post(c.path+"/notes", auth.OnRecord[S](c.create))).Doc("Create a note on " + c.of + "."),
+		writes(endpoint.Post(c.path+"/notes", auth.OnRecord[S](c.create)), c.date).Doc("Create a note on " + c.of + "."),
 		reads(endpoint.Get(c.path+one, auth.OnRecord[S](c.get))).Doc("Get a note on " + c.of + "."),
-		writes(endpoint.Put(c.path+one, auth.OnRecord[S](c.update))).Doc("Update a note on " + c.of + "."),
-		writes(endpoint.Delete(c.path+one, auth.OnRecord[S](c.remove))).Doc("Delete a note on " + c.of + "."),
+		writes(endpoint.Put(c.path+one, auth.OnRecord[S](c.update)), c.moderate).Doc("Update a note on " + c.of + "."),
+		writes(endpoint.Delete(c.path+one, auth.OnRecord[S](c.remove)), c.moderate).Doc("Delete a note on " + c.of + "."),
 		reads(endpoint.Get(c.path+"/discussions", auth.OnRecord[S](c.discussions))).Doc("List the discussions on " + c.of + "."),
-		writes(endpoint.Post(c.path+"/discussions", auth.OnRecord[S](c.begin))).Doc("Create a discussion on " + c.of + "."),
+		writes(endpoint.Post(c.path+"/discussions", auth.OnRecord[S](c.begin)), c.date).Doc("Create a discussion on " + c.of + "."),
 		reads(endpoint.Get(c.path+thread, auth.OnRecord[S](c.discussion))).Doc("Get a discussion on " + c.of + "."),
-		writes(endpoint.Put(c.path+thread, auth.OnRecord[S](c.settle))).Doc("Resolve a discussion on " + c.of + ", or make it unresolved again."),
-		writes(endpoint.Post(c.path+thread+"/notes", auth.OnRecord[S](c.reply))).Doc("Add a note to a discussion on " + c.of + "."),
-		writes(endpoint.Put(c.path+inThread, auth.OnRecord[S](c.updateInDiscussion))).
+		writes(endpoint.Put(c.path+thread, auth.OnRecord[S](c.settle)), c.resolve).Doc("Resolve a discussion on " + c.of + ", or make it unresolved again."),
+		writes(endpoint.Post(c.path+thread+"/notes", auth.OnRecord[S](c.reply)), c.date).Doc("Add a note to a discussion on " + c.of + "."),
+		writes(endpoint.Put(c.path+inThread, auth.OnRecord[S](c.updateInDiscussion)), c.moderate, c.resolve).
 			Doc("Update a note of a discussion on " + c.of + ", or resolve the discussion."),
-		writes(endpoint.Delete(c.path+inThread, auth.OnRecord[S](c.removeFromDiscussion))).Doc("Delete a note of a discussion on " + c.of + "."),
+		writes(endpoint.Delete(c.path+inThread, auth.OnRecord[S](c.removeFromDiscussion)), c.moderate).Doc("Delete a note of a discussion on " + c.of + "."),
 	}
 }
 
@@ -135,7 +135,7 @@ type updateRequest struct {
 }
 
 func (c collection) update(ctx context.Context, s auth.Subject, on item.Noteable, r *updateRequest) (Note, error) {
-	n, err := c.changeable(ctx, s, on, r.NoteID)
+	n, err := c.find.Note(ctx, s, on, r.NoteID)
 	if err != nil {
 		return Note{}, err
 	}
@@ -143,9 +143,9 @@ func (c collection) update(ctx context.Context, s auth.Subject, on item.Noteable
 }
 
 func (c collection) remove(ctx context.Context, s auth.Subject, on item.Noteable, r *noteRequest) (endpoint.None, error) {
-	n, err := c.changeable(ctx, s, on, r.NoteID)
+	n, err := c.find.Note(ctx, s, on, r.NoteID)
 	if err != nil {
 		return endpoint.None{}, err
 	}
-	return endpoint.None{}, c.discard(ctx, on, n)
+	return endpoint.None{}, c.discard(ctx, s, on, n)
 }

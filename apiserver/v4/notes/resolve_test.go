@@ -22,27 +22,44 @@ type review struct{ item.Issue }
 
 func (review) Resolvable() bool { return true }
 
-// TestDiscussion_isResolved resolves discussions on an item of a kind that allows it, which ann has written. otto has written the notes.
-func TestDiscussion_isResolved(t *testing.T) {
-	g, f := NewWithT(t), familytest.New(t,
+// newReviews returns a forge with the review 1 of the project 20, which ann has written. touch is what a change of its notes calls.
+func newReviews(t *testing.T, touch func(context.Context, int64, time.Time) error) (*familytest.Forge, *issue.Issue) {
+	t.Helper()
+	f := familytest.New(t,
 		familytest.User("ann", 1), familytest.User("otto", 2), familytest.User("dan", 3), familytest.User("rick", 4),
 		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic), familytest.Project("acme", "web", 20, "acme", v1alpha1.VisibilityPublic),
 		familytest.InProject("acme", "web", "dan", v1alpha1.RoleDeveloper), familytest.InProject("acme", "web", "rick", v1alpha1.RoleReporter),
 	)
 	f.Activity = familytest.Activity(t, f.Clock)
-	user := func(name string) database.User {
-		u, err := f.Catalog.UserByUsername(t.Context(), name)
-		g.Expect(err).NotTo(HaveOccurred())
-		return database.User{ID: u.RESTID(), UID: u.UID}
-	}
-	on := issue.Issue{ID: 7, IID: 1, In: database.Subject{Kind: database.KindProject, ID: 20, UID: "web"}, Author: user("ann")}
-	find := func(context.Context, auth.Subject, int64) (review, error) { return review{item.Issue{Issue: on}}, nil }
+	on := &issue.Issue{ID: 7, IID: 1, In: database.Subject{Kind: database.KindProject, ID: 20, UID: "web"}, Author: named(t, f, "ann")}
+	find := func(context.Context, auth.Subject, int64) (review, error) { return review{item.Issue{Issue: *on}}, nil }
 	f.Serve(table[auth.ProjectRecord[review]](find, collection{
 		Family: New(f.Kit), path: "/projects/{id}/reviews/{review_iid}", of: "a review", read: auth.ReadIssues, internal: auth.ReadConfidential,
 		write: auth.CreateIssues, moderate: auth.ModerateNotes, resolve: auth.ResolveDiscussions, date: auth.OwnProject,
-		touch: func(context.Context, int64, time.Time) error { return nil }, gone: issue.ErrNotFound,
+		touch: touch, gone: issue.ErrNotFound,
 	}))
+	return f, on
+}
 
+func named(t *testing.T, f *familytest.Forge, username string) database.User {
+	t.Helper()
+	u, err := f.Catalog.UserByUsername(t.Context(), username)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return database.User{ID: u.RESTID(), UID: u.UID}
+}
+
+func TestCreate_writesNothingOnItemThatIsGone(t *testing.T) {
+	g := NewWithT(t)
+	f, on := newReviews(t, func(context.Context, int64, time.Time) error { return issue.ErrNotFound })
+	g.Expect(f.As("otto", "POST /projects/20/reviews/1/notes", `{"body":"Why?"}`).String()).To(Equal(`404 {"message":"404 Issue Not Found"}`))
+	g.Expect(f.Activity.Notes.Counts(t.Context(), issue.Kind, on.ID)).To(BeEmpty())
+}
+
+func TestDiscussion_isResolved(t *testing.T) {
+	g := NewWithT(t)
+	f, on := newReviews(t, func(context.Context, int64, time.Time) error { return nil })
 	d := familytest.Decode[Discussion](t, f.As("otto", "POST /projects/20/reviews/1/discussions", `{"body":"Why?"}`))
 	g.Expect(d.Notes).To(HaveExactElements(And(HaveField("Resolvable", true), HaveField("Resolved", false))))
 	thread := " /projects/20/reviews/1/discussions/" + d.ID
@@ -75,7 +92,7 @@ func TestDiscussion_isResolved(t *testing.T) {
 	on.DiscussionLocked = true
 	g.Expect(f.As("otto", "PUT"+thread, `{"resolved":true}`).Code).To(Equal(403))
 	g.Expect(f.As("dan", "PUT"+thread, `{"resolved":true}`).Code).To(Equal(200))
-	single := note.Note{In: on.In, On: on.Item(), Author: user("otto"), Body: "single", Individual: true}
+	single := note.Note{In: on.In, On: on.Item(), Author: named(t, f, "otto"), Body: "single", Individual: true}
 	g.Expect(f.Activity.Notes.Create(t.Context(), &single)).To(Succeed())
 	g.Expect(f.As("dan", "PUT /projects/20/reviews/1/discussions/"+single.Discussion, `{"resolved":true}`).Code).To(Equal(403), "an individual note")
 }

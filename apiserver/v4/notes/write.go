@@ -78,11 +78,11 @@ func (c collection) add(ctx context.Context, s auth.Subject, on item.Noteable, r
 // together makes a change of the notes on an item, and touches the item, in one transaction.
 func (c collection) together(ctx context.Context, on item.Noteable, attempt string, change func(context.Context) error) error {
 	err := c.Activity.Database.Atomically(ctx, attempt, func(ctx context.Context, _ bun.IDB) error {
-		// Touched first, the item cannot be deleted before its notes have changed.
-		if err := c.touch(ctx, on.Item().ID, c.Clock.Now().UTC()); err != nil {
+		if err := change(ctx); err != nil {
 			return err
 		}
-		return change(ctx)
+		// Last, as in the deletion of an item: two transactions that lock the same rows must do so in the same order.
+		return c.touch(ctx, on.Item().ID, c.Clock.Now().UTC())
 	})
 	if errors.Is(err, c.gone) {
 		return on.Missing()
@@ -95,36 +95,31 @@ func did(ctx context.Context, verb string, on item.Noteable, id int64) {
 	audit.From(ctx).Did(verb, audit.Note, "on "+on.Item().String(), id)
 }
 
-// changeable returns a note that the caller can change and remove.
-func (c collection) changeable(ctx context.Context, s auth.Subject, on item.Noteable, id int64) (item.Note, error) {
-	n, err := c.find.Note(ctx, s, on, id)
-	if err == nil {
-		err = admitted(s, on)
-	}
-	switch {
+// changeable refuses callers who cannot change and remove a note.
+func (c collection) changeable(s auth.Subject, on item.Noteable, n item.Note) error {
+	switch err := admitted(s, on); {
 	case err != nil:
-		return n, err
+		return err
 	case n.System:
-		return n, endpoint.Forbidden("").Describe("A system note cannot be changed.")
-	case !wrote(s, n.Author) && !s.Has(s.Access, c.moderate):
-		return n, endpoint.Forbidden("").Describe("Others' notes need the role Maintainer.")
+		return endpoint.Forbidden("").Describe("A system note cannot be changed.")
+	case (s.Caller.User == nil || s.Caller.User.UID != n.Author.UID) && !s.Has(s.Access, c.moderate):
+		return endpoint.Forbidden("").Describe("Others' notes need the role Maintainer.")
 	default:
-		return n, nil
+		return nil
 	}
-}
-
-// wrote reports whether the caller is the author of something.
-func wrote(s auth.Subject, author database.User) bool {
-	return s.Caller.User != nil && s.Caller.User.UID == author.UID
 }
 
 // rewrite changes the text of a note, and shows the note.
 func (c collection) rewrite(ctx context.Context, s auth.Subject, on item.Noteable, n item.Note, body string) (Note, error) {
-	if err := check(body); err != nil {
+	err := c.changeable(s, on, n)
+	if err == nil {
+		err = check(body)
+	}
+	if err != nil {
 		return Note{}, err
 	}
 	var changed note.Note
-	err := c.together(ctx, on, fmt.Sprintf("changing note %d", n.ID), func(ctx context.Context) (err error) {
+	err = c.together(ctx, on, fmt.Sprintf("changing note %d", n.ID), func(ctx context.Context) (err error) {
 		changed, err = c.Activity.Notes.Update(ctx, n.ID, body)
 		return err
 	})
@@ -136,7 +131,10 @@ func (c collection) rewrite(ctx context.Context, s auth.Subject, on item.Noteabl
 }
 
 // discard removes a note with its reactions.
-func (c collection) discard(ctx context.Context, on item.Noteable, n item.Note) error {
+func (c collection) discard(ctx context.Context, s auth.Subject, on item.Noteable, n item.Note) error {
+	if err := c.changeable(s, on, n); err != nil {
+		return err
+	}
 	err := c.together(ctx, on, fmt.Sprintf("removing note %d", n.ID), func(ctx context.Context) error {
 		if err := c.Activity.Notes.Delete(ctx, n.ID); err != nil {
 			return err
