@@ -27,8 +27,9 @@ import (
 // itemTables are the tables that reset restores.
 var itemTables = []string{"iids", "issues", "issue_labels", "issue_assignees", "epics", "epic_labels", "notes", "reactions", "state_events", "milestones"}
 
-// items are issue 1 of the project and epic 1 of the group. Each has a note, to each of these all users have reacted, and each was closed once.
-// Milestone 1 is of the project, and milestone 2 of the group.
+// items are issue 1 of the project and epic 1 of the group. Each has a note of each user and one of the author. All users have reacted to each item
+// and to the note of its author, and each item was closed once. Milestone 1 is of the project, and
+// milestone 2 of the group.
 type items struct {
 	t *testing.T
 	// conn has a copy of the initial state attached, and version is the version of the data after the last reset.
@@ -78,6 +79,13 @@ func newItems(t *testing.T, stores activity.Stores, objects []client.Object) *it
 			}
 			if to.Kind != note.Kind {
 				check(stores.StateEvents.Add(ctx, &stateevent.Event{In: of, Of: to, State: stateevent.Closed, User: author, Created: noon}))
+			}
+		}
+		for n, on := range []database.Item{i.Item(), e.Item()} {
+			for _, u := range users {
+				check(stores.Notes.Create(ctx, &note.Note{
+					ID: ownNoteID(n, u.ID), In: []database.Subject{in, above}[n], On: on, Body: "Mine", Author: u, Discussion: []string{"mine", "mine above"}[n],
+				}))
 			}
 		}
 		return db.NewSelect().ColumnExpr("file").TableExpr("pragma_database_list").Where("name = 'main'").Scan(ctx, &file)
@@ -152,4 +160,14 @@ func ownReaction(to string) sample {
 		note: "their own", names: map[string]string{key: reactionTo(to, targetID)},
 		own: map[string]func(int64) int64{key: func(user int64) int64 { return reactionID(to, user) }},
 	}
+}
+
+// ownNoteID is the id of the note of a user on the issue (0) or the epic (1).
+func ownNoteID(on int, user int64) int64 { return int64(10_000*(1+on)) + user }
+
+// ownNote is a sample about the note of the caller on the issue (0) or the epic (1).
+func ownNote(on int, body string) sample {
+	return sample{note: "their own", body: body, own: map[string]func(int64) int64{
+		"notes/{note_id}": func(user int64) int64 { return ownNoteID(on, user) },
+	}, names: map[string]string{"discussions/{discussion_id}": []string{"mine", "mine%20above"}[on]}}
 }

@@ -371,6 +371,14 @@ var variants = map[string][]sample{
 	"DELETE " + reactionToNote:                                        {ownReaction("note")},
 	"DELETE /groups/{id}/epics/{epic_id}/award_emoji/{award_id}":      {ownReaction("epic")},
 	"DELETE " + reactionToEpicNote:                                    {ownReaction("note on an epic")},
+	"PUT /projects/{id}/issues/{issue_iid}/notes/{note_id}":                                {ownNote(0, `{"body":"Changed"}`)},
+	"DELETE /projects/{id}/issues/{issue_iid}/notes/{note_id}":                             {ownNote(0, "")},
+	"PUT /projects/{id}/issues/{issue_iid}/discussions/{discussion_id}/notes/{note_id}":    {ownNote(0, `{"body":"Changed"}`)},
+	"DELETE /projects/{id}/issues/{issue_iid}/discussions/{discussion_id}/notes/{note_id}": {ownNote(0, "")},
+	"PUT /groups/{id}/epics/{epic_id}/notes/{note_id}":                                     {ownNote(1, `{"body":"Changed"}`)},
+	"DELETE /groups/{id}/epics/{epic_id}/notes/{note_id}":                                  {ownNote(1, "")},
+	"PUT /groups/{id}/epics/{epic_id}/discussions/{discussion_id}/notes/{note_id}":         {ownNote(1, `{"body":"Changed"}`)},
+	"DELETE /groups/{id}/epics/{epic_id}/discussions/{discussion_id}/notes/{note_id}":      {ownNote(1, "")},
 }
 
 var (

@@ -197,6 +197,7 @@ func TestCreate_refusesMalformedText(t *testing.T) {
 		{fmt.Sprintf("PUT%s/notes/%d", onIssue, n.ID), `{"body":" "}`, `400 {"error":"body is empty"}`},
 		{fmt.Sprintf("PUT%s/notes/%d", onIssue, n.ID), `{"body":"a` + most + `"}`, long},
 		{fmt.Sprintf("PUT%s/discussions/%s/notes/%d", onIssue, d.ID, d.Notes[0].ID), `{"body":" "}`, `400 {"error":"body is empty"}`},
+		{"POST" + onIssue + "/notes", `{"body":"x","created_at":"then"}`, `400 {"error":"created_at is invalid"}`},
 		{"GET" + onIssue + "/notes?order_by=body", "", `400 {"error":"order_by does not have a valid value"}`},
 		{"GET" + onIssue + "/notes?sort=up", "", `400 {"error":"sort does not have a valid value"}`},
 		{"GET" + onIssue + "/notes?activity_filter=x", "", `400 {"error":"activity_filter does not have a valid value"}`},
@@ -214,6 +215,9 @@ func TestCreate_keepsTimeForOwners(t *testing.T) {
 		{"mary", onIssue, now}, {"otto", onIssue, now}, {"mary", onEpic, now},
 	} {
 		g.Expect(w.write(t, tt.as, tt.on, body)).To(And(HaveField("CreatedAt", tt.want), HaveField("UpdatedAt", tt.want)), tt.as+tt.on)
+	}
+	for _, at := range []string{"2026-06-15T13:00:00.001Z", "9999-12-31T23:59:59-23:59", "0000-01-01T00:00:00Z"} {
+		g.Expect(w.As("olga", "POST"+onIssue+"/notes", `{"body":"x","created_at":"`+at+`"}`).String()).To(Equal(`400 {"error":"created_at is invalid"}`), at)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/uptrace/bun"
 
@@ -52,8 +51,11 @@ func (c collection) draft(s auth.Subject, on item.Noteable, t text) (note.Note, 
 		return note.Note{}, err
 	}
 	n := note.Note{In: on.Place(), On: on.Item(), Body: t.Body, Author: database.User{ID: author.RESTID(), UID: author.UID}}
-	if s.Has(s.Access, c.date) {
-		n.Created = t.CreatedAt.Or(time.Time{}).UTC()
+	if s.Has(s.Access, c.date) && t.CreatedAt.Set {
+		n.Created = t.CreatedAt.Value.UTC()
+		if n.Created.After(c.Clock.Now()) || n.Created.Year() < 1 {
+			return n, endpoint.Parameters("created_at is invalid").Describe("created_at must not be in the future.")
+		}
 	}
 	return n, nil
 }
