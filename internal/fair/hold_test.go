@@ -22,7 +22,7 @@ func hold(t *testing.T, s *fair.Slots, k fair.Key, weight int) *fair.Hold {
 func TestHold_takesItsWeight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fair.New("test", "MiB", fair.Limits{Total: 100, Share: 50, Reserved: 20, Wait: time.Second}).
-			Words("You have the %d MiB of one caller.", "All have %d MiB together.")
+			WithMessages("You have the %d MiB of one caller.", "All have %d MiB together.")
 		mine := hold(t, s, fair.User(1), 40)
 		for caller, weights := range map[int64]map[int]bool{1: {10: false, 11: true}, 2: {100: false}} {
 			for weight, want := range weights {
