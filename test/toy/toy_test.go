@@ -1,4 +1,5 @@
-// Package toy_test adds a kind and a family of endpoints to a copy of this tree, in the way that CONTRIBUTING.md describes, and tests the result.
+// Package toy_test tests the example of the package toy. It also adds a kind and a family of endpoints to a copy of this tree, in the way that
+// CONTRIBUTING.md describes, and tests the result.
 package toy_test
 
 import (
@@ -24,7 +25,7 @@ type addition struct {
 	lines     []line
 }
 
-var kind = addition{"kind", []line{
+var newKind = addition{"kind", []line{
 	{"api/v1alpha1/kinds.go", "\t\t&TriggerToken{}", "\t\t&Toy{},\n"},
 	{
 		"controllers/controllers.go", "\t\"github.com/forgeplane/forgeplane/controllers/retainedrepository\"",
@@ -37,7 +38,7 @@ var kind = addition{"kind", []line{
 	},
 }}
 
-var family = addition{"family", []line{
+var newFamily = addition{"family", []line{
 	{
 		"apiserver/rest.go", "\t\"github.com/forgeplane/forgeplane/apiserver/v4/tags\"",
 		"\t\"github.com/forgeplane/forgeplane/apiserver/v4/toys\"\n",
@@ -68,8 +69,8 @@ func TestAddition_takesFewFiles(t *testing.T) {
 			copyFile(t, filepath.Join(root, file), filepath.Join(tree, file))
 		}
 	}
-	add(t, tree, kind)
-	add(t, tree, family)
+	add(t, tree, newKind)
+	add(t, tree, newFamily)
 	run(t, tree, "gofmt", "-l", "api", "apiserver", "controllers") // fails if a file cannot be parsed
 	if !soak.Running() {
 		return
