@@ -16,6 +16,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/iid"
+	"github.com/forgeplane/forgeplane/internal/search"
 	"github.com/forgeplane/forgeplane/internal/sweep"
 )
 
@@ -46,16 +47,17 @@ type Issue struct {
 
 	ID int64 `bun:"id,pk,autoincrement"`
 	// In is the project.
-	In               database.Subject `bun:"embed:subject_"`
-	IID              int64            `bun:"iid"`
-	Title            string           `bun:"title"`
-	Description      string           `bun:"description"`
-	Text             string           `bun:"text"`
-	State            State            `bun:"state"`
-	Type             string           `bun:"issue_type"`
-	Confidential     bool             `bun:"confidential"`
-	DiscussionLocked bool             `bun:"discussion_locked"`
-	Author           database.User    `bun:"embed:author_"`
+	In          database.Subject `bun:"embed:subject_"`
+	IID         int64            `bun:"iid"`
+	Title       string           `bun:"title"`
+	Description string           `bun:"description"`
+	// Text is what a search looks through; the store sets it.
+	Text             string        `bun:"text"`
+	State            State         `bun:"state"`
+	Type             string        `bun:"issue_type"`
+	Confidential     bool          `bun:"confidential"`
+	DiscussionLocked bool          `bun:"discussion_locked"`
+	Author           database.User `bun:"embed:author_"`
 	// MilestoneID and EpicID are 0 without one.
 	MilestoneID int64  `bun:"milestone_id"`
 	EpicID      int64  `bun:"epic_id"`
@@ -110,10 +112,12 @@ func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
 // Subjects are the issues by their projects, for a sweep.Sweeper.
 func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*Issue)(nil)) }
 
-// Create adds an issue with its labels and assignees, and completes it.
+// Create adds an issue with its labels and assignees, and completes it. If Created is not zero, it stays.
 func (s *Store) Create(ctx context.Context, i *Issue) error {
-	i.Created = s.clock.Now().UTC()
-	i.Updated, i.State = i.Created, Opened
+	if i.Created.IsZero() {
+		i.Created = s.clock.Now().UTC()
+	}
+	i.Updated, i.State, i.Text = i.Created, Opened, search.Fold(i.Title, i.Description)
 	return s.db.Atomically(ctx, fmt.Sprintf("creating an issue in %s", i.In), func(ctx context.Context, db bun.IDB) (err error) {
 		if i.IID, err = iid.Next(ctx, s.db, i.In, Kind); err != nil {
 			return err
@@ -149,9 +153,13 @@ func attach(ctx context.Context, db bun.IDB, i *Issue) error {
 
 // Get returns the issue of a project with an iid. The error is ErrNotFound if there is none.
 func (s *Store) Get(ctx context.Context, project types.UID, number int64) (Issue, error) {
+	return s.get(ctx, fmt.Sprintf("reading issue %d", number), "subject_uid = ? AND iid = ?", project, number)
+}
+
+func (s *Store) get(ctx context.Context, attempt, where string, args ...any) (Issue, error) {
 	var found []Issue
-	err := s.db.Read(ctx, fmt.Sprintf("reading issue %d", number), func(ctx context.Context, db bun.IDB) error {
-		if err := db.NewSelect().Model(&found).Where("subject_uid = ?", project).Where("iid = ?", number).Scan(ctx); err != nil {
+	err := s.db.Read(ctx, attempt, func(ctx context.Context, db bun.IDB) error {
+		if err := db.NewSelect().Model(&found).Where(where, args...).Scan(ctx); err != nil {
 			return err
 		}
 		if len(found) == 0 {
@@ -163,6 +171,11 @@ func (s *Store) Get(ctx context.Context, project types.UID, number int64) (Issue
 		return Issue{}, err
 	}
 	return found[0], nil
+}
+
+// WithID returns the issue with an id, of any project. The error is ErrNotFound if there is none.
+func (s *Store) WithID(ctx context.Context, id int64) (Issue, error) {
+	return s.get(ctx, fmt.Sprintf("reading the issue with the id %d", id), "id = ?", id)
 }
 
 // complete reads the labels and assignees of issues.

@@ -47,3 +47,15 @@ CREATE TABLE issue_assignees (
     PRIMARY KEY (issue_id, user_uid)
 );
 CREATE INDEX issue_assignees_of_user ON issue_assignees (user_uid, issue_id);
+-- The index of text by trigrams. It keeps no text of its own.
+CREATE VIRTUAL TABLE issue_texts USING fts5 (text, content = 'issues', content_rowid = 'id', tokenize = 'trigram case_sensitive 1');
+CREATE TRIGGER issue_text_is_added AFTER INSERT ON issues BEGIN
+    INSERT INTO issue_texts (rowid, text) VALUES (new.id, new.text);
+END;
+CREATE TRIGGER issue_text_is_removed AFTER DELETE ON issues BEGIN
+    INSERT INTO issue_texts (issue_texts, rowid, text) VALUES ('delete', old.id, old.text);
+END;
+CREATE TRIGGER issue_text_changes AFTER UPDATE OF text ON issues WHEN old.text <> new.text BEGIN
+    INSERT INTO issue_texts (issue_texts, rowid, text) VALUES ('delete', old.id, old.text);
+    INSERT INTO issue_texts (rowid, text) VALUES (new.id, new.text);
+END;

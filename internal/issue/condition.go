@@ -1,0 +1,131 @@
+package issue
+
+import (
+	"time"
+
+	"github.com/uptrace/bun"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/internal/milestone"
+	"github.com/forgeplane/forgeplane/internal/reaction"
+	"github.com/forgeplane/forgeplane/internal/search"
+)
+
+// Condition is true of some issues. It is never unknown, so Not is true of all others.
+type Condition func(db bun.IDB) (query string, args []any)
+
+func where(query string, args ...any) Condition {
+	return func(bun.IDB) (string, []any) { return query, args }
+}
+
+// among is true if a column has one of some values.
+func among[T any](column string, values []T) Condition {
+	if len(values) == 0 {
+		return where("FALSE")
+	}
+	return where("issue."+column+" IN (?)", bun.List(values))
+}
+
+// Not is true of the issues of which c is not true.
+func Not(c Condition) Condition {
+	return func(db bun.IDB) (string, []any) {
+		query, args := c(db)
+		return "NOT (" + query + ")", args
+	}
+}
+
+// Is is true of issues in a state.
+func Is(s State) Condition { return where("issue.state = ?", s) }
+
+// Numbered is true of issues with one of the iids.
+func Numbered(iids ...int64) Condition { return among("iid", iids) }
+
+// By is true of issues of one of the authors.
+func By(authors ...types.UID) Condition { return among("author_uid", authors) }
+
+// Assigned is true of issues with an assignee, and AssignedTo of those that one of the users is assigned to.
+func Assigned() Condition { return where("issue.id IN (SELECT issue_id FROM issue_assignees)") }
+
+// AssignedTo is true of issues that one of the users is assigned to.
+func AssignedTo(users ...types.UID) Condition {
+	if len(users) == 0 {
+		return where("FALSE")
+	}
+	return where("issue.id IN (SELECT issue_id FROM issue_assignees WHERE user_uid IN (?))", bun.List(users))
+}
+
+// Labeled is true of issues with a label.
+func Labeled() Condition { return where("issue.id IN (SELECT issue_id FROM issue_labels)") }
+
+// LabeledWith is true of issues with one of the labels.
+func LabeledWith(labels ...types.UID) Condition {
+	if len(labels) == 0 {
+		return where("FALSE")
+	}
+	return where("issue.id IN (SELECT issue_id FROM issue_labels WHERE label_uid IN (?))", bun.List(labels))
+}
+
+// Planned is true of issues with a milestone.
+func Planned() Condition { return where("issue.milestone_id <> 0") }
+
+// PlannedFor is true of issues whose milestone has a title.
+func PlannedFor(title string) Condition {
+	return func(db bun.IDB) (string, []any) {
+		return "issue.milestone_id IN (?)", []any{milestone.Titled(db, title)}
+	}
+}
+
+// InEpic is true of issues in an epic.
+func InEpic() Condition { return where("issue.epic_id <> 0") }
+
+// InEpics is true of issues in one of the epics.
+func InEpics(ids ...int64) Condition { return among("epic_id", ids) }
+
+// Weighed is true of issues with a weight.
+func Weighed() Condition { return where("issue.weight IS NOT NULL") }
+
+// Weighing is true of issues with a certain weight.
+func Weighing(weight int64) Condition { return where("COALESCE(issue.weight = ?, FALSE)", weight) }
+
+// OfType is true of issues of a type.
+func OfType(t string) Condition { return where("issue.issue_type = ?", t) }
+
+// Confidential is true of confidential issues.
+func Confidential() Condition { return where("issue.confidential") }
+
+// ReactedTo is true of issues to which a user has given a reaction; any reaction if name is empty.
+func ReactedTo(user types.UID, name string) Condition {
+	return func(db bun.IDB) (string, []any) {
+		return "issue.id IN (?)", []any{reaction.Given(db, Kind, user, name)}
+	}
+}
+
+// Containing is true of issues whose title or description contains a text, in any case.
+func Containing(text string, in search.Part) Condition {
+	return func(db bun.IDB) (string, []any) {
+		return search.Find(db, "issue.id", "issue.text", "issue_texts", in, text)
+	}
+}
+
+// Since is true of issues whose time, created_at or updated_at, is not before at.
+func (t Time) Since(at time.Time) Condition { return where("issue."+string(t)+" >= ?", at.UTC()) }
+
+// Until is true of issues whose time is not after at.
+func (t Time) Until(at time.Time) Condition { return where("issue."+string(t)+" <= ?", at.UTC()) }
+
+// Time is a time of an issue.
+type Time string
+
+// The times.
+const (
+	Created Time = "created_at"
+	Updated Time = "updated_at"
+)
+
+// HasDue is true of issues with a due date.
+func HasDue() Condition { return where("issue.due_date <> ''") }
+
+// Due is true of issues whose due date is not before the day from and before the day to. An empty from stands for any day before to.
+func Due(from, to string) Condition {
+	return where("issue.due_date <> '' AND issue.due_date >= ? AND issue.due_date < ?", from, to)
+}

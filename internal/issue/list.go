@@ -1,0 +1,128 @@
+package issue
+
+import (
+	"context"
+
+	"github.com/uptrace/bun"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/internal/search"
+)
+
+// Seen are the issues of projects that somebody sees.
+type Seen struct {
+	// Projects are the UIDs of the projects, and Trusted those of the projects whose confidential issues are all seen.
+	Projects, Trusted []types.UID
+	// Viewer is the UID of the user, who sees the confidential issues that they have written or are assigned to; empty for nobody.
+	Viewer types.UID
+}
+
+// among selects the issues that are seen.
+func (s Seen) among(q *bun.SelectQuery) *bun.SelectQuery {
+	if len(s.Projects) == 0 {
+		return q.Where("FALSE")
+	}
+	return q.Where("issue.subject_uid IN (?)", bun.List(s.Projects)).WhereGroup(" AND ", func(q *bun.SelectQuery) *bun.SelectQuery {
+		q = q.Where("NOT issue.confidential")
+		if len(s.Trusted) > 0 {
+			q = q.WhereOr("issue.subject_uid IN (?)", bun.List(s.Trusted))
+		}
+		if s.Viewer != "" {
+			q = q.WhereOr("issue.author_uid = ?", s.Viewer).
+				WhereOr("issue.id IN (SELECT issue_id FROM issue_assignees WHERE user_uid = ?)", s.Viewer)
+		}
+		return q
+	})
+}
+
+// Order is what issues are sorted by.
+type Order string
+
+// The orders. Issues without a due date or weight come last.
+const (
+	ByCreation Order = "created_at"
+	ByUpdate   Order = "updated_at"
+	ByTitle    Order = "title"
+	ByDue      Order = "due_date"
+	ByWeight   Order = "weight"
+)
+
+// Query selects a page of issues.
+type Query struct {
+	Seen
+	// Conditions are true of all selected issues.
+	Conditions []Condition
+	Order      Order
+	Ascending  bool
+	// Skip is the number of issues before the page, and Limit the maximum number on it.
+	Skip, Limit int
+}
+
+// List returns a page of issues, and the number of all that are selected.
+func (s *Store) List(ctx context.Context, of Query) (page []Issue, total int, err error) {
+	err = s.db.Read(ctx, "listing issues", func(ctx context.Context, db bun.IDB) error {
+		q := of.among(db.NewSelect().Model(&page))
+		for _, c := range of.Conditions {
+			query, args := c(db)
+			q = q.Where(query, args...)
+		}
+		n, err := q.Count(ctx)
+		if total = int(n); err != nil || total <= of.Skip {
+			return err
+		}
+		if err = of.sorted(db, q).Offset(int64(of.Skip)).Limit(int64(of.Limit)).Scan(ctx); err != nil {
+			return err
+		}
+		return complete(ctx, db, page)
+	})
+	return page, total, err
+}
+
+// sorted sorts issues. Those that are equal are sorted by id, in the same direction.
+func (of Query) sorted(db bun.IDB, q *bun.SelectQuery) *bun.SelectQuery {
+	direction := " DESC"
+	if of.Ascending {
+		direction = " ASC"
+	}
+	by := "issue." + string(of.Order)
+	switch of.Order {
+	case ByTitle:
+		by = search.TitleOf(db, "issue.text")
+	case ByDue:
+		q = q.OrderExpr("issue.due_date = ''")
+	case ByWeight:
+		q = q.OrderExpr("issue.weight IS NULL")
+	}
+	return q.OrderExpr(by + direction).OrderExpr("issue.id" + direction)
+}
+
+// Count is how many open and closed issues have a label.
+type Count struct{ Open, Closed int64 }
+
+// CountLabels returns the counts of labels by their UIDs, among the issues that are seen. Labels that no issue has are left out.
+func (s *Store) CountLabels(ctx context.Context, seen Seen, labels ...types.UID) (map[types.UID]Count, error) {
+	counts := map[types.UID]Count{}
+	if len(labels) == 0 {
+		return counts, nil
+	}
+	var rows []struct {
+		UID   types.UID
+		State State
+		N     int64
+	}
+	err := s.db.Read(ctx, "counting the issues of labels", func(ctx context.Context, db bun.IDB) error {
+		return seen.among(db.NewSelect().Model((*Issue)(nil))).Join("JOIN issue_labels AS l ON l.issue_id = issue.id").
+			ColumnExpr("l.label_uid AS uid").ColumnExpr("issue.state AS state").ColumnExpr("count(*) AS n").
+			Where("l.label_uid IN (?)", bun.List(labels)).Group("l.label_uid", "issue.state").Scan(ctx, &rows)
+	})
+	for _, r := range rows {
+		c := counts[r.UID]
+		if r.State == Opened {
+			c.Open = r.N
+		} else {
+			c.Closed = r.N
+		}
+		counts[r.UID] = c
+	}
+	return counts, err
+}

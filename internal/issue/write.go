@@ -1,0 +1,68 @@
+package issue
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/uptrace/bun"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/internal/search"
+)
+
+// Update changes an issue and returns it. Nobody else changes it at the same time. change must not change what identifies the issue. The error is
+// ErrNotFound if there is no such issue, or that of change, which then changes nothing.
+func (s *Store) Update(ctx context.Context, project types.UID, number int64, change func(*Issue) error) (i Issue, err error) {
+	err = s.db.Atomically(ctx, fmt.Sprintf("changing issue %d", number), func(ctx context.Context, db bun.IDB) error {
+		if i, err = s.Get(ctx, project, number); err != nil {
+			return err
+		}
+		if err := s.Touch(ctx, i.ID, s.clock.Now()); err != nil { // others wait from here on
+			return err
+		}
+		if i, err = s.Get(ctx, project, number); err != nil {
+			return err
+		}
+		if err := change(&i); err != nil {
+			return err
+		}
+		i.Text = search.Fold(i.Title, i.Description)
+		if _, err := db.NewUpdate().Model(&i).WherePK().Exec(ctx); err != nil {
+			return err
+		}
+		for _, row := range []any{(*label)(nil), (*assignee)(nil)} {
+			if _, err := db.NewDelete().Model(row).Where("issue_id = ?", i.ID).Exec(ctx); err != nil {
+				return err
+			}
+		}
+		return attach(ctx, db, &i)
+	})
+	return i, err
+}
+
+// Touch sets the time of the last change of an issue. The error is ErrNotFound if there is no such issue.
+func (s *Store) Touch(ctx context.Context, id int64, at time.Time) error {
+	return s.db.Write(ctx, fmt.Sprintf("changing issue %d", id), func(ctx context.Context, db bun.IDB) error {
+		return found(db.NewUpdate().Model((*Issue)(nil)).Set("updated_at = ?", at.UTC()).Where("id = ?", id).Exec(ctx))
+	})
+}
+
+// Delete removes an issue with its labels and assignees. Its notes, reactions and state events are removed in the same transaction. The error is
+// ErrNotFound if there is no such issue.
+func (s *Store) Delete(ctx context.Context, id int64) error {
+	return s.db.Write(ctx, fmt.Sprintf("deleting issue %d", id), func(ctx context.Context, db bun.IDB) error {
+		return found(db.NewDelete().Model((*Issue)(nil)).Where("id = ?", id).Exec(ctx))
+	})
+}
+
+func found(result sql.Result, err error) error {
+	if err != nil {
+		return err
+	}
+	if n, err := result.RowsAffected(); err != nil || n > 0 {
+		return err
+	}
+	return ErrNotFound
+}
