@@ -104,7 +104,7 @@ var aggregates = []aggregate{
 	}},
 	{issue.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Issues = issue.New(s.Database, c)
-		return places(s.Issues.Subjects())
+		return append(places(s.Issues.Subjects()), rows[*v1alpha1.Label](subscription.KindLabel, s.Issues.Labels()))
 	}},
 	{epic.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Epics = epic.New(s.Database, c)

@@ -117,6 +117,8 @@ const (
 	Reaction = "Reaction"
 	// Note is a note on an item, such as an issue.
 	Note = "Note"
+	// Issue is an issue of a project.
+	Issue = "Issue"
 )
 
 // Did adds a write outside the cluster, such as of a tag of an image. The id is 0 for objects without an id.

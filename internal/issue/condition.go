@@ -108,10 +108,23 @@ func Containing(text string, in search.Part) Condition {
 }
 
 // Since is true of issues whose time, created_at or updated_at, is not before at.
-func (t Time) Since(at time.Time) Condition { return where("issue."+string(t)+" >= ?", at.UTC()) }
+func (t Time) Since(at time.Time) Condition { return where("issue."+string(t)+" >= ?", known(at)) }
 
 // Until is true of issues whose time is not after at.
-func (t Time) Until(at time.Time) Condition { return where("issue."+string(t)+" <= ?", at.UTC()) }
+func (t Time) Until(at time.Time) Condition { return where("issue."+string(t)+" <= ?", known(at)) }
+
+// known returns a time, or the nearest one that both engines know.
+func known(at time.Time) time.Time {
+	first, last := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+	switch at = at.UTC(); {
+	case at.Before(first):
+		return first
+	case at.After(last):
+		return last
+	default:
+		return at
+	}
+}
 
 // Time is a time of an issue.
 type Time string

@@ -136,6 +136,31 @@ func TestCountLabels_countsSeenIssues(t *testing.T) {
 	})
 }
 
+func TestLabels_areMovedAndForgotten(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g, s := NewWithT(t), open(t, name)
+		bug, docs, other := issue.Label{ID: 9, UID: "bug"}, issue.Label{ID: 10, UID: "docs"}, issue.Label{ID: 9, UID: "other"}
+		for _, labels := range [][]issue.Label{{bug}, {bug, docs}, {other}} {
+			s.create(t, issue.Issue{In: web, Title: "An issue", Type: "issue", Author: ann, Labels: labels})
+		}
+		g.Expect(s.MoveLabel(t.Context(), bug, docs)).To(Succeed())
+		for number, want := range map[int64][]issue.Label{1: {docs}, 2: {docs}, 3: {other}} {
+			g.Expect(s.Get(t.Context(), web.UID, number)).To(HaveField("Labels", want))
+		}
+		rows := func(after database.Subject) []database.Subject {
+			t.Helper()
+			found, err := s.Labels().After(t.Context(), after)
+			g.Expect(err).NotTo(HaveOccurred())
+			return found
+		}
+		first, second := database.Subject{Kind: "label", ID: 9, UID: "other"}, database.Subject{Kind: "label", ID: 10, UID: "docs"}
+		g.Expect(rows(database.Subject{Kind: "label"})).To(Equal([]database.Subject{first, second}))
+		g.Expect(rows(first)).To(Equal([]database.Subject{second}))
+		g.Expect(s.Labels().Remove(t.Context(), first)).To(Succeed())
+		g.Expect(rows(database.Subject{Kind: "label"})).To(Equal([]database.Subject{second}))
+	})
+}
+
 // sample is an issue, with what else conditions ask for.
 type sample struct {
 	issue.Issue
@@ -180,6 +205,8 @@ func claims() []claim {
 		{"created since", issue.Created.Since(noon.Add(time.Minute)), func(s sample) bool { return !s.Created.Before(noon.Add(time.Minute)) }},
 		{"created until", issue.Created.Until(noon.Add(time.Minute)), func(s sample) bool { return !s.Created.After(noon.Add(time.Minute)) }},
 		{"updated until", issue.Updated.Until(noon.Add(1500 * time.Millisecond)), func(s sample) bool { return !s.Updated.After(noon.Add(1500 * time.Millisecond)) }},
+		{"created before all times", issue.Created.Until(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)), func(sample) bool { return false }},
+		{"created after all times", issue.Created.Since(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)), func(sample) bool { return false }},
 		{"has a due date", issue.HasDue(), func(s sample) bool { return s.Due != "" }},
 		{"due", issue.Due("2026-06-15", "2026-06-16"), func(s sample) bool { return s.Due == "2026-06-15" }},
 		{"overdue", issue.Due("", "2026-06-15"), func(s sample) bool { return s.Due != "" && s.Due < "2026-06-15" }},

@@ -3,26 +3,44 @@ package labels
 import (
 	"context"
 
-	"github.com/forgeplane/forgeplane/internal/catalog"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/item"
+	"github.com/forgeplane/forgeplane/apiserver/visible"
+	"github.com/forgeplane/forgeplane/internal/issue"
 )
 
-// Counts are the numbers of issues and merge requests with a label in a project, or in the projects below a group.
+// Counts are the numbers of issues and merge requests with a label in a project, or in the projects below a group, which the caller sees.
 type Counts struct {
 	OpenIssues        int64 `json:"open_issues_count"`
 	ClosedIssues      int64 `json:"closed_issues_count"`
 	OpenMergeRequests int64 `json:"open_merge_requests_count"`
 }
 
-// Counter counts the issues and merge requests with labels.
-type Counter interface {
-	// Count returns the counts of labels in a project or group by the ids of the labels. It omits labels with zero counts.
-	Count(ctx context.Context, in catalog.Scope, labels []int64) (map[int64]Counts, error)
-}
+// ofIssue returns a label in the form of the labels of issues.
+func ofIssue(l *v1alpha1.Label) issue.Label { return issue.Label{ID: l.RESTID(), UID: l.UID} }
 
-// Nothing is a Counter that counts no issues and no merge requests.
-type Nothing struct{}
-
-// Count implements Counter.
-func (Nothing) Count(context.Context, catalog.Scope, []int64) (map[int64]Counts, error) {
-	return nil, nil
+// count returns the counts of labels by their UIDs. It omits labels with zero counts.
+func (f *Family) count(ctx context.Context, s auth.Subject, of []entry) (map[types.UID]Counts, error) {
+	seen := item.Seen{}
+	if s.Scope.Project != nil {
+		seen = item.SeenHere(s)
+	} else {
+		var err error
+		if seen, err = item.SeenIn(ctx, f.visible, s, visible.In{Group: s.Scope.Groups[0], Below: true}); err != nil {
+			return nil, err
+		}
+	}
+	uids := make([]types.UID, len(of))
+	for i, e := range of {
+		uids[i] = e.UID
+	}
+	issues, err := f.Activity.Issues.CountLabels(ctx, seen.Seen, uids...)
+	counts := make(map[types.UID]Counts, len(issues))
+	for uid, n := range issues {
+		counts[uid] = Counts{OpenIssues: n.Open, ClosedIssues: n.Closed}
+	}
+	return counts, err
 }

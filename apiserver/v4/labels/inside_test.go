@@ -26,7 +26,7 @@ func TestGroupLabels_followChangesBelow(t *testing.T) {
 	private := func(s *v1alpha1.GroupSpec) { s.Visibility = v1alpha1.VisibilityPrivate }
 	acme.Spec.Visibility = v1alpha1.VisibilityPublic
 	w := catalogtest.New(t, acme, mary, Group("a", "sub", Pinned(11), Below(ByName("acme")), private), LabelID(LabelledBelow("a", "top", "top", ByName("acme")), 1))
-	f := New(family.Kit{Catalog: w.Catalog(), Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC))}, nil)
+	f := New(family.Kit{Catalog: w.Catalog(), Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC))})
 	seen := func(by auth.Caller) (titles []string) {
 		t.Helper()
 		s := auth.Subject{Caller: by, Scope: catalog.Scope{Groups: []*v1alpha1.Group{acme}}}
@@ -74,7 +74,7 @@ func BenchmarkGroupLabels(b *testing.B) {
 	}
 	w := catalogtest.New(b, objects...)
 	c := w.Catalog()
-	f := New(family.Kit{Catalog: c, Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC))}, nil)
+	f := New(family.Kit{Catalog: c, Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC))})
 	s := auth.Subject{Caller: auth.Caller{User: mary}, Scope: catalog.Scope{Groups: []*v1alpha1.Group{acme}}}
 	find := func() {
 		if all, err := f.reached(b.Context(), s, reach{Ancestors: true, Descendants: true, OnlyGroups: true}); err != nil || len(all) != 51*45 {

@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
+	"github.com/forgeplane/forgeplane/apiserver/visible"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
@@ -26,7 +27,8 @@ type Family struct {
 	// labels are the labels of projects and groups, including inherited ones.
 	labels   *store.Store[entry, *v1alpha1.Label]
 	projects *store.Store[store.Only, *v1alpha1.Project]
-	counter  Counter
+	// visible are the projects whose issues are counted.
+	visible *visible.Projects
 	// rendered caches the HTML of descriptions.
 	rendered *lru.Cache
 	// views caches the labels of projects and groups by the versions of their scopes.
@@ -46,10 +48,10 @@ const maxRendered = 1024
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=labels,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
-// New returns the family. c counts the issues and merge requests with a label.
-func New(k family.Kit, c Counter) *Family {
+// New returns the family.
+func New(k family.Kit) *Family {
 	f := &Family{
-		Kit: k, projects: store.Projects(k.Writer), counter: c, rendered: lru.New(maxRendered),
+		Kit: k, projects: store.Projects(k.Writer), visible: visible.NewProjects(k.Catalog, k.Clock), rendered: lru.New(maxRendered),
 		views: catalog.NewMemory[string, []entry](k.Catalog, maxViews, &v1alpha1.Label{}, &v1alpha1.Group{}, &v1alpha1.Project{}),
 		insides: catalog.NewMemory[inside, []entry](k.Catalog, maxInsides,
 			&v1alpha1.Label{}, &v1alpha1.Group{}, &v1alpha1.Project{}, &v1alpha1.Membership{}, &v1alpha1.User{}, &corev1.Namespace{}),
@@ -59,7 +61,13 @@ func New(k family.Kit, c Counter) *Family {
 }
 
 // Table lists the endpoints.
-func (f *Family) Table() endpoint.Table { return slices.Concat(f.ofProjects(), f.ofGroups()) }
+func (f *Family) Table() endpoint.Table {
+	all := slices.Concat(f.ofProjects(), f.ofGroups())
+	for _, e := range all {
+		e.Asks(auth.ReadIssues, auth.ReadConfidential) // to count the issues that the caller sees
+	}
+	return all
+}
 
 // ofProjects are the endpoints of projects. Those without {label_id} are older forms, which name the label in a parameter.
 func (f *Family) ofProjects() endpoint.Table {

@@ -19,6 +19,7 @@ import (
 	. "github.com/forgeplane/forgeplane/apiserver/v4/labels"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/issue"
 	"github.com/forgeplane/forgeplane/internal/subscription"
 )
 
@@ -70,7 +71,6 @@ func (s subscribers) Remove(_ context.Context, of database.Subject) error {
 type forge struct {
 	*familytest.Forge
 	subscribers subscribers
-	counts      *counts
 }
 
 // subscribe subscribes users to the oldest label with an id.
@@ -102,18 +102,6 @@ func (f forge) subject(t *testing.T, label int64) database.Subject {
 	}
 	oldest := slices.MinFunc(found, func(a, b *v1alpha1.Label) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	return database.Subject{Kind: subscription.KindLabel, ID: label, UID: oldest.UID}
-}
-
-// counts reports one open issue for each label except the first, and records the labels of each call.
-type counts struct{ asked [][]int64 }
-
-func (c *counts) Count(_ context.Context, in catalog.Scope, labels []int64) (map[int64]Counts, error) {
-	c.asked = append(c.asked, labels)
-	all := map[int64]Counts{}
-	for _, id := range labels[min(1, len(labels)):] {
-		all[id] = Counts{OpenIssues: 1, ClosedIssues: in.RESTID()}
-	}
-	return all, nil
 }
 
 func declared(name, title string, id int64, of v1alpha1.LabelSpec) *v1alpha1.Label {
@@ -149,10 +137,11 @@ func newForge(t *testing.T, more ...client.Object) forge {
 		declared("bug", "bug", 30, bug), declared("docs", "docs", 31, ofProject("web")),
 		declared("urgent", "urgent", 32, urgent), declared("legal", "legal", 33, ofGroup("acme")),
 	}, more...)...)
-	all := forge{Forge: f, subscribers: subscribers{}, counts: &counts{}}
+	all := forge{Forge: f, subscribers: subscribers{}}
 	f.Writer = f.WriterReading(applied{f.Client})
+	f.Activity = familytest.Activity(t, f.Clock)
 	f.Activity.Subscriptions = all.subscribers
-	f.Serve(New(f.Kit, all.counts).Table())
+	f.Serve(New(f.Kit).Table())
 	return all
 }
 
@@ -179,8 +168,42 @@ func (f forge) there(t *testing.T) map[string]v1alpha1.LabelSpec {
 	return all
 }
 
+// issue creates an issue of a project with a label.
+func (f forge) issue(t *testing.T, project, labeled int64, change func(*issue.Issue)) {
+	t.Helper()
+	g := NewWithT(t)
+	p, err := catalog.ByID[*v1alpha1.Project](t.Context(), f.Catalog, project)
+	g.Expect(err).NotTo(HaveOccurred())
+	i := issue.Issue{
+		In: database.Subject{Kind: database.KindProject, ID: project, UID: p.UID}, Title: "An issue", Type: "issue",
+		Labels: []issue.Label{{ID: labeled, UID: f.subject(t, labeled).UID}},
+	}
+	change(&i)
+	state := i.State
+	g.Expect(f.Activity.Issues.Create(t.Context(), &i)).To(Succeed())
+	_, err = f.Activity.Issues.Update(t.Context(), p.UID, i.IID, func(i *issue.Issue) error { i.State = state; return nil })
+	g.Expect(err).NotTo(HaveOccurred())
+}
+
+func TestLabel_countsIssuesThatCallerSees(t *testing.T) {
+	f, g := newForge(t), NewWithT(t)
+	f.issue(t, 20, 32, func(i *issue.Issue) { i.State = issue.Opened })
+	f.issue(t, 20, 32, func(i *issue.Issue) { i.State, i.Confidential = issue.Opened, true })
+	f.issue(t, 21, 32, func(i *issue.Issue) { i.State = issue.Closed })
+	for request, want := range map[string]map[string]string{
+		"GET /projects/20/labels/32": {"mary": "2 0", "gus": "1 0", "otto": "1 0"},
+		"GET /groups/11/labels/32":   {"mary": "2 1", "gus": "1 1", "otto": "1 0"},
+	} {
+		for as, counts := range want {
+			l := familytest.Decode[Counts](t, f.As(as, request, ""))
+			g.Expect(fmt.Sprint(l.OpenIssues, l.ClosedIssues)).To(Equal(counts), "%s as %s", request, as)
+		}
+	}
+}
+
 func TestLabel_showsCountsSubscriptionAndPriority(t *testing.T) {
 	f := newForge(t)
+	f.issue(t, 20, 32, func(i *issue.Issue) { i.State = issue.Opened })
 	f.subscribe(t, 32, 2)
 	g := NewWithT(t)
 	const bug = `"id":30,"name":"bug","description":"Something is **wrong**","description_html":"Something is <strong>wrong</strong>",
@@ -189,11 +212,9 @@ func TestLabel_showsCountsSubscriptionAndPriority(t *testing.T) {
 		"subscribed":true,"priority":null,"is_project_label":false`
 	got := f.As("mary", "GET /projects/20/labels?search=U", "")
 	g.Expect(got.Body).To(MatchJSON(`[{` + bug + `},{` + urgent + `}]`))
-	g.Expect(f.counts.asked).To(BeEmpty())
 	got = f.As("mary", "GET /projects/20/labels?with_counts=true&search=u", "")
 	g.Expect(got.Body).To(MatchJSON(`[{` + bug + `,"open_issues_count":0,"closed_issues_count":0,"open_merge_requests_count":0},
-		{` + urgent + `,"open_issues_count":1,"closed_issues_count":20,"open_merge_requests_count":0}]`))
-	g.Expect(f.counts.asked).To(Equal([][]int64{{30, 32}}), "once for a page")
+		{` + urgent + `,"open_issues_count":1,"closed_issues_count":0,"open_merge_requests_count":0}]`))
 	g.Expect(f.As("mary", "GET /projects/20/labels/bug", "").Body).To(MatchJSON(
 		`{` + bug + `,"open_issues_count":0,"closed_issues_count":0,"open_merge_requests_count":0}`))
 	g.Expect(familytest.Decode[Label](t, f.As("mary", "GET /projects/20/labels/legal", "")).Priority).To(HaveValue(BeEquivalentTo(7)))

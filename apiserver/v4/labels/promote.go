@@ -107,6 +107,9 @@ func (f *Family) merge(ctx context.Context, e entry, above catalog.Scope, merged
 		if err == nil && holds {
 			err = f.Activity.Subscriptions.Move(ctx, subject(l.Label), subject(into))
 		}
+		if err == nil {
+			err = f.Activity.Issues.MoveLabel(ctx, ofIssue(l.Label), ofIssue(into))
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/labels"
+	"github.com/forgeplane/forgeplane/internal/issue"
 )
 
 // errCut is the error of every write from the one at which a request is cut off.
@@ -32,11 +33,14 @@ func TestPromoteLabel_makesItAGroupLabel(t *testing.T) {
 	f := newForge(t, siblings()...)
 	f.subscribe(t, 30, 2)
 	f.subscribe(t, 60, 3, 4)
+	f.issue(t, 20, 30, func(i *issue.Issue) { i.State = issue.Opened })
+	f.issue(t, 21, 60, func(i *issue.Issue) { i.State = issue.Closed })
 	got := f.As("rita", "PUT /projects/20/labels/bug/promote", "")
 	g.Expect(got.Code).To(Equal(200))
 	g.Expect(got.Body).To(MatchJSON(`{"id":30,"name":"bug","description":"Something is **wrong**","description_html":"Something is <strong>wrong</strong>",
-		"color":"#FFFFFF","open_issues_count":0,"closed_issues_count":0,"open_merge_requests_count":0,"subscribed":true}`))
+		"color":"#FFFFFF","open_issues_count":1,"closed_issues_count":0,"open_merge_requests_count":0,"subscribed":true}`))
 	expectPromoted(t, f, 30)
+	g.Expect(f.As("rita", "GET /groups/11/labels/bug", "").Body).To(ContainSubstring(`"open_issues_count":1,"closed_issues_count":1`))
 }
 
 // expectPromoted expects that the label bug of the group sub has the id, and has replaced all labels bug of projects in that group.

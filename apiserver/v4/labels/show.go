@@ -174,7 +174,7 @@ type viewer struct {
 	family     *Family
 	subscribed sets.Set[types.UID]
 	// counts is nil if the request does not ask for counts.
-	counts map[int64]Counts
+	counts map[types.UID]Counts
 }
 
 // viewer looks up the counts and subscriptions of all labels at once.
@@ -182,15 +182,8 @@ func (f *Family) viewer(ctx context.Context, s auth.Subject, of []entry, counts 
 	v := viewer{family: f}
 	var err error
 	if counts {
-		ids := make([]int64, len(of))
-		for i, e := range of {
-			ids[i] = e.RESTID()
-		}
-		if v.counts, err = f.counter.Count(ctx, s.Scope, ids); err != nil {
+		if v.counts, err = f.count(ctx, s, of); err != nil {
 			return v, err
-		}
-		if v.counts == nil {
-			v.counts = map[int64]Counts{}
 		}
 	}
 	if u := s.Caller.User; u != nil {
@@ -204,7 +197,7 @@ func (v viewer) label(e entry) Label {
 	shown.DescriptionHTML = v.family.html(e.Spec.Description)
 	shown.Subscribed = v.subscribed.Has(e.UID)
 	if v.counts != nil {
-		counts := v.counts[e.RESTID()]
+		counts := v.counts[e.UID]
 		shown.Counts = &counts
 	}
 	return shown

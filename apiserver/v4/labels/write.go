@@ -63,12 +63,8 @@ func exists() error { return endpoint.Conflict("Label already exists") }
 
 // declare creates a label. Its name is derived from its target and title.
 func (f *Family) declare(ctx context.Context, l *v1alpha1.Label, in catalog.Scope) error {
-	kind := "group"
-	if in.Project != nil {
-		kind = "project"
-	}
 	same := func(holder *v1alpha1.Label) bool { return holder.Spec.Title == l.Spec.Title }
-	return f.labels.CreateUnique(ctx, l, same, []string{kind, in.Target().GetName(), l.Spec.Title})
+	return f.labels.CreateUnique(ctx, l, same, label.Key(in, l.Spec.Title))
 }
 
 // appearance has the parameters that change a label itself.
@@ -217,7 +213,7 @@ func (f *Family) removeKey(ctx context.Context, s auth.Subject, key string) (end
 			return withPriority(all, e.Spec.Title, nil)
 		})
 	}
-	return endpoint.None{}, errors.Join(err, f.Activity.Subscriptions.Remove(ctx, subject(e.Label)))
+	return endpoint.None{}, errors.Join(err, f.Activity.Subscriptions.Remove(ctx, subject(e.Label)), f.Activity.Issues.ForgetLabel(ctx, ofIssue(e.Label)))
 }
 
 // changeable returns an error if the label belongs to a group above in which the caller cannot change labels.

@@ -38,6 +38,7 @@ CREATE TABLE issue_labels (
     PRIMARY KEY (issue_id, label_uid)
 );
 CREATE INDEX issue_labels_of_label ON issue_labels (label_uid, issue_id);
+CREATE INDEX issue_labels_in_order ON issue_labels (label_id, label_uid);
 -- The assignees of issues, in the order of position.
 CREATE TABLE issue_assignees (
     issue_id INTEGER NOT NULL REFERENCES issues (id) ON DELETE CASCADE,

@@ -1,0 +1,88 @@
+package item
+
+import (
+	"context"
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/store"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/label"
+)
+
+// Labels finds the declared labels that items have.
+type Labels struct {
+	catalog *catalog.Catalog
+	labels  *store.Store[store.Only, *v1alpha1.Label]
+}
+
+// NewLabels returns the labels of a catalog, which creates missing ones with a writer.
+func NewLabels(c *catalog.Catalog, writer store.Backend) *Labels {
+	none := func(context.Context, auth.Subject, store.Only) (*v1alpha1.Label, error) {
+		return nil, catalog.ErrNotFound
+	}
+	return &Labels{c, store.New(writer, none)}
+}
+
+// Titled returns the labels that a project or group has, from itself or the groups above, for each of the titles: the nearest one. Titles
+// without a label are left out, or get one if create is true and they are valid.
+func (l *Labels) Titled(ctx context.Context, in catalog.Scope, titles []string, create bool) ([]*v1alpha1.Label, error) {
+	if len(titles) == 0 {
+		return nil, nil
+	}
+	all, err := label.All(ctx, l.catalog, in)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]*v1alpha1.Label{}
+	for _, d := range all { // the nearest first
+		if known[d.Spec.Title] == nil {
+			known[d.Spec.Title] = d.Label
+		}
+	}
+	var found []*v1alpha1.Label
+	done := sets.New[string]()
+	for _, title := range titles {
+		title, wrong := label.Title(title)
+		if len(wrong) > 0 || done.Has(title) {
+			continue
+		}
+		done.Insert(title)
+		d := known[title]
+		if d == nil && create {
+			if d, err = l.create(ctx, in, title); err != nil {
+				return nil, err
+			}
+		}
+		if d != nil {
+			found = append(found, d)
+		}
+	}
+	return found, nil
+}
+
+// create makes a label of a project or group, unless somebody else makes it at the same time.
+func (l *Labels) create(ctx context.Context, in catalog.Scope, title string) (*v1alpha1.Label, error) {
+	d := &v1alpha1.Label{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace()}, Spec: v1alpha1.LabelSpec{Title: title, Color: label.DefaultColor}}
+	d.Spec.ProjectRef, d.Spec.GroupRef = in.Refs()
+	same := func(holder *v1alpha1.Label) bool { return holder.Spec.Title == title }
+	err := l.labels.CreateUnique(ctx, d, same, label.Key(in, title))
+	if errors.Is(err, store.ErrExists) {
+		return label.Holder(ctx, l.catalog, in, title)
+	}
+	return d, err
+}
+
+// Get returns the label with an id and a UID, or nil if it is gone.
+func (l *Labels) Get(ctx context.Context, id int64, uid types.UID) (*v1alpha1.Label, error) {
+	d, err := catalog.ByID[*v1alpha1.Label](ctx, l.catalog, id)
+	if errors.Is(err, catalog.ErrNotFound) || err == nil && d.UID != uid {
+		return nil, nil
+	}
+	return d, err
+}

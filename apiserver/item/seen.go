@@ -1,0 +1,67 @@
+package item
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/visible"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/issue"
+)
+
+// Seen is what a caller sees of the issues of projects.
+type Seen struct {
+	issue.Seen
+	// Scopes are the projects by their UIDs.
+	Scopes map[types.UID]catalog.Scope
+}
+
+// Viewer returns the UID of the user who calls; empty without one.
+func Viewer(s auth.Subject) types.UID {
+	if s.Caller.User == nil {
+		return ""
+	}
+	return s.Caller.User.UID
+}
+
+// SeenHere returns what the caller sees of the issues of the project that a request is about. The endpoint must ask for auth.ReadConfidential.
+func SeenHere(s auth.Subject) Seen {
+	uid := s.Scope.Project.UID
+	seen := Seen{Seen: issue.Seen{Viewer: Viewer(s), Projects: []types.UID{uid}}, Scopes: map[types.UID]catalog.Scope{uid: s.Scope}}
+	if s.Has(s.Access, auth.ReadConfidential) {
+		seen.Trusted = seen.Projects
+	}
+	return seen
+}
+
+// SeenIn returns what the caller sees of the issues of the projects in a place. The endpoint must ask for auth.ReadIssues and
+// auth.ReadConfidential.
+func SeenIn(ctx context.Context, projects *visible.Projects, s auth.Subject, in visible.In) (Seen, error) {
+	seen := Seen{Seen: issue.Seen{Viewer: Viewer(s)}, Scopes: map[types.UID]catalog.Scope{}}
+	all, err := projects.Find(ctx, s.Caller, in, everything{})
+	for _, p := range all {
+		access, uid := auth.AccessOf(s.Caller, p), p.Project.UID
+		if !s.Has(access, auth.ReadIssues) {
+			continue
+		}
+		seen.Projects, seen.Scopes[uid] = append(seen.Projects, uid), p.Scope
+		if s.Has(access, auth.ReadConfidential) {
+			seen.Trusted = append(seen.Trusted, uid)
+		}
+	}
+	return seen, err
+}
+
+// everything is a visible.Filter for all projects.
+type everything struct{}
+
+// Wants implements visible.Filter.
+func (everything) Wants() func(catalog.Seen) bool { return func(catalog.Seen) bool { return true } }
+
+// Compare implements visible.Filter.
+func (everything) Compare(a, b catalog.Seen) int {
+	return strings.Compare(string(a.Project.UID), string(b.Project.UID))
+}
