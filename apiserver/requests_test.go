@@ -141,6 +141,7 @@ var named = map[string]string{
 	"award_emoji/{award_id}":                                   reactionTo("issue", targetID),
 	"resource_state_events/{event_id}":                         "1",
 	"discussions/{discussion_id}":                              "1",
+	"issues/{id}":                                              "1",
 }
 
 // namedInGroup are those that differ below /groups.
@@ -233,6 +234,8 @@ var bodies = map[string]string{
 	"POST /groups/{id}/epics/{epic_id}/notes":                          `{"body":"New"}`,
 	"PUT /groups/{id}/epics/{epic_id}/notes/{note_id}":                 `{"body":"Changed"}`,
 	"POST /groups/{id}/epics/{epic_id}/discussions":                    `{"body":"New"}`,
+	"POST /projects/{id}/issues":                                       `{"title":"New"}`,
+	"PUT /projects/{id}/issues/{issue_iid}":                            `{"title":"Renamed"}`,
 	"PUT /user/avatar":                                                 `{"avatar":""}`,
 	"PUT /projects/{id}/transfer":                                      fmt.Sprintf(`{"namespace":%d}`, roomID),
 	"POST /projects/{id}/access_tokens":                                `{"name":"Robot","scopes":["api"],"access_level":30}`,

@@ -25,6 +25,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/groups"
 	"github.com/forgeplane/forgeplane/apiserver/v4/housekeeping"
 	"github.com/forgeplane/forgeplane/apiserver/v4/instance"
+	"github.com/forgeplane/forgeplane/apiserver/v4/issues"
 	"github.com/forgeplane/forgeplane/apiserver/v4/jobtokenscopes"
 	"github.com/forgeplane/forgeplane/apiserver/v4/labels"
 	"github.com/forgeplane/forgeplane/apiserver/v4/markdown"
@@ -84,7 +85,7 @@ func families(k family.Kit) []endpoint.Table {
 		badges.New(k).Table().Named("Badges"),
 		jobtokenscopes.New(k).Table().Named("Job token scope"),
 		remotemirrors.New(k).Table().Named("Remote mirrors"),
-		labels.New(k, labels.Nothing{}).Table().Named("Labels"),
+		labels.New(k).Table().Named("Labels"),
 		repositories.New(k, repositories.NoMergeRequests{}).Table().Named("Repository"),
 		branches.New(k).Table().Named("Branches"),
 		tags.New(k).Table().Named("Tags"),
@@ -99,6 +100,7 @@ func families(k family.Kit) []endpoint.Table {
 		markdown.New(k).Table().Named("Markdown"),
 		milestones.New(k).Table().Named("Milestones"),
 		epics.New(k).Table().Named("Epics"),
+		issues.New(k).Table().Named("Issues"),
 	}
 }
 

@@ -1,0 +1,132 @@
+// Package issues serves the issues of projects.
+package issues
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
+	"github.com/forgeplane/forgeplane/apiserver/item"
+	"github.com/forgeplane/forgeplane/apiserver/visible"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/issue"
+	"github.com/forgeplane/forgeplane/internal/label"
+)
+
+// Family serves issues.
+type Family struct {
+	family.Kit
+	items   item.Finder
+	labels  *item.Labels
+	visible *visible.Projects
+}
+
+// New returns the family.
+func New(k family.Kit) *Family {
+	return &Family{
+		Kit: k, items: item.Finder{Stores: k.Activity}, labels: item.NewLabels(k.Catalog, k.Writer),
+		visible: visible.NewProjects(k.Catalog, k.Clock),
+	}
+}
+
+const (
+	ofProject = "/projects/{id}/issues"
+	one       = ofProject + "/{issue_iid}"
+)
+
+// Table lists the endpoints.
+func (f *Family) Table() endpoint.Table {
+	shown := []endpoint.Ability{auth.ReadConfidential, auth.ReadConfidentialEpics}
+	return endpoint.Table{
+		endpoint.Get("/issues", f.list).Asks(shown...).Asks(auth.ReadIssues).Anonymous(endpoint.Served).
+			Doc("List the issues that the caller has written; with other scopes, those that the caller is assigned to or sees."),
+		endpoint.Get("/issues/{id}", f.getWithID).Needs(auth.AdminInstance).Asks(shown...).
+			Doc("Get an issue of any project by its id. Only for administrators."),
+		endpoint.Get("/groups/{id}/issues", f.listInGroup).Needs(auth.ReadGroup).Asks(shown...).Asks(auth.ReadIssues).Anonymous(endpoint.Served).
+			Doc("List the issues of the projects of a group and of its subgroups."),
+		endpoint.Get(ofProject, f.listInProject).Needs(auth.ReadIssues).Asks(shown...).Anonymous(endpoint.Served).
+			Doc("List the issues of a project."),
+		endpoint.Get(one, f.get).Needs(auth.ReadIssues).Asks(shown...).Found(f.items.Issue).Anonymous(endpoint.Served).
+			Doc("Get an issue."),
+		endpoint.Post(ofProject, f.create).Needs(auth.CreateIssues).Asks(shown...).Asks(auth.AdminIssues, auth.DestroyIssues, auth.WriteLabels).
+			Doc("Create an issue. Labels, assignees, milestone, epic, weight and due date are ignored unless the caller is at least a Reporter."),
+		endpoint.Put(one, f.update).Needs(auth.CreateIssues).Asks(shown...).Asks(auth.AdminIssues, auth.WriteLabels).Found(f.items.Issue).Nonempty().
+			Doc("Change an issue, close it or open it again. Its author and assignees can change the title, description and state."),
+		endpoint.Delete(one, f.remove).Needs(auth.DestroyIssues).Asks(shown...).Found(f.items.Issue).Conditional().
+			Doc("Delete an issue with its notes, reactions and state events."),
+	}
+}
+
+// places are the projects whose issues a list can have.
+type places struct {
+	item.Seen
+	// label returns the labels with a title that the issues can have.
+	label func(ctx context.Context, title string) ([]types.UID, error)
+}
+
+// among returns the projects in a place that the caller sees.
+func (f *Family) among(ctx context.Context, s auth.Subject, in visible.In) (places, error) {
+	seen, err := item.SeenIn(ctx, f.visible, s, in)
+	return places{seen, f.everywhere}, err
+}
+
+// here returns the project of a request.
+func (f *Family) here(s auth.Subject) places {
+	return places{item.SeenHere(s), func(ctx context.Context, title string) (uids []types.UID, err error) {
+		all, err := label.All(ctx, f.Catalog, s.Scope)
+		for _, l := range all {
+			if l.Spec.Title == title {
+				uids = append(uids, l.UID)
+			}
+		}
+		return uids, err
+	}}
+}
+
+// everywhere returns the labels with a title of all projects and groups.
+func (f *Family) everywhere(ctx context.Context, title string) ([]types.UID, error) {
+	all, err := label.Titled(ctx, f.Catalog, title)
+	uids := make([]types.UID, len(all))
+	for i, l := range all {
+		uids[i] = l.UID
+	}
+	return uids, err
+}
+
+func userOf(u *v1alpha1.User) database.User { return database.User{ID: u.RESTID(), UID: u.UID} }
+
+func (f *Family) get(ctx context.Context, s auth.ProjectRecord[item.Issue], _ *endpoint.None) (Issue, error) {
+	return f.showOne(ctx, s.Subject, s.Scope, s.Record.Issue)
+}
+
+type getRequest struct {
+	ID int64 `param:"id" doc:"Id of the issue."`
+}
+
+func (f *Family) getWithID(ctx context.Context, s auth.Instance, r *getRequest) (Issue, error) {
+	i, err := f.Activity.Issues.WithID(ctx, r.ID)
+	if errors.Is(err, issue.ErrNotFound) {
+		return Issue{}, endpoint.NotFound("Issue")
+	}
+	if err != nil {
+		return Issue{}, err
+	}
+	p, err := catalog.ByID[*v1alpha1.Project](ctx, f.Catalog, i.In.ID)
+	if errors.Is(err, catalog.ErrNotFound) || err == nil && p.UID != i.In.UID {
+		return Issue{}, endpoint.NotFound("Issue") // its project is gone
+	}
+	if err != nil {
+		return Issue{}, err
+	}
+	scope, err := f.Catalog.ProjectScope(ctx, p)
+	if err != nil {
+		return Issue{}, err
+	}
+	return f.showOne(ctx, s.Subject, scope, i)
+}

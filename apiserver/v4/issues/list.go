@@ -1,0 +1,336 @@
+package issues
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/item"
+	"github.com/forgeplane/forgeplane/apiserver/visible"
+	"github.com/forgeplane/forgeplane/internal/issue"
+	"github.com/forgeplane/forgeplane/internal/search"
+)
+
+// filters select issues.
+type filters struct {
+	State            string                       `param:"state" values:"opened,closed,all" default:"all" doc:"Only issues in this state."`
+	Labels           endpoint.Either[[]string]    `param:"labels" comma:"" words:"None,Any" doc:"Titles of labels, all of which the issues have; None or Any for issues without or with a label."`
+	WithDetails      bool                         `param:"with_labels_details" doc:"Whether labels are shown as objects."`
+	Milestone        endpoint.Either[string]      `param:"milestone" words:"None,Any" doc:"Title of the milestone; None or Any for issues without or with one."`
+	AuthorID         endpoint.Optional[int64]     `param:"author_id" atMostOne:"author" doc:"Id of the author."`
+	AuthorUsername   endpoint.Optional[string]    `param:"author_username" atMostOne:"author" doc:"Username of the author."`
+	AssigneeID       endpoint.Either[int64]       `param:"assignee_id" words:"None,Any" atMostOne:"assignee" doc:"Id of an assignee; None or Any for issues without or with one."`
+	AssigneeUsername endpoint.Either[[]string]    `param:"assignee_username" comma:"" words:"None,Any" atMostOne:"assignee" doc:"Usernames of users who are all assigned; None or Any for issues without or with an assignee."`
+	MyReaction       endpoint.Either[string]      `param:"my_reaction_emoji" words:"None,Any" doc:"Emoji that the caller has given; None or Any for issues without or with one."`
+	IIDs             []int64                      `param:"iids" comma:"" doc:"Internal ids."`
+	Search           string                       `param:"search" doc:"Part of the title or description, in any case."`
+	In               []string                     `param:"in" comma:"" values:"title,description" doc:"Where the search looks, by default in both."`
+	CreatedAfter     endpoint.Optional[time.Time] `param:"created_after" doc:"Only issues that were created at this time or later."`
+	CreatedBefore    endpoint.Optional[time.Time] `param:"created_before" doc:"Only issues that were created at this time or earlier."`
+	UpdatedAfter     endpoint.Optional[time.Time] `param:"updated_after" doc:"Only issues that last changed at this time or later."`
+	UpdatedBefore    endpoint.Optional[time.Time] `param:"updated_before" doc:"Only issues that last changed at this time or earlier."`
+	Confidential     endpoint.Optional[bool]      `param:"confidential" doc:"Only confidential issues, or only others."`
+	Type             string                       `param:"issue_type" values:"issue,incident,test_case,task" doc:"Only issues of this type."`
+	DueDate          string                       `param:"due_date" values:"0,any,today,tomorrow,overdue,week,month,next_month_and_previous_two_weeks" doc:"When the issues are due; 0 and any for issues without and with a due date."`
+	Weight           endpoint.Either[int64]       `param:"weight" words:"None,Any" doc:"Weight; None or Any for issues without or with one."`
+	EpicID           endpoint.Either[int64]       `param:"epic_id" words:"None,Any" doc:"Id of the epic; None or Any for issues without or with one."`
+	Not              negative                     `param:"not" doc:"Filters that must not apply to the issues."`
+	OrderBy          string                       `param:"order_by" values:"created_at,updated_at,title,due_date,weight" default:"created_at" doc:"What the issues are sorted by."`
+	Sort             string                       `param:"sort" values:"asc,desc" default:"desc" doc:"Direction of the order."`
+}
+
+// negative are filters that must not apply.
+type negative struct {
+	Labels           []string                  `param:"labels" comma:"" doc:"Titles of labels, none of which the issues have."`
+	Milestone        endpoint.Optional[string] `param:"milestone" doc:"Title of a milestone."`
+	AuthorID         []int64                   `param:"author_id" comma:"" doc:"Ids of users."`
+	AuthorUsername   []string                  `param:"author_username" comma:"" doc:"Usernames."`
+	AssigneeID       []int64                   `param:"assignee_id" comma:"" doc:"Ids of users, none of whom is assigned."`
+	AssigneeUsername []string                  `param:"assignee_username" comma:"" doc:"Usernames of users, none of whom is assigned."`
+	MyReaction       []string                  `param:"my_reaction_emoji" comma:"" doc:"Emoji that the caller has not given."`
+	IIDs             []int64                   `param:"iids" comma:"" doc:"Internal ids."`
+	Search           string                    `param:"search" doc:"What neither the title nor the description contains, in any case."`
+	In               []string                  `param:"in" comma:"" values:"title,description" doc:"Where that search looks, by default in both."`
+	Type             string                    `param:"issue_type" values:"issue,incident,test_case,task" doc:"A type."`
+	Weight           endpoint.Optional[int64]  `param:"weight" doc:"A weight."`
+	EpicID           endpoint.Optional[int64]  `param:"epic_id" doc:"Id of an epic."`
+}
+
+// scopes are the values of the parameter scope.
+const (
+	createdByMe  = "created_by_me"
+	assignedToMe = "assigned_to_me"
+)
+
+type listRequest struct {
+	endpoint.Paging
+	filters
+	Scope string `param:"scope" values:"created_by_me,created-by-me,assigned_to_me,assigned-to-me,all" default:"created_by_me" doc:"Whether issues that the caller has written or is assigned to, or all that the caller sees."`
+}
+
+func (f *Family) list(ctx context.Context, s auth.Instance, r *listRequest) (endpoint.List[Issue], error) {
+	if s.Caller.Anonymous() && r.Scope != "all" {
+		return endpoint.List[Issue]{}, endpoint.Unauthorized("")
+	}
+	p, err := f.among(ctx, s.Subject, visible.In{})
+	if err != nil {
+		return endpoint.List[Issue]{}, err
+	}
+	return f.page(ctx, s.Subject, p, r.Paging, r.filters, r.Scope)
+}
+
+type listInRequest struct {
+	endpoint.Paging
+	filters
+	Scope string `param:"scope" values:"created_by_me,created-by-me,assigned_to_me,assigned-to-me,all" default:"all" doc:"Whether only issues that the caller has written or is assigned to."`
+}
+
+func (f *Family) listInGroup(ctx context.Context, s auth.Group, r *listInRequest) (endpoint.List[Issue], error) {
+	p, err := f.among(ctx, s.Subject, visible.In{Group: s.Scope.Groups[0], Below: true})
+	if err != nil {
+		return endpoint.List[Issue]{}, err
+	}
+	return f.page(ctx, s.Subject, p, r.Paging, r.filters, r.Scope)
+}
+
+func (f *Family) listInProject(ctx context.Context, s auth.Project, r *listInRequest) (endpoint.List[Issue], error) {
+	return f.page(ctx, s.Subject, f.here(s.Subject), r.Paging, r.filters, r.Scope)
+}
+
+// page returns a page of the issues in some places.
+func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint.Paging, r filters, scope string) (endpoint.List[Issue], error) {
+	q := issue.Query{Seen: in.Seen.Seen, Order: issue.Order(r.OrderBy), Ascending: r.Sort == "asc"}
+	q.Skip, q.Limit = p.Window()
+	var err error
+	if q.Conditions, err = f.conditions(ctx, in, r); err != nil {
+		return endpoint.List[Issue]{}, err
+	}
+	switch strings.ReplaceAll(scope, "-", "_") {
+	case createdByMe:
+		q.Conditions = append(q.Conditions, issue.By(in.Viewer))
+	case assignedToMe:
+		q.Conditions = append(q.Conditions, issue.AssignedTo(in.Viewer))
+	}
+	rows, total, err := f.Activity.Issues.List(ctx, q)
+	if err != nil {
+		return endpoint.List[Issue]{}, err
+	}
+	return endpoint.Each(endpoint.Cut(rows, total, func(i issue.Issue) issue.Issue { return i }), func(rows []issue.Issue) ([]Issue, error) {
+		return f.show(ctx, s, in.Scopes, rows, r.WithDetails)
+	})
+}
+
+// conditions returns what the filters say.
+func (f *Family) conditions(ctx context.Context, in places, r filters) (all []issue.Condition, err error) {
+	add := func(more ...issue.Condition) { all = append(all, more...) }
+	if r.State != "all" {
+		add(issue.Is(issue.State(r.State)))
+	}
+	add(orWord(r.Milestone, issue.Planned(), issue.PlannedFor)...)
+	add(orWord(r.Weight, issue.Weighed(), issue.Weighing)...)
+	add(orWord(r.EpicID, issue.InEpic(), func(id int64) issue.Condition { return issue.InEpics(id) })...)
+	add(orWord(r.MyReaction, issue.ReactedTo(in.Viewer, ""), func(name string) issue.Condition { return issue.ReactedTo(in.Viewer, name) })...)
+	if len(r.IIDs) > 0 {
+		add(issue.Numbered(r.IIDs...))
+	}
+	if r.Search != "" {
+		add(issue.Containing(r.Search, part(r.In)))
+	}
+	if r.Confidential.Set && !r.Confidential.Null {
+		add(either(issue.Confidential(), r.Confidential.Value))
+	}
+	if r.Type != "" {
+		add(issue.OfType(r.Type))
+	}
+	add(f.times(r)...)
+	people, err := f.people(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	add(people...)
+	switch {
+	case r.Labels.Word != "":
+		add(either(issue.Labeled(), r.Labels.Word == anyWord))
+	default:
+		labels, err := labeled(ctx, in, r.Labels.Value)
+		if err != nil {
+			return nil, err
+		}
+		add(labels...)
+	}
+	negative, err := f.negative(ctx, in, r.Not)
+	for _, c := range negative {
+		add(issue.Not(c))
+	}
+	return all, err
+}
+
+// anyWord is the word for anything.
+const anyWord = "Any"
+
+// either returns a condition or its negation.
+func either(c issue.Condition, holds bool) issue.Condition {
+	if holds {
+		return c
+	}
+	return issue.Not(c)
+}
+
+// orWord returns the condition of a filter: that there is anything, that there is nothing, or that there is the value that was sent.
+func orWord[T any](sent endpoint.Either[T], anything issue.Condition, is func(T) issue.Condition) []issue.Condition {
+	switch {
+	case !sent.Set:
+		return nil
+	case sent.Word != "":
+		return []issue.Condition{either(anything, sent.Word == anyWord)}
+	default:
+		return []issue.Condition{is(sent.Value)}
+	}
+}
+
+// labeled returns for each title the condition that issues have a label with it.
+func labeled(ctx context.Context, in places, titles []string) (all []issue.Condition, err error) {
+	for _, title := range titles {
+		uids, err := in.label(ctx, title)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, issue.LabeledWith(uids...))
+	}
+	return all, nil
+}
+
+// part returns the part of issues that a search looks through.
+func part(in []string) search.Part {
+	if len(in) != 1 {
+		return ""
+	}
+	return search.Part(in[0])
+}
+
+// people returns the conditions on the author and the assignees.
+func (f *Family) people(ctx context.Context, r filters) (all []issue.Condition, err error) {
+	var uids []types.UID
+	switch {
+	case r.AuthorID.Set && !r.AuthorID.Null:
+		uids, err = item.UserUIDs(ctx, f.Catalog, r.AuthorID.Value)
+		all = append(all, issue.By(uids...))
+	case r.AuthorUsername.Or("") != "":
+		uids, err = item.NamedUIDs(ctx, f.Catalog, r.AuthorUsername.Value)
+		all = append(all, issue.By(uids...))
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case r.AssigneeID.Word != "" || r.AssigneeUsername.Word != "":
+		all = append(all, either(issue.Assigned(), r.AssigneeID.Word == anyWord || r.AssigneeUsername.Word == anyWord))
+	case r.AssigneeID.Set && r.AssigneeID.Value == 0:
+		all = append(all, issue.Not(issue.Assigned()))
+	case r.AssigneeID.Set:
+		uids, err = item.UserUIDs(ctx, f.Catalog, r.AssigneeID.Value)
+		all = append(all, issue.AssignedTo(uids...))
+	}
+	for _, name := range r.AssigneeUsername.Value {
+		if err == nil {
+			uids, err = item.NamedUIDs(ctx, f.Catalog, name)
+			all = append(all, issue.AssignedTo(uids...))
+		}
+	}
+	return all, err
+}
+
+// times returns the conditions on times and the due date.
+func (f *Family) times(r filters) (all []issue.Condition) {
+	for _, t := range []struct {
+		sent endpoint.Optional[time.Time]
+		is   func(time.Time) issue.Condition
+	}{
+		{r.CreatedAfter, issue.Created.Since}, {r.CreatedBefore, issue.Created.Until}, {r.UpdatedAfter, issue.Updated.Since}, {r.UpdatedBefore, issue.Updated.Until},
+	} {
+		if t.sent.Set && !t.sent.Null {
+			all = append(all, t.is(t.sent.Value))
+		}
+	}
+	switch r.DueDate {
+	case "":
+		return all
+	case "0":
+		return append(all, issue.Not(issue.HasDue()))
+	case "any":
+		return append(all, issue.HasDue())
+	default:
+		return append(all, issue.Due(days(r.DueDate, f.Clock.Now().UTC())))
+	}
+}
+
+// days returns the first day of a span of time, and the day after its last one.
+func days(span string, now time.Time) (from, to string) {
+	day := func(months, days int) string { return now.AddDate(0, months, days).Format(time.DateOnly) }
+	first := 1 - now.Day()
+	monday := -(int(now.Weekday()) + 6) % 7
+	switch span {
+	case "today":
+		return day(0, 0), day(0, 1)
+	case "tomorrow":
+		return day(0, 1), day(0, 2)
+	case "overdue":
+		return "", day(0, 0)
+	case "week":
+		return day(0, monday), day(0, monday+7)
+	case "month":
+		now = now.AddDate(0, 0, first)
+		return day(0, 0), day(1, 0)
+	default: // next_month_and_previous_two_weeks
+		from = day(0, -14)
+		now = now.AddDate(0, 0, first)
+		return from, day(2, 0)
+	}
+}
+
+// negative returns the conditions that must not hold.
+func (f *Family) negative(ctx context.Context, in places, r negative) (all []issue.Condition, err error) {
+	if all, err = labeled(ctx, in, r.Labels); err != nil {
+		return nil, err
+	}
+	add := func(c issue.Condition) { all = append(all, c) }
+	if r.Milestone.Or("") != "" {
+		add(issue.PlannedFor(r.Milestone.Value))
+	}
+	for _, name := range r.MyReaction {
+		add(issue.ReactedTo(in.Viewer, name))
+	}
+	if r.Search != "" {
+		add(issue.Containing(r.Search, part(r.In)))
+	}
+	if r.Type != "" {
+		add(issue.OfType(r.Type))
+	}
+	if r.Weight.Set && !r.Weight.Null {
+		add(issue.Weighing(r.Weight.Value))
+	}
+	add(issue.Numbered(r.IIDs...))
+	if r.EpicID.Set && !r.EpicID.Null {
+		add(issue.InEpics(r.EpicID.Value))
+	}
+	for _, who := range []struct {
+		ids   []int64
+		names []string
+		is    func(...types.UID) issue.Condition
+	}{{r.AuthorID, r.AuthorUsername, issue.By}, {r.AssigneeID, r.AssigneeUsername, issue.AssignedTo}} {
+		known, err := item.UserUIDs(ctx, f.Catalog, who.ids...)
+		if err != nil {
+			return nil, err
+		}
+		named, err := item.NamedUIDs(ctx, f.Catalog, who.names...)
+		if err != nil {
+			return nil, err
+		}
+		add(who.is(append(known, named...)...))
+	}
+	return all, nil
+}

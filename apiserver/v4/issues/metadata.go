@@ -1,0 +1,155 @@
+package issues
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/issue"
+)
+
+// metadata are changes of an issue that only Reporters can make. The zero value changes nothing.
+type metadata struct {
+	// labels and assignees replace all, unless they are nil.
+	labels          *[]issue.Label
+	added, removed  []issue.Label
+	assignees       *[]database.User
+	milestone, epic *int64
+	due             endpoint.Optional[time.Time]
+	weight          endpoint.Optional[int64]
+	locked          endpoint.Optional[bool]
+}
+
+// metadata looks up what a request refers to, and creates missing labels. Of callers who are not Reporters, it ignores what only Reporters can
+// set.
+func (f *Family) metadata(ctx context.Context, s auth.Subject, r *updateRequest) (m metadata, err error) {
+	if !s.Has(s.Access, auth.AdminIssues) {
+		return m, nil
+	}
+	m = metadata{due: r.DueDate, weight: r.Weight, locked: r.DiscussionLocked}
+	if r.MilestoneID.Set {
+		if m.milestone, err = f.milestone(ctx, s.Scope, r.MilestoneID.Value); err != nil {
+			return m, err
+		}
+	}
+	if r.EpicID.Set {
+		if m.epic, err = f.epic(ctx, s, r.EpicID.Value); err != nil {
+			return m, err
+		}
+	}
+	if r.AssigneeIDs.Set || r.AssigneeID.Set {
+		ids := r.AssigneeIDs.Value
+		if !r.AssigneeIDs.Set {
+			ids = []int64{r.AssigneeID.Value}
+		}
+		if m.assignees, err = f.assignees(ctx, s.Scope, ids); err != nil {
+			return m, err
+		}
+	}
+	create := s.Has(s.Access, auth.WriteLabels)
+	if r.Labels.Set {
+		all, err := f.titled(ctx, s.Scope, r.Labels.Value, create)
+		if err != nil {
+			return m, err
+		}
+		m.labels = &all
+	}
+	if m.added, err = f.titled(ctx, s.Scope, r.AddLabels, create); err != nil {
+		return m, err
+	}
+	m.removed, err = f.titled(ctx, s.Scope, r.RemoveLabels, false)
+	return m, err
+}
+
+// apply changes an issue.
+func (m metadata) apply(i *issue.Issue) {
+	if m.labels != nil {
+		i.Labels = *m.labels
+	}
+	i.Labels = slices.DeleteFunc(slices.Clone(i.Labels), func(l issue.Label) bool { return slices.Contains(m.removed, l) || slices.Contains(m.added, l) })
+	i.Labels = append(i.Labels, m.added...)
+	if m.assignees != nil {
+		i.Assignees = *m.assignees
+	}
+	i.MilestoneID, i.EpicID = ptr.Deref(m.milestone, i.MilestoneID), ptr.Deref(m.epic, i.EpicID)
+	if m.due.Set {
+		i.Due = ""
+		if !m.due.Null {
+			i.Due = m.due.Value.Format(time.DateOnly)
+		}
+	}
+	if m.weight.Set {
+		i.Weight = nil
+		if !m.weight.Null {
+			i.Weight = &m.weight.Value
+		}
+	}
+	i.DiscussionLocked = m.locked.Or(i.DiscussionLocked)
+}
+
+// titled returns the labels of a project with some titles.
+func (f *Family) titled(ctx context.Context, in catalog.Scope, titles []string, create bool) ([]issue.Label, error) {
+	found, err := f.labels.Titled(ctx, in, titles, create)
+	var all []issue.Label
+	for _, l := range found {
+		all = append(all, issue.Label{ID: l.RESTID(), UID: l.UID})
+	}
+	return all, err
+}
+
+// assignees returns those users with the ids who see the project.
+func (f *Family) assignees(ctx context.Context, in catalog.Scope, ids []int64) (*[]database.User, error) {
+	all := []database.User{}
+	for _, id := range ids {
+		u, err := f.Catalog.User(ctx, v1alpha1.Reference{ID: id})
+		if id == 0 || errors.Is(err, catalog.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		access, err := f.Guard.Access(ctx, auth.Caller{User: u, Admin: u.Spec.Admin}, in)
+		if err != nil {
+			return nil, err
+		}
+		if access.Sees() && !slices.Contains(all, userOf(u)) {
+			all = append(all, userOf(u))
+		}
+	}
+	return &all, nil
+}
+
+// milestone returns the id of a milestone that issues of a project can have, or 0 if they cannot have it.
+func (f *Family) milestone(ctx context.Context, in catalog.Scope, id int64) (*int64, error) {
+	found, err := f.Activity.Milestones.WithIDs(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if m, known := found[id]; known && (m.In.UID == in.Project.UID || groupPath(in, m.In) != "") {
+		return &id, nil
+	}
+	return ptr.To[int64](0), nil
+}
+
+// epic returns the id of an epic that issues of a project can be in, and that the caller sees; 0 stands for none.
+func (f *Family) epic(ctx context.Context, s auth.Subject, id int64) (*int64, error) {
+	if id == 0 {
+		return &id, nil
+	}
+	seen, err := f.seenEpics(ctx, s, []int64{id})
+	if err != nil {
+		return nil, err
+	}
+	if e, known := seen[id]; known && groupPath(s.Scope, e.In) != "" {
+		return &id, nil
+	}
+	return nil, endpoint.NotFound("Epic")
+}

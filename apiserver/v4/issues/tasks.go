@@ -1,0 +1,42 @@
+package issues
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Tasks are how many checkboxes a description has, and how many of them are checked.
+type Tasks struct {
+	Count     int64 `json:"count"`
+	Completed int64 `json:"completed_count"`
+}
+
+var (
+	checkbox = regexp.MustCompile(`^[\t >]*(?:[-*+]|[0-9]{1,9}[.)])[\t ]+\[([ xX])\][\t ]`)
+	fence    = regexp.MustCompile("^[\t >]*(`{3,}|~{3,})")
+)
+
+// tasksOf counts the checkboxes of a description, except for those in blocks of code.
+func tasksOf(description string) (t Tasks) {
+	var open string
+	for line := range strings.Lines(description) {
+		if f := fence.FindStringSubmatch(line); f != nil {
+			switch {
+			case open == "":
+				open = f[1]
+			case strings.HasPrefix(f[1], open):
+				open = ""
+			}
+			continue
+		}
+		box := checkbox.FindStringSubmatch(line)
+		if box == nil || open != "" {
+			continue
+		}
+		t.Count++
+		if box[1] != " " {
+			t.Completed++
+		}
+	}
+	return t
+}

@@ -1,0 +1,225 @@
+package issues
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/uptrace/bun"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/item"
+	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/issue"
+	"github.com/forgeplane/forgeplane/internal/note"
+	"github.com/forgeplane/forgeplane/internal/stateevent"
+)
+
+// The maximum numbers of characters.
+const (
+	maxTitle       = 255
+	maxDescription = 1 << 20
+)
+
+// details are what can be sent of new issues and of those that change.
+type details struct {
+	Description  endpoint.Optional[string]    `param:"description" doc:"Description in Markdown."`
+	Labels       endpoint.Optional[[]string]  `param:"labels" comma:"" doc:"Titles of all labels. Unknown ones are created if the caller can create labels."`
+	AssigneeIDs  endpoint.Optional[[]int64]   `param:"assignee_ids" comma:"" doc:"Ids of all assignees; 0 or an empty list for none. Users who cannot see the project are ignored."`
+	AssigneeID   endpoint.Optional[int64]     `param:"assignee_id" doc:"Id of the only assignee; 0 for none. Deprecated."`
+	MilestoneID  endpoint.Optional[int64]     `param:"milestone_id" doc:"Id of a milestone of the project or of a group above; 0 or an unknown id for none."`
+	DueDate      endpoint.Optional[time.Time] `param:"due_date" doc:"Last day, as in 2026-12-31; empty for none."`
+	Weight       endpoint.Optional[int64]     `param:"weight" minimum:"0" doc:"Weight; null for none."`
+	Confidential endpoint.Optional[bool]      `param:"confidential" doc:"Whether only Reporters, the author and the assignees see the issue."`
+	Type         endpoint.Optional[string]    `param:"issue_type" values:"issue,incident,test_case,task" doc:"Type of the issue."`
+	EpicID       endpoint.Optional[int64]     `param:"epic_id" doc:"Id of an epic of a group above; 0 for none."`
+}
+
+type createRequest struct {
+	Title string `param:"title" required:"" example:"The application crashes" doc:"Title."`
+	details
+	CreatedAt endpoint.Optional[time.Time] `param:"created_at" doc:"When the issue was created. Ignored unless the caller is an owner or administrator."`
+}
+
+type updateRequest struct {
+	Title endpoint.Optional[string] `param:"title" blank:"refuse" example:"The application crashes" doc:"Title."`
+	details
+	AddLabels        []string                `param:"add_labels" comma:"" doc:"Titles of labels to add. Unknown ones are created if the caller can create labels."`
+	RemoveLabels     []string                `param:"remove_labels" comma:"" doc:"Titles of labels to remove."`
+	StateEvent       string                  `param:"state_event" values:"close,reopen" doc:"Whether to close the issue, or to open it again."`
+	DiscussionLocked endpoint.Optional[bool] `param:"discussion_locked" doc:"Whether only members can write notes."`
+}
+
+func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (Issue, error) {
+	author, err := s.Caller.Person()
+	if err != nil {
+		return Issue{}, err
+	}
+	i := issue.Issue{In: item.Place(s.Scope), Author: userOf(author), Title: oneLine(r.Title), Type: "issue"}
+	if s.Has(s.Access, auth.DestroyIssues) {
+		i.Created = r.CreatedAt.Value.UTC()
+		if year := i.Created.Year(); year < 1 || year > 9999 {
+			return Issue{}, endpoint.Parameters("created_at is invalid")
+		}
+	}
+	r.details.apply(&i, true)
+	if i.Title == "" {
+		return Issue{}, endpoint.Invalid(map[string][]string{"title": {"can't be blank"}})
+	}
+	if err := check(i); err != nil {
+		return Issue{}, err
+	}
+	m, err := f.metadata(ctx, s.Subject, &updateRequest{details: r.details})
+	if err != nil {
+		return Issue{}, err
+	}
+	m.apply(&i)
+	if err := f.Activity.Issues.Create(ctx, &i); err != nil {
+		return Issue{}, err
+	}
+	did(ctx, "create", s.Scope, i)
+	return f.showOne(ctx, s.Subject, s.Scope, i)
+}
+
+// oneLine returns a title as one line, without spaces around it.
+func oneLine(title string) string {
+	return strings.TrimSpace(strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ").Replace(title))
+}
+
+// apply gives an issue the description that was sent. If all is true, it also sets the type and whether the issue is confidential.
+func (d details) apply(i *issue.Issue, all bool) {
+	if d.Description.Set {
+		i.Description = d.Description.Value // null clears it
+	}
+	if all {
+		i.Confidential, i.Type = d.Confidential.Or(i.Confidential), d.Type.Or(i.Type)
+	}
+}
+
+// check refuses texts that are too long.
+func check(i issue.Issue) error {
+	var a endpoint.Attributes
+	a.Text("title", i.Title, maxTitle)
+	if n := utf8.RuneCountInString(i.Description); n > maxDescription {
+		a.Refuse("description", fmt.Sprintf("is too long (%d). The maximum size is %d.", n, maxDescription))
+	}
+	return a.Err()
+}
+
+func (f *Family) update(ctx context.Context, s auth.ProjectRecord[item.Issue], r *updateRequest) (Issue, error) {
+	u, err := s.Caller.Person()
+	if err != nil {
+		return Issue{}, err
+	}
+	admin := s.Has(s.Access, auth.AdminIssues)
+	if !admin && !takesPart(s.Record.Issue, userOf(u)) {
+		return Issue{}, s.Denied(auth.AdminIssues)
+	}
+	if err := check(issue.Issue{Title: oneLine(r.Title.Value), Description: r.Description.Value}); err != nil {
+		return Issue{}, err
+	}
+	m, err := f.metadata(ctx, s.Subject, r)
+	if err != nil {
+		return Issue{}, err
+	}
+	var i issue.Issue
+	err = f.Activity.Database.Atomically(ctx, "changing an issue", func(ctx context.Context, _ bun.IDB) (err error) {
+		var became stateevent.State
+		i, err = f.Activity.Issues.Update(ctx, s.Scope.Project.UID, s.Record.IID, func(i *issue.Issue) error {
+			if r.Title.Set {
+				i.Title = oneLine(r.Title.Value)
+			}
+			r.details.apply(i, admin)
+			m.apply(i)
+			became = f.turn(i, r.StateEvent, userOf(u))
+			return nil
+		})
+		if err != nil || became == "" {
+			return err
+		}
+		return f.record(ctx, i, became, userOf(u))
+	})
+	if errors.Is(err, issue.ErrNotFound) {
+		return Issue{}, s.Record.Missing()
+	}
+	if err != nil {
+		return Issue{}, err
+	}
+	did(ctx, "update", s.Scope, i)
+	return f.showOne(ctx, s.Subject, s.Scope, i)
+}
+
+// takesPart reports whether a user has written an issue or is assigned to it.
+func takesPart(i issue.Issue, u database.User) bool {
+	for _, a := range i.Assignees {
+		if a.UID == u.UID {
+			return true
+		}
+	}
+	return i.Author.UID == u.UID
+}
+
+// turn closes or reopens an issue, and returns what it became; empty if it stays as it is.
+func (f *Family) turn(i *issue.Issue, event string, by database.User) stateevent.State {
+	switch {
+	case event == "close" && i.State == issue.Opened:
+		i.State, i.Closer, i.ClosedAt = issue.Closed, by, f.Clock.Now().UTC()
+		return stateevent.Closed
+	case event == "reopen" && i.State == issue.Closed:
+		i.State, i.Closer, i.ClosedAt = issue.Opened, database.User{}, time.Time{}
+		return stateevent.Reopened
+	default:
+		return ""
+	}
+}
+
+// record records that an issue was closed or reopened, in the transaction that does it.
+func (f *Family) record(ctx context.Context, i issue.Issue, became stateevent.State, by database.User) error {
+	e := stateevent.Event{In: i.In, Of: i.Item(), State: became, User: by, Created: i.Updated}
+	if err := f.Activity.StateEvents.Add(ctx, &e); err != nil {
+		return err
+	}
+	return f.Activity.Notes.Create(ctx, &note.Note{
+		In: i.In, On: i.Item(), Individual: true, System: true, Body: string(became), Author: by, Created: i.Updated,
+	})
+}
+
+func (f *Family) remove(ctx context.Context, s auth.ProjectRecord[item.Issue], _ *endpoint.None) (endpoint.None, error) {
+	i, changed := s.Record.Issue, false
+	err := f.Activity.Database.Atomically(ctx, "deleting an issue", func(ctx context.Context, _ bun.IDB) error {
+		now, err := f.Activity.Issues.Get(ctx, i.In.UID, i.IID)
+		if err != nil {
+			return err
+		}
+		if at := endpoint.UnmodifiedSince(ctx); !at.IsZero() && now.Updated.Truncate(time.Second).After(at) {
+			changed = true
+			return endpoint.PreconditionFailed()
+		}
+		notes, err := f.Activity.Notes.Remove(ctx, i.Item())
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Activity.Reactions.Remove(ctx, note.Kind, notes...), f.Activity.Reactions.Remove(ctx, issue.Kind, i.ID),
+			f.Activity.StateEvents.Remove(ctx, i.Item()), f.Activity.Issues.Delete(ctx, i.ID))
+	})
+	switch {
+	case changed:
+		return endpoint.None{}, endpoint.PreconditionFailed()
+	case errors.Is(err, issue.ErrNotFound):
+		return endpoint.None{}, s.Record.Missing()
+	case err == nil:
+		did(ctx, "delete", s.Scope, i)
+	}
+	return endpoint.None{}, err
+}
+
+// did records a write for the audit.
+func did(ctx context.Context, verb string, in catalog.Scope, i issue.Issue) {
+	audit.From(ctx).Did(verb, audit.Issue, fmt.Sprintf("%s#%d", in.Path(), i.IID), i.ID)
+}
