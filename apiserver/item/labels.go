@@ -29,21 +29,15 @@ func NewLabels(c *catalog.Catalog, writer store.Backend) *Labels {
 	return &Labels{c, store.New(writer, none)}
 }
 
-// Titled returns the labels that a project or group has, from itself or the groups above, for each of the titles: the nearest one. Titles
+// Titled returns the labels that a project or group has, from itself or the groups above, for each of the titles the nearest one. Titles
 // without a label are left out, or get one if create is true and they are valid.
 func (l *Labels) Titled(ctx context.Context, in catalog.Scope, titles []string, create bool) ([]*v1alpha1.Label, error) {
 	if len(titles) == 0 {
 		return nil, nil
 	}
-	all, err := label.All(ctx, l.catalog, in)
+	known, err := l.ByTitle(ctx, in)
 	if err != nil {
 		return nil, err
-	}
-	known := map[string]*v1alpha1.Label{}
-	for _, d := range all { // the nearest first
-		if known[d.Spec.Title] == nil {
-			known[d.Spec.Title] = d.Label
-		}
 	}
 	var found []*v1alpha1.Label
 	done := sets.New[string]()
@@ -53,8 +47,10 @@ func (l *Labels) Titled(ctx context.Context, in catalog.Scope, titles []string, 
 			continue
 		}
 		done.Insert(title)
-		d := known[title]
-		if d == nil && create {
+		var d *v1alpha1.Label
+		if all := known[title]; len(all) > 0 {
+			d = all[0]
+		} else if create {
 			if d, err = l.create(ctx, in, title); err != nil {
 				return nil, err
 			}
@@ -64,6 +60,16 @@ func (l *Labels) Titled(ctx context.Context, in catalog.Scope, titles []string, 
 		}
 	}
 	return found, nil
+}
+
+// ByTitle returns the labels that a project or group has, from itself or the groups above, by their titles. Of one title, the nearest comes first.
+func (l *Labels) ByTitle(ctx context.Context, in catalog.Scope) (map[string][]*v1alpha1.Label, error) {
+	all, err := label.All(ctx, l.catalog, in)
+	titled := map[string][]*v1alpha1.Label{}
+	for _, d := range all { // the nearest first
+		titled[d.Spec.Title] = append(titled[d.Spec.Title], d.Label)
+	}
+	return titled, err
 }
 
 // create makes a label of a project or group, unless somebody else makes it at the same time.

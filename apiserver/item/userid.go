@@ -9,7 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
-// UserUIDs returns the UIDs of the users and bots with some ids. Those that do not exist are left out.
+// UserUIDs returns the UIDs of the users and bots with some ids. It leaves out users who do not exist.
 func UserUIDs(ctx context.Context, c *catalog.Catalog, ids ...int64) (uids []types.UID, err error) {
 	for _, id := range ids {
 		u, err := user(ctx, c, id)

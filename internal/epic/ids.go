@@ -6,7 +6,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// WithIDs returns the epics with some ids by their ids. Those that do not exist are left out.
+// WithIDs returns the epics with some ids by their ids. It leaves out epics that do not exist.
 func (s *Store) WithIDs(ctx context.Context, ids ...int64) (map[int64]Epic, error) {
 	found := map[int64]Epic{}
 	if len(ids) == 0 {

@@ -1,7 +1,6 @@
 package issue_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -225,13 +224,13 @@ func claims() []claim {
 }
 
 // fill makes issues at random, always the same.
-func (s stores) fill(t *testing.T, ctx context.Context) (all []sample) {
+func (s stores) fill(t *testing.T) (all []sample) {
 	t.Helper()
-	g, r := NewWithT(t), rand.New(rand.NewPCG(38, 1)) //nolint:gosec // a fixed seed, so that each run is the same
+	g, r := NewWithT(t), rand.New(rand.NewPCG(38, 1))
 	ids := map[string]int64{"": 0}
 	for _, title := range []string{"1.0", "2.0"} {
 		m := milestone.Milestone{In: web, Title: title, State: milestone.Active}
-		g.Expect(s.milestones.Create(ctx, &m)).To(Succeed())
+		g.Expect(s.milestones.Create(t.Context(), &m)).To(Succeed())
 		ids[title] = m.ID
 	}
 	words := []string{"abc", "Straße", "été", "E\u0301te\u0301", "100%", "100 a", "a_c", "Ab", `say "no"`, "'; --", `\`, "日本語", "\n", " "}
@@ -263,15 +262,15 @@ func (s stores) fill(t *testing.T, ctx context.Context) (all []sample) {
 			}
 		}
 		s.clock.SetTime(noon.Add(time.Duration(n) * 500 * time.Millisecond))
-		g.Expect(s.Create(ctx, &i.Issue)).To(Succeed())
+		g.Expect(s.Create(t.Context(), &i.Issue)).To(Succeed())
 		for _, name := range []string{"tada", "heart"} {
 			if r.IntN(3) == 0 {
 				i.reactions = append(i.reactions, name)
-				g.Expect(s.reactions.Add(ctx, &reaction.Reaction{In: web, To: i.Item(), Name: name, User: ann})).To(Succeed())
+				g.Expect(s.reactions.Add(t.Context(), &reaction.Reaction{In: web, To: i.Item(), Name: name, User: ann})).To(Succeed())
 			}
 		}
 		if r.IntN(2) == 0 {
-			changed, err := s.Update(ctx, web.UID, i.IID, func(c *issue.Issue) error {
+			changed, err := s.Update(t.Context(), web.UID, i.IID, func(c *issue.Issue) error {
 				c.State, c.Description = issue.Closed, c.Description+pick("", "abc", "ÉTÉ")
 				return nil
 			})
@@ -286,7 +285,7 @@ func (s stores) fill(t *testing.T, ctx context.Context) (all []sample) {
 func TestList_agreesWithModel(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		s := open(t, name)
-		all := s.fill(t, t.Context())
+		all := s.fill(t)
 		list := func(conditions ...issue.Condition) string {
 			page, total, err := s.List(t.Context(), issue.Query{
 				Seen: issue.Seen{Projects: []types.UID{web.UID}, Trusted: []types.UID{web.UID}}, Conditions: conditions, Order: issue.ByCreation, Ascending: true, Limit: 100,

@@ -11,7 +11,7 @@ import (
 
 // Seen are the issues of projects that somebody sees.
 type Seen struct {
-	// Projects are the UIDs of the projects, and Trusted those of the projects whose confidential issues are all seen.
+	// Projects are the UIDs of the projects. Trusted are the UIDs of those projects in which all confidential issues are seen.
 	Projects, Trusted []types.UID
 	// Viewer is the UID of the user, who sees the confidential issues that they have written or are assigned to; empty for nobody.
 	Viewer types.UID
@@ -58,7 +58,7 @@ type Query struct {
 	Skip, Limit int
 }
 
-// List returns a page of issues, and the number of all that are selected.
+// List returns a page of issues, and the number of selected issues.
 func (s *Store) List(ctx context.Context, of Query) (page []Issue, total int, err error) {
 	err = s.db.Read(ctx, "listing issues", func(ctx context.Context, db bun.IDB) error {
 		q := of.among(db.NewSelect().Model(&page))
@@ -78,7 +78,7 @@ func (s *Store) List(ctx context.Context, of Query) (page []Issue, total int, er
 	return page, total, err
 }
 
-// sorted sorts issues. Those that are equal are sorted by id, in the same direction.
+// sorted sorts issues. Equal ones are sorted by id, in the same direction.
 func (of Query) sorted(db bun.IDB, q *bun.SelectQuery) *bun.SelectQuery {
 	direction := " DESC"
 	if of.Ascending {

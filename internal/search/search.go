@@ -12,7 +12,7 @@ import (
 )
 
 // Fold returns the form of texts, such as a title and a description, in which they are stored and searched for. It does not depend on the engine,
-// whose own rules of case differ. Each text but the last is one line.
+// whose own rules of case differ. Each text is one line, except for the last one.
 func Fold(texts ...string) string {
 	folded := make([]string, len(texts))
 	for i, text := range texts {

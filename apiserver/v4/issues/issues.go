@@ -78,25 +78,27 @@ func (f *Family) among(ctx context.Context, s auth.Subject, in visible.In) (plac
 
 // here returns the project of a request.
 func (f *Family) here(s auth.Subject) places {
-	return places{item.SeenHere(s), func(ctx context.Context, title string) (uids []types.UID, err error) {
-		all, err := label.All(ctx, f.Catalog, s.Scope)
-		for _, l := range all {
-			if l.Spec.Title == title {
-				uids = append(uids, l.UID)
-			}
+	var titled map[string][]*v1alpha1.Label
+	return places{item.SeenHere(s), func(ctx context.Context, title string) (_ []types.UID, err error) {
+		if titled == nil {
+			titled, err = f.labels.ByTitle(ctx, s.Scope)
 		}
-		return uids, err
+		return uidsOf(titled[title]), err
 	}}
 }
 
 // everywhere returns the labels with a title of all projects and groups.
 func (f *Family) everywhere(ctx context.Context, title string) ([]types.UID, error) {
 	all, err := label.Titled(ctx, f.Catalog, title)
-	uids := make([]types.UID, len(all))
-	for i, l := range all {
+	return uidsOf(all), err
+}
+
+func uidsOf(labels []*v1alpha1.Label) []types.UID {
+	uids := make([]types.UID, len(labels))
+	for i, l := range labels {
 		uids[i] = l.UID
 	}
-	return uids, err
+	return uids
 }
 
 func userOf(u *v1alpha1.User) database.User { return database.User{ID: u.RESTID(), UID: u.UID} }

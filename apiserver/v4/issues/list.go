@@ -39,8 +39,8 @@ type filters struct {
 	Weight           endpoint.Either[int64]       `param:"weight" words:"None,Any" doc:"Weight; None or Any for issues without or with one."`
 	EpicID           endpoint.Either[int64]       `param:"epic_id" words:"None,Any" doc:"Id of the epic; None or Any for issues without or with one."`
 	Not              negative                     `param:"not" doc:"Filters that must not apply to the issues."`
-	OrderBy          string                       `param:"order_by" values:"created_at,updated_at,title,due_date,weight" default:"created_at" doc:"What the issues are sorted by."`
-	Sort             string                       `param:"sort" values:"asc,desc" default:"desc" doc:"Direction of the order."`
+	OrderBy          string                       `param:"order_by" values:"created_at,updated_at,title,due_date,weight" default:"created_at" doc:"Field that orders the list."`
+	Sort             string                       `param:"sort" values:"asc,desc" default:"desc" doc:"Whether the order goes up or down."`
 }
 
 // negative are filters that must not apply.
@@ -53,12 +53,15 @@ type negative struct {
 	AssigneeUsername []string                  `param:"assignee_username" comma:"" doc:"Usernames of users, none of whom is assigned."`
 	MyReaction       []string                  `param:"my_reaction_emoji" comma:"" doc:"Emoji that the caller has not given."`
 	IIDs             []int64                   `param:"iids" comma:"" doc:"Internal ids."`
-	Search           string                    `param:"search" doc:"What neither the title nor the description contains, in any case."`
+	Search           string                    `param:"search" doc:"Text that the title and the description do not contain, in any case."`
 	In               []string                  `param:"in" comma:"" values:"title,description" doc:"Where that search looks, by default in both."`
 	Type             string                    `param:"issue_type" values:"issue,incident,test_case,task" doc:"A type."`
 	Weight           endpoint.Optional[int64]  `param:"weight" doc:"A weight."`
 	EpicID           endpoint.Optional[int64]  `param:"epic_id" doc:"Id of an epic."`
 }
+
+// maxConditions is the maximum number of filters, of which each label and assignee is one. SQLite has a limit of its own.
+const maxConditions = 200
 
 // scopes are the values of the parameter scope.
 const (
@@ -114,6 +117,9 @@ func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint
 		q.Conditions = append(q.Conditions, issue.By(in.Viewer))
 	case assignedToMe:
 		q.Conditions = append(q.Conditions, issue.AssignedTo(in.Viewer))
+	}
+	if len(q.Conditions) > maxConditions {
+		return endpoint.List[Issue]{}, endpoint.Parameters("there are too many filters")
 	}
 	rows, total, err := f.Activity.Issues.List(ctx, q)
 	if err != nil {
@@ -180,7 +186,7 @@ func either(c issue.Condition, holds bool) issue.Condition {
 	return issue.Not(c)
 }
 
-// orWord returns the condition of a filter: that there is anything, that there is nothing, or that there is the value that was sent.
+// orWord returns the condition of a filter: anything for the word Any, its negation for None, and otherwise the value that was sent.
 func orWord[T any](sent endpoint.Either[T], anything issue.Condition, is func(T) issue.Condition) []issue.Condition {
 	switch {
 	case !sent.Set:

@@ -3,6 +3,7 @@ package issues_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +66,8 @@ func TestList_filters(t *testing.T) {
 	}
 	g.Expect(w.iids("gus", "/groups/10/issues?labels=bug")).To(Equal("[3 1]"))
 	g.Expect(w.iids("gus", "/issues?labels=bug&scope=assigned_to_me")).To(Equal("[3 1]"))
+	g.Expect(w.iids("rita", "/projects/20/issues?not[labels]="+strings.Repeat("a,", 150))).To(Equal("[3 2 1]"))
+	g.Expect(w.iids("rita", "/projects/20/issues?labels="+strings.Repeat("a,", 300))).To(Equal(`400 {"error":"there are too many filters"}`))
 	a := w.As("rita", "GET /projects/20/issues?per_page=2", "")
 	g.Expect(a.Header.Get("X-Total")).To(Equal("3"))
 }

@@ -65,7 +65,10 @@ func (f *Family) metadata(ctx context.Context, s auth.Subject, r *updateRequest)
 	if m.added, err = f.titled(ctx, s.Scope, r.AddLabels, create); err != nil {
 		return m, err
 	}
-	m.removed, err = f.titled(ctx, s.Scope, r.RemoveLabels, false)
+	titled, err := f.labels.ByTitle(ctx, s.Scope)
+	for _, title := range r.RemoveLabels {
+		m.removed = append(m.removed, labelsOf(titled[title])...)
+	}
 	return m, err
 }
 
@@ -98,11 +101,15 @@ func (m metadata) apply(i *issue.Issue) {
 // titled returns the labels of a project with some titles.
 func (f *Family) titled(ctx context.Context, in catalog.Scope, titles []string, create bool) ([]issue.Label, error) {
 	found, err := f.labels.Titled(ctx, in, titles, create)
-	var all []issue.Label
-	for _, l := range found {
-		all = append(all, issue.Label{ID: l.RESTID(), UID: l.UID})
+	return labelsOf(found), err
+}
+
+func labelsOf(declared []*v1alpha1.Label) []issue.Label {
+	all := make([]issue.Label, len(declared))
+	for i, l := range declared {
+		all[i] = issue.Label{ID: l.RESTID(), UID: l.UID}
 	}
-	return all, err
+	return all
 }
 
 // assignees returns those users with the ids who see the project.
