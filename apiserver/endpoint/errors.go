@@ -29,7 +29,7 @@ type body interface {
 }
 
 // Because returns the error with a cause that is not meant for the client. The cause is logged.
-func (e *Error) WithReason(cause error) *Error {
+func (e *Error) Because(cause error) *Error {
 	caused := *e
 	caused.cause = cause
 	return &caused

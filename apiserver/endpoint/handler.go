@@ -389,7 +389,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		e = h.explain(err)
 	}
 	if e == nil {
-		e = Message(http.StatusInternalServerError, "500 Internal Server Error").WithReason(err).
+		e = Message(http.StatusInternalServerError, "500 Internal Server Error").Because(err).
 			Describe("The reason is in the log, with the request id %s. Please tell an administrator.", w.Header().Get(requestIDHeader))
 	}
 	if e.cause != nil && !errors.Is(r.Context().Err(), context.Canceled) {

@@ -40,12 +40,3 @@ func ShowMilestone(m milestone.Milestone, webURL string, now time.Time) Mileston
 	}
 	return shown
 }
-
-// Day shows a day that is stored in the form of time.DateOnly; empty is null.
-func Day(stored string) endpoint.Date {
-	day, err := time.Parse(time.DateOnly, stored)
-	if err != nil {
-		return endpoint.Date{}
-	}
-	return endpoint.Date(day)
-}

@@ -21,10 +21,10 @@ func AnswerLimit(err error) *endpoint.Error {
 		return answer
 	}
 	if git.NoSpace(err) {
-		return endpoint.Message(http.StatusInsufficientStorage, "%s", fullText(err)).WithReason(err)
+		return endpoint.Message(http.StatusInsufficientStorage, "%s", fullText(err)).Because(err)
 	}
 	if git.OutOfReach(err) {
-		return endpoint.Unavailable(git.Unavailable).WithReason(err)
+		return endpoint.Unavailable(git.Unavailable).Because(err)
 	}
 	if errors.Is(err, watermark.ErrBehind) {
 		return endpoint.Unavailable(watermark.Behind)

@@ -80,7 +80,7 @@ func (f *Family) removeTag(ctx context.Context, s auth.ProjectRecord[repository]
 	err = noTag(images.Untag(ctx, r.Name))
 	switch {
 	case err != nil && !errors.As(err, new(*endpoint.Error)):
-		return 0, endpoint.BadRequest("the tag cannot be deleted at the moment").WithReason(err)
+		return 0, endpoint.BadRequest("the tag cannot be deleted at the moment").Because(err)
 	case err != nil:
 		return 0, err
 	}
