@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
@@ -127,8 +126,6 @@ func TestStore_listsByFilter(t *testing.T) {
 			"with a text":               {epic.Filter{In: both, Search: "GRÖSSE"}, newest, []string{"a"}},
 			"with two labels":           {epic.Filter{In: both, Labels: [][]types.UID{{"bug", "other"}, {"docs"}}}, newest, []string{"a"}},
 			"with a label nobody has":   {epic.Filter{In: both, Labels: [][]types.UID{{"bug"}, nil}}, newest, nil},
-			"with any label":            {epic.Filter{In: both, Confidential: both, Labelled: ptr.To(true)}, newest, []string{"C", "a"}},
-			"without a label":           {epic.Filter{In: both, Confidential: both, Labelled: ptr.To(false)}, newest, []string{"b", "secret"}},
 			"created after, inclusive":  {epic.Filter{In: both, CreatedAfter: noon.Add(2 * time.Minute)}, newest, []string{"C"}},
 			"created before, inclusive": {epic.Filter{In: both, CreatedBefore: noon.Add(time.Minute)}, newest, []string{"a"}},
 			"updated after":             {epic.Filter{In: both, UpdatedAfter: noon.Add(3 * time.Minute)}, newest, []string{"a"}},

@@ -20,10 +20,8 @@ type Filter struct {
 	State State
 	// Author is the UID of the author.
 	Author types.UID
-	// Labels has a set for each label that an epic must have: the UIDs of the labels with one title. Labelled asks for epics with any label, or
-	// with none.
-	Labels   [][]types.UID
-	Labelled *bool
+	// Labels has a set for each label that an epic must have: the UIDs of the labels with one title.
+	Labels [][]types.UID
 	// Search is a part of the title or description, in any case.
 	Search                                                   string
 	CreatedAfter, CreatedBefore, UpdatedAfter, UpdatedBefore time.Time
@@ -93,7 +91,13 @@ func (f Filter) apply(q *bun.SelectQuery) *bun.SelectQuery {
 	if f.Search != "" {
 		q.Where(search.Contains, bun.Ident("text"), search.Pattern(f.Search))
 	}
-	f.labels(q)
+	for _, uids := range f.Labels {
+		if len(uids) == 0 {
+			q.Where("1 = 0") // nothing has this title
+			continue
+		}
+		q.Where("EXISTS (SELECT 1 FROM epic_labels AS l WHERE l.epic_id = ?TableAlias.id AND l.label_uid IN (?))", bun.List(uids))
+	}
 	for condition, at := range map[string]time.Time{
 		"created_at >= ?": f.CreatedAfter, "created_at <= ?": f.CreatedBefore, "updated_at >= ?": f.UpdatedAfter, "updated_at <= ?": f.UpdatedBefore,
 	} {
@@ -102,23 +106,4 @@ func (f Filter) apply(q *bun.SelectQuery) *bun.SelectQuery {
 		}
 	}
 	return q
-}
-
-// labels adds the conditions on labels.
-func (f Filter) labels(q *bun.SelectQuery) {
-	const labelled = "EXISTS (SELECT 1 FROM epic_labels AS l WHERE l.epic_id = ?TableAlias.id"
-	if f.Labelled != nil {
-		condition := labelled + ")"
-		if !*f.Labelled {
-			condition = "NOT " + condition
-		}
-		q.Where(condition)
-	}
-	for _, uids := range f.Labels {
-		if len(uids) == 0 {
-			q.Where("1 = 0") // nothing has this title
-			continue
-		}
-		q.Where(labelled+" AND l.label_uid IN (?))", bun.List(uids))
-	}
 }

@@ -22,7 +22,7 @@ type Filter struct {
 	Search string
 }
 
-// List returns a page of the milestones of projects and groups, and how many there are. Those that are due first come first.
+// List returns a page of the milestones of projects and groups, and how many there are. Milestones that are due first come first.
 func (s *Store) List(ctx context.Context, f Filter, skip, limit int) (page []Milestone, total int, err error) {
 	if len(f.In) == 0 {
 		return nil, 0, nil

@@ -116,11 +116,15 @@ func (s *Store) Update(ctx context.Context, in types.UID, id int64, change func(
 		if err := change(ctx, &m); err != nil {
 			return err
 		}
-		if taken, err := s.Taken(ctx, m.Title, m.ID, in); err != nil || taken {
-			return errors.Join(err, ErrTaken)
+		taken, err := s.Taken(ctx, m.Title, m.ID, in)
+		if err != nil {
+			return err
+		}
+		if taken {
+			return ErrTaken
 		}
 		m.Text = search.Fold(m.Title, m.Description)
-		_, err := db.NewUpdate().Model(&m).WherePK().Exec(ctx)
+		_, err = db.NewUpdate().Model(&m).WherePK().Exec(ctx)
 		return err
 	})
 	return m, err

@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
@@ -75,7 +77,7 @@ var _ = throughEachDoor("Epics", func(d *door) {
 		Expect(list(developer, gitlab.ListGroupEpicsOptions{})).To(HaveExactElements(secret, second, first))
 		Expect(list(guest, gitlab.ListGroupEpicsOptions{
 			AuthorID: &developer.id, State: gitlab.Ptr("opened"), Search: gitlab.Ptr("FIRST"), OrderBy: gitlab.Ptr("title"), Sort: gitlab.Ptr("asc"),
-			CreatedAfter: first.CreatedAt, UpdatedBefore: second.UpdatedAt,
+			CreatedAfter: first.CreatedAt, UpdatedBefore: gitlab.Ptr(second.UpdatedAt.Add(time.Second)), // the client sends whole seconds
 		})).To(HaveExactElements(first))
 		_, r, err := d.as(guest).Epics.GetEpic(team.group.ID, secret.ID)
 		Expect(err).To(MatchError(gitlab.ErrNotFound))

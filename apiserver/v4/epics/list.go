@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -22,10 +21,10 @@ type listRequest struct {
 	IIDs           []int64                      `param:"iids" comma:"" doc:"Only epics with these internal ids (iid)."`
 	AuthorID       endpoint.Optional[int64]     `param:"author_id" atMostOne:"author" doc:"Only epics of the user with this id."`
 	AuthorUsername string                       `param:"author_username" atMostOne:"author" doc:"Only epics of the user with this username."`
-	Labels         endpoint.Either[[]string]    `param:"labels" comma:"" words:"None,Any" doc:"Only epics with all of the labels with these titles."`
+	Labels         []string                     `param:"labels" comma:"" doc:"Only epics with all of the labels with these titles."`
 	Search         string                       `param:"search" doc:"Part of a title or description."`
 	State          string                       `param:"state" values:"opened,closed,all" default:"all" doc:"Only epics in this state."`
-	OrderBy        string                       `param:"order_by" values:"created_at,updated_at,title" default:"created_at" doc:"What the list is sorted by."`
+	OrderBy        string                       `param:"order_by" values:"created_at,updated_at,title" default:"created_at" doc:"Attribute to sort the list by."`
 	Sort           string                       `param:"sort" values:"asc,desc" default:"desc" doc:"Direction of the order."`
 	CreatedAfter   endpoint.Optional[time.Time] `param:"created_after" doc:"Only epics that were created at this time or later."`
 	CreatedBefore  endpoint.Optional[time.Time] `param:"created_before" doc:"Only epics that were created at this time or earlier."`
@@ -69,10 +68,7 @@ func (f *Family) choose(ctx context.Context, filter *epic.Filter, at places, r *
 		}
 		filter.Author = u.UID
 	}
-	if r.Labels.Word != "" {
-		filter.Labelled = ptr.To(r.Labels.Word == "Any")
-	}
-	filter.Labels, err = f.titled(ctx, at, r.Labels.Value)
+	filter.Labels, err = f.titled(ctx, at, r.Labels)
 	return err
 }
 
