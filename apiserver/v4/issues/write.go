@@ -201,12 +201,7 @@ func (f *Family) remove(ctx context.Context, s auth.ProjectRecord[item.Issue], _
 			changed = true
 			return endpoint.PreconditionFailed()
 		}
-		notes, err := f.Activity.Notes.Remove(ctx, i.Item())
-		if err != nil {
-			return err
-		}
-		return errors.Join(f.Activity.Reactions.Remove(ctx, note.Kind, notes...), f.Activity.Reactions.Remove(ctx, issue.Kind, i.ID),
-			f.Activity.StateEvents.Remove(ctx, i.Item()), f.Activity.Issues.Delete(ctx, i.ID))
+		return f.delete(ctx, i)
 	})
 	switch {
 	case changed:
@@ -217,6 +212,28 @@ func (f *Family) remove(ctx context.Context, s auth.ProjectRecord[item.Issue], _
 		did(ctx, "delete", s.Scope, i)
 	}
 	return endpoint.None{}, err
+}
+
+// delete deletes an issue with what belongs to it, in a transaction.
+func (f *Family) delete(ctx context.Context, i issue.Issue) error {
+	notes, err := f.Activity.Notes.Remove(ctx, i.Item())
+	if err != nil {
+		return err
+	}
+	if err := f.Activity.Issues.Delete(ctx, i.ID); err != nil {
+		return err
+	}
+	late, err := f.Activity.Notes.Remove(ctx, i.Item()) // those that were written before the issue was locked
+	if err != nil {
+		return err
+	}
+	if err := f.Activity.Reactions.Remove(ctx, note.Kind, append(notes, late...)...); err != nil {
+		return err
+	}
+	if err := f.Activity.Reactions.Remove(ctx, issue.Kind, i.ID); err != nil {
+		return err
+	}
+	return f.Activity.StateEvents.Remove(ctx, i.Item())
 }
 
 // did records a write for the audit.
