@@ -42,7 +42,7 @@ func (f *Family) Table() endpoint.Table {
 // collection serves the notes on one kind of items.
 type collection struct {
 	*Family
-	// path is that of an item, and of names it in summaries.
+	// path is the path of an item, and of names the item in summaries.
 	path, of string
 	// The abilities: to read notes, to read and write internal ones, to write notes, to change and remove those of others, to resolve discussions
 	// of others, and to say when a note was written.

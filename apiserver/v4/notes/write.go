@@ -30,7 +30,7 @@ func check(body string) error {
 	return a.Err()
 }
 
-// admitted refuses callers who are no members if the item is locked.
+// admitted refuses callers who are not members if the item is locked.
 func admitted(s auth.Subject, on item.Noteable) error {
 	if on.Locked() && s.Access.Role < role.Guest {
 		return endpoint.Forbidden("").Describe("The discussion is locked: only members can take part.")
