@@ -70,7 +70,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // paths are the events of the issue and of the epic.
-func (w *world) paths() (issue, epic string) {
+func (w *world) paths() (ofIssue, ofEpic string) {
 	return "/projects/20/issues/1/resource_state_events", fmt.Sprintf("/groups/10/epics/%d/resource_state_events", w.epic)
 }
 
