@@ -9,12 +9,15 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/reactions"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/audit/audittest"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/issue"
@@ -39,14 +42,14 @@ type world struct {
 	ids map[string]int64
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, more ...client.Object) *world {
 	t.Helper()
-	w := &world{ids: map[string]int64{}, Forge: familytest.New(t,
+	w := &world{ids: map[string]int64{}, Forge: familytest.New(t, append([]client.Object{
 		familytest.User("root", 1, familytest.Admin), familytest.User("ann", 2), familytest.User("mary", 3), familytest.User("otto", 4),
 		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic), familytest.Group("lab", "lab", 11, "", v1alpha1.VisibilityPrivate),
 		familytest.Project("acme", "web", 20, "acme", v1alpha1.VisibilityPublic), familytest.Project("lab", "secret", 21, "lab", v1alpha1.VisibilityPrivate),
 		familytest.InProject("acme", "web", "mary", v1alpha1.RoleReporter),
-	)}
+	}, more...)...)}
 	w.Activity = familytest.Activity(t, w.Clock)
 	secret, web, acme := w.subject(t, "lab/secret"), w.subject(t, "acme/web"), w.subject(t, "acme/acme")
 	w.newIssue(t, secret, false)
@@ -231,6 +234,25 @@ func TestDelete_honorsIfUnmodifiedSince(t *testing.T) {
 	}
 	g.Expect(since(w.Clock.Now().Add(-time.Second))).To(Equal(`412 {"message":"412 Precondition Failed"}`))
 	g.Expect(since(w.Clock.Now())).To(Equal("204"), "the date has no fraction")
+}
+
+func TestReaction_canBeThatOfBot(t *testing.T) {
+	const value = "the-value-of-the-bot"
+	g, w := NewWithT(t), newWorld(t, &v1alpha1.BotToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "robot"},
+		Spec: v1alpha1.BotTokenSpec{
+			ID: 7, Name: "Robot", ProjectRef: &v1alpha1.Reference{Name: "web"}, Role: v1alpha1.RoleGuest,
+			Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI}, Digest: credential.Digest(value),
+		},
+	})
+	answer := w.With(value, "POST "+w.issue, `{"name":"tada"}`)
+	g.Expect(answer.Code).To(Equal(http.StatusCreated), answer.Body)
+	made := familytest.Decode[reactions.Reaction](t, answer)
+	g.Expect(made.User).To(HaveValue(HaveField("Username", HavePrefix("project_20_bot_"))))
+	one := fmt.Sprintf("%s/%d", w.issue, made.ID)
+	g.Expect(w.As("", "GET "+one, "").Body).To(MatchJSON(answer.Body))
+	g.Expect(w.As("mary", "DELETE "+one, "").String()).To(Equal(noUser))
+	g.Expect(w.With(value, "DELETE "+one, "").String()).To(Equal("204"))
 }
 
 func TestReaction_isAudited(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package stateevents is the family "Resource state events" of the second interface document.
+// Package stateevents is the family "Resource state events" of the administration interface document.
 package stateevents
 
 import (
@@ -45,7 +45,7 @@ func table[S auth.Holder[P], P auth.Kept](f *Family, path, of string, find auth.
 	}
 }
 
-// Event is "Resource state event" of the second interface document.
+// Event is "Resource state event" of the administration interface document.
 type Event struct {
 	ID                   int64               `json:"id"`
 	User                 *entity.UserSummary `json:"user" doc:"null if the user is gone."`
