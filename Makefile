@@ -65,6 +65,11 @@ OUT ?= bin/image
 image: ## Build the image into OUT without a container engine; PUSH=1 pushes it as IMAGE. See docs/development/image.md.
 	@$(GO) run ./hack/image -image='$(IMAGE)' -output='$(OUT)' $(if $(ARCH),-architectures='$(ARCH)') $(if $(PUSH),-push)
 
+.PHONY: node
+node: controlplane ## Run a cluster of one node on this machine, with the image in OUT. See docs/development/image.md.
+	@$(GO) run ./hack/build node
+	@exec bin/node/cluster -images='$(wildcard $(OUT)/oci)'
+
 .PHONY: controlplane
 controlplane: ## Build the control plane into bin/k8s, unless it is up to date.
 	@$(GO) run ./hack/build controlplane

@@ -132,7 +132,7 @@ func (c controlPlane) build(ctx context.Context, programs []string, checksum str
 	}
 	err = build{
 		name: "control plane", module: c.module, output: fresh, packages: packages,
-		ldflags: "-s -w -X k8s.io/component-base/version.gitVersion=" + version,
+		ldflags: kubernetesFlags(version),
 	}.run(ctx)
 	if err != nil {
 		return err
@@ -147,6 +147,11 @@ func (c controlPlane) build(ctx context.Context, programs []string, checksum str
 		}
 	}
 	return nil
+}
+
+// kubernetesFlags are the flags of the linker for programs that report a version of Kubernetes.
+func kubernetesFlags(version string) string {
+	return "-s -w -X k8s.io/component-base/version.gitVersion=" + version
 }
 
 // version returns the version of Kubernetes that the programs must report as their own.

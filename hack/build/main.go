@@ -1,6 +1,6 @@
 // Command build builds the programs that "make run" and the tests start, and shows its progress. "forgeplane" stands for the programs of
 // this repository, and "controlplane" for those of a control plane, which are built from their published Go modules if they are missing or
-// were built from other sources.
+// were built from other sources. "node" stands for the programs of a node, and the one that runs it.
 //
 // A directory named by KUBEBUILDER_ASSETS is used instead of the control plane. It must contain etcd and kube-apiserver, like the archives
 // for Kubernetes test tools; other missing programs are built.
@@ -25,13 +25,14 @@ func command() int {
 	targets := map[string]func(context.Context) error{
 		"forgeplane":   forgeplane,
 		"controlplane": controlPlane{module: "hack/controlplane", output: "bin/k8s"}.provide,
+		"node":         node,
 	}
 	var target func(context.Context) error
 	if len(os.Args) == 2 {
 		target = targets[os.Args[1]]
 	}
 	if target == nil {
-		fmt.Fprintln(os.Stderr, "usage: go run ./hack/build forgeplane|controlplane")
+		fmt.Fprintln(os.Stderr, "usage: go run ./hack/build forgeplane|controlplane|node")
 		return 2
 	}
 	if err := target(ctx); err != nil {
@@ -51,4 +52,20 @@ func forgeplane(ctx context.Context) error {
 		name: "Forgeplane", module: ".", output: "bin",
 		packages: []string{"./cmd/...", "./hack/run"}, ldflags: current.LinkerFlags(),
 	}.run(ctx)
+}
+
+// node builds the programs of a node, and the one that runs it.
+func node(ctx context.Context) error {
+	const module, output = "hack/node", "bin/node"
+	release, err := controlPlane{module: module}.version(ctx)
+	if err != nil {
+		return err
+	}
+	err = build{
+		name: "node", module: module, output: output, packages: []string{"./pause", "./coredns", "tool"}, ldflags: kubernetesFlags(release),
+	}.run(ctx)
+	if err != nil {
+		return err
+	}
+	return build{name: "node", module: ".", output: output, packages: []string{"./hack/cluster"}}.run(ctx)
 }

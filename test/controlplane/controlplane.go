@@ -31,6 +31,8 @@ type Options struct {
 	Ephemeral bool
 	// Audit are the users whose requests kube-apiserver logs in AuditLog.
 	Audit []string
+	// Flags are further flags of kube-apiserver. If a flag is given twice, the last one counts.
+	Flags []string
 	// Prepare is called when kube-apiserver is ready, before the controllers start. The garbage collector knows kinds that Prepare installs from
 	// the start. It looks for other kinds only every 30 s.
 	Prepare func(ctx context.Context, administrator *rest.Config) error

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/forgeplane/forgeplane/test/process"
@@ -57,7 +58,7 @@ func (c *ControlPlane) apiServer(o Options) process.Program {
 		// There are no other servers, so the endpoints of the kubernetes Service need no agreement.
 		"--endpoint-reconciler-type=none",
 		"--profiling=false",
-	}, auditArgs(o.Audit)...))
+	}, slices.Concat(auditArgs(o.Audit), o.Flags)...))
 	program.Env = append(collection(), os.Environ()...) // of two values of a variable, the last one counts
 	return program
 }
