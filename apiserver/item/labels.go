@@ -62,7 +62,8 @@ func (l *Labels) Titled(ctx context.Context, in catalog.Scope, titles []string, 
 	return found, nil
 }
 
-// ByTitle returns the labels that a project or group has, from itself or the groups above, by their titles. Of one title, the nearest comes first.
+// ByTitle returns the labels that a project or group has, from itself or the groups above, by their titles. The nearest
+// label of a title comes first.
 func (l *Labels) ByTitle(ctx context.Context, in catalog.Scope) (map[string][]*v1alpha1.Label, error) {
 	all, err := label.All(ctx, l.catalog, in)
 	titled := map[string][]*v1alpha1.Label{}

@@ -107,7 +107,16 @@ func Containing(text string, in search.Part) Condition {
 	}
 }
 
-// Since is true of issues whose time, created_at or updated_at, is not before at.
+// Time is a time of an issue.
+type Time string
+
+// The times.
+const (
+	Created Time = "created_at"
+	Updated Time = "updated_at"
+)
+
+// Since is true of issues whose time is not before at.
 func (t Time) Since(at time.Time) Condition { return where("issue."+string(t)+" >= ?", known(at)) }
 
 // Until is true of issues whose time is not after at.
@@ -125,15 +134,6 @@ func known(at time.Time) time.Time {
 		return at
 	}
 }
-
-// Time is a time of an issue.
-type Time string
-
-// The times.
-const (
-	Created Time = "created_at"
-	Updated Time = "updated_at"
-)
 
 // HasDue is true of issues with a due date.
 func HasDue() Condition { return where("issue.due_date <> ''") }

@@ -70,7 +70,7 @@ func (s *Store) List(ctx context.Context, of Query) (page []Issue, total int, er
 		if total = int(n); err != nil || total <= of.Skip {
 			return err
 		}
-		if err = of.sorted(db, q).Offset(int64(of.Skip)).Limit(int64(of.Limit)).Scan(ctx); err != nil {
+		if err := of.sorted(db, q).Offset(int64(of.Skip)).Limit(int64(of.Limit)).Scan(ctx); err != nil {
 			return err
 		}
 		return complete(ctx, db, page)

@@ -288,15 +288,8 @@ func TestUpdate_recordsChangeOfState(t *testing.T) {
 	g.Expect(put("close")).To(And(HaveField("State", "closed"), HaveField("ClosedBy.Username", "otto"), HaveField("ClosedAt", "2026-06-15T12:03:00.000Z"), HaveField("UserNotesCount", BeZero())))
 	put("close")
 	g.Expect(put("reopen")).To(And(HaveField("State", "opened"), HaveField("ClosedBy", BeNil()), HaveField("ClosedAt", "")))
-	rows := func(table, column string) (all []string) {
-		t.Helper()
-		for _, text := range w.rows(table, column, i.ID) {
-			all = append(all, text)
-		}
-		return all
-	}
-	g.Expect(rows("state_events", "state")).To(Equal([]string{"closed", "reopened"}))
-	g.Expect(rows("notes", "body")).To(Equal([]string{"closed", "reopened"}))
+	g.Expect(w.rows("state_events", "state", i.ID)).To(Equal([]string{"closed", "reopened"}))
+	g.Expect(w.rows("notes", "body", i.ID)).To(Equal([]string{"closed", "reopened"}))
 }
 
 func TestDelete_removesWhatBelongsToIssue(t *testing.T) {

@@ -12,7 +12,7 @@ type Tasks struct {
 }
 
 var (
-	checkbox = regexp.MustCompile(`^[\t >]*(?:[-*+]|[0-9]{1,9}[.)])[\t ]+\[([ xX])\][\t ]`)
+	checkbox = regexp.MustCompile(`^[\t >]*(?:[-*+]|\d{1,9}[.)])[\t ]+\[([ xX])\][\t ]`)
 	fence    = regexp.MustCompile("^[\t >]*(`{3,}|~{3,})")
 )
 

@@ -223,7 +223,7 @@ func (f *Family) delete(ctx context.Context, i issue.Issue) error {
 	if err := f.Activity.Issues.Delete(ctx, i.ID); err != nil {
 		return err
 	}
-	late, err := f.Activity.Notes.Remove(ctx, i.Item()) // those that were written before the issue was locked
+	late, err := f.Activity.Notes.Remove(ctx, i.Item()) // notes that were written before the issue was locked
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func ofIssue(l *v1alpha1.Label) issue.Label { return issue.Label{ID: l.RESTID(),
 
 // count returns the counts of labels by their UIDs. It omits labels with zero counts.
 func (f *Family) count(ctx context.Context, s auth.Subject, of []entry) (map[types.UID]Counts, error) {
-	seen := item.Seen{}
+	var seen item.Seen
 	if s.Scope.Project != nil {
 		seen = item.SeenHere(s)
 	} else {
