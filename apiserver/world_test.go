@@ -314,7 +314,7 @@ type world struct {
 	subscribed atomic.Int32
 	// gallery has the images of the project.
 	gallery *gallery
-	// items are what the activity database has of the project and its group.
+	// items are the rows of the project and its group in the activity database.
 	items *items
 	// outdated reports whether a request must be retried; nil for never.
 	outdated func() bool

@@ -82,7 +82,7 @@ type Parts struct {
 	CountLater time.Duration
 	// MeasureVolume measures the volumes of shards; nil stands for the file system's own answer.
 	MeasureVolume repositorystorage.Measure
-	// Activity is what users have done in projects; it may be nil.
+	// Activity stores the issues, images and other activity in projects; it may be nil.
 	Activity project.Activity
 	// Audit records the writes of controllers; it may be nil.
 	Audit *audit.Log

@@ -222,7 +222,7 @@ type Access struct {
 	code, images v1alpha1.FeatureAccess
 }
 
-// may reports whether the caller has an ability. Nobody has an ability that is not in rules.
+// may reports whether the caller has an ability. An ability that is not in rules is never granted.
 func (a Access) may(what endpoint.Ability) bool {
 	r, ok := rules[what]
 	if !ok || r.about == aboutInstance {
@@ -240,7 +240,7 @@ func (a Access) mayRead(what endpoint.Ability) bool {
 	return ok && a.auditor && r.about != aboutInstance && (!r.code || on(a.code)) && (!r.images || on(a.images))
 }
 
-// on reports whether somebody can use a feature.
+// on reports whether a feature is enabled, at least for members.
 func on(f v1alpha1.FeatureAccess) bool {
 	return f == v1alpha1.FeatureEnabled || f == v1alpha1.FeaturePrivate
 }

@@ -29,8 +29,8 @@ func NewLabels(c *catalog.Catalog, writer store.Backend) *Labels {
 	return &Labels{c, store.New(writer, none)}
 }
 
-// Titled returns the labels that a project or group has, from itself or the groups above, for each of the titles the nearest one. Titles
-// without a label are left out, or get one if create is true and they are valid.
+// Titled returns the nearest label for each title, from a project or group and the groups above it. Titles without a label are left out. With create
+// set, a label is created for valid titles instead.
 func (l *Labels) Titled(ctx context.Context, in catalog.Scope, titles []string, create bool) ([]*v1alpha1.Label, error) {
 	if len(titles) == 0 {
 		return nil, nil
@@ -62,8 +62,7 @@ func (l *Labels) Titled(ctx context.Context, in catalog.Scope, titles []string, 
 	return found, nil
 }
 
-// ByTitle returns the labels that a project or group has, from itself or the groups above, by their titles. The nearest
-// label of a title comes first.
+// ByTitle returns the labels of a project or group and of the groups above it, by title. Labels with the same title are in order, nearest first.
 func (l *Labels) ByTitle(ctx context.Context, in catalog.Scope) (map[string][]*v1alpha1.Label, error) {
 	all, err := label.All(ctx, l.catalog, in)
 	titled := map[string][]*v1alpha1.Label{}
@@ -73,7 +72,7 @@ func (l *Labels) ByTitle(ctx context.Context, in catalog.Scope) (map[string][]*v
 	return titled, err
 }
 
-// create makes a label of a project or group, unless somebody else makes it at the same time.
+// create creates a label in a project or group. If another request creates it at the same time, create returns the label of that request.
 func (l *Labels) create(ctx context.Context, in catalog.Scope, title string) (*v1alpha1.Label, error) {
 	d := &v1alpha1.Label{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace()}, Spec: v1alpha1.LabelSpec{Title: title, Color: label.DefaultColor}}
 	d.Spec.ProjectRef, d.Spec.GroupRef = in.Refs()

@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/issue"
 )
 
-// Seen is what a caller sees of the issues of projects.
+// Seen selects the issues of projects that a caller can see.
 type Seen struct {
 	issue.Seen
 	// Scopes are the projects by their UIDs.
@@ -27,7 +27,7 @@ func Viewer(s auth.Subject) types.UID {
 	return s.Caller.User.UID
 }
 
-// SeenHere returns what the caller sees of the issues of the project that a request is about. The endpoint must ask for auth.ReadConfidential.
+// SeenHere selects the issues of the request's project that the caller can see. The endpoint must ask for auth.ReadConfidential.
 func SeenHere(s auth.Subject) Seen {
 	uid := s.Scope.Project.UID
 	seen := Seen{Seen: issue.Seen{Viewer: Viewer(s), Projects: []types.UID{uid}}, Scopes: map[types.UID]catalog.Scope{uid: s.Scope}}
@@ -37,7 +37,7 @@ func SeenHere(s auth.Subject) Seen {
 	return seen
 }
 
-// SeenIn returns what the caller sees of the issues of the projects in a place. The endpoint must ask for auth.ReadIssues and
+// SeenIn selects the issues that the caller can see in the projects of a place. The endpoint must ask for auth.ReadIssues and
 // auth.ReadConfidential.
 func SeenIn(ctx context.Context, projects *visible.Projects, s auth.Subject, in visible.In) (Seen, error) {
 	seen := Seen{Seen: issue.Seen{Viewer: Viewer(s)}, Scopes: map[types.UID]catalog.Scope{}}

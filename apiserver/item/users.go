@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database"
 )
 
-// Users returns what others see of the users of rows, bots included. Those who are gone, and zero users, are left out.
+// Users returns public summaries of the users that rows name, including bots. Deleted users and zero values are left out.
 func Users(ctx context.Context, c *catalog.Catalog, webURL string, users ...database.User) (map[types.UID]*entity.UserSummary, error) {
 	shown := map[types.UID]*entity.UserSummary{}
 	for _, row := range users {

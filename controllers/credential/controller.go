@@ -176,7 +176,7 @@ func (c *Controller) Reconcile(ctx context.Context, r reconcile.Request) (reconc
 	if age := c.clock.Since(s.CreationTimestamp.Time); age < grace && c.releasedAt(r.NamespacedName).IsZero() {
 		return reconcile.Result{RequeueAfter: grace - age}, nil
 	}
-	// The optimistic lock prevents removing a Secret that somebody has just begun to use.
+	// The optimistic lock keeps a Secret that an object has just begun to use.
 	told := audit.WithReason(ctx, audit.Event{Action: "remove", Reason: "no object references it"})
 	err = c.client.Delete(told, &s, client.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {

@@ -255,7 +255,7 @@ var _ = Describe("A membership", func() {
 		f.ExpectRestartWritesNothing()
 	})
 
-	It("loses its owner when somebody applies what was created over REST, and stays when its group is gone", func() {
+	It("loses its owner when a manifest is applied over it, and then outlives its group", func() {
 		f.Run()
 		f.Create(ada, acme)
 		made := forge.Membership(ada).In(acme).As(v1alpha1.RoleDeveloper).Build()

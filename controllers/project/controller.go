@@ -51,7 +51,7 @@ type Options struct {
 	Egress *egress.Proxy
 	// Retention limits what deleted projects may leave.
 	Retention quota.Retention
-	// Activity is what users have done in projects; it may be nil.
+	// Activity stores the activity in projects; it may be nil.
 	Activity Activity
 	// Metrics is the registry for the slots of imports; it may be nil.
 	Metrics prometheus.Registerer
@@ -59,9 +59,9 @@ type Options struct {
 	Changed <-chan event.TypedGenericEvent[*v1alpha1.Project]
 }
 
-// Activity is what users have done in projects, such as their issues and images; an activity.Stores.
+// Activity stores the activity in projects, such as issues and images. activity.Stores implements it.
 type Activity interface {
-	// Adopt gives that of a deleted project to the one that takes over its repository. It can be repeated.
+	// Adopt moves the activity of a deleted project to the project that adopts its repository. It can be repeated.
 	Adopt(ctx context.Context, former types.UID, projectID int64, project types.UID) error
 }
 

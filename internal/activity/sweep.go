@@ -22,7 +22,7 @@ type swept struct {
 	rows   sweep.Rows
 	// images says that the rows have contents in the container registry.
 	images bool
-	// move gives the rows of a deleted project to the one that adopts its repository; nil if others do.
+	// move moves the rows of a deleted project to the project that adopts its repository; nil if there is nothing to move here.
 	move func(ctx context.Context, from, to database.Subject) error
 }
 
@@ -76,7 +76,7 @@ func knownOrRetained(c *catalog.Catalog) sweep.Having {
 	}
 }
 
-// Adopt gives the activity of a deleted project to the one that adopts its repository, such as its issues and images. It can be repeated.
+// Adopt moves the activity of a deleted project, such as its issues and images, to the project that adopts its repository. It can be repeated.
 func (s Stores) Adopt(ctx context.Context, former types.UID, projectID int64, project types.UID) error {
 	return s.Database.Atomically(ctx, "adopting the activity of a deleted project", func(ctx context.Context, _ bun.IDB) error {
 		for _, o := range s.swept {

@@ -20,7 +20,7 @@ type Subject struct {
 	UID  types.UID
 }
 
-// User is whose a row is, likewise by REST id and UID.
+// User identifies the user that a row belongs to, also by REST id and UID.
 type User struct {
 	ID  int64
 	UID types.UID

@@ -50,7 +50,7 @@ type Epic struct {
 	IID         int64            `bun:"iid"`
 	Title       string           `bun:"title"`
 	Description string           `bun:"description"`
-	// Text is what a search looks through. The store sets it.
+	// Text is the text for searches. The store sets it.
 	Text         string        `bun:"text"`
 	State        State         `bun:"state"`
 	Confidential bool          `bun:"confidential"`
@@ -58,7 +58,7 @@ type Epic struct {
 	// Start and Due are days in the form of time.DateOnly; empty without one.
 	Start string `bun:"start_date"`
 	Due   string `bun:"due_date"`
-	// Closer is who has closed the epic; empty while it is open, as ClosedAt is.
+	// Closer is the user who closed the epic. Closer and ClosedAt are empty while it is open.
 	Closer   database.User `bun:"embed:closer_"`
 	ClosedAt time.Time     `bun:"closed_at,nullzero"`
 	Created  time.Time     `bun:"created_at"`
@@ -82,7 +82,7 @@ type label struct {
 	Label  Label `bun:"embed:label_"`
 }
 
-// Item returns what notes, reactions and state events on the epic belong to.
+// Item identifies the epic in its notes, reactions and state events.
 func (e Epic) Item() database.Item { return database.Item{Kind: Kind, ID: e.ID} }
 
 // Store is the epics in a database. It is safe for concurrent use.
@@ -91,7 +91,7 @@ type Store struct {
 	clock clock.PassiveClock
 }
 
-// New returns the epics of a database that was opened with Migrations and those of iid.
+// New returns the epics of a database. The database must have been opened with Migrations and iid.Migrations.
 func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
 
 // Subjects are the epics by their groups, for a sweep.Sweeper.
@@ -112,7 +112,7 @@ func (s *Store) Create(ctx context.Context, e *Epic) error {
 	})
 }
 
-// attach writes the labels of an epic that has none.
+// attach writes the labels of an epic. The database must not contain any for it.
 func attach(ctx context.Context, db bun.IDB, e *Epic) error {
 	if len(e.Labels) == 0 {
 		return nil
@@ -165,8 +165,8 @@ func (s *Store) Get(ctx context.Context, group types.UID, number int64) (Epic, e
 	}
 }
 
-// Update changes an epic. It calls change with what is stored, in the transaction that stores the change. If change fails, nothing happens. The error
-// is ErrNotFound if the epic does not exist.
+// Update locks an epic, changes it with change and returns it, in one transaction. If change returns an error, Update returns it and writes nothing.
+// Update returns ErrNotFound if the epic does not exist.
 func (s *Store) Update(ctx context.Context, id int64, change func(ctx context.Context, e *Epic) error) (e Epic, err error) {
 	err = s.db.Atomically(ctx, fmt.Sprintf("changing epic %d", id), func(ctx context.Context, db bun.IDB) error {
 		// Two changes must not read the same state: the first statement locks the row.

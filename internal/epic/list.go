@@ -33,7 +33,7 @@ type Order struct {
 	Descending bool
 }
 
-// Column is what a list is ordered by.
+// Column is the sort key of a list.
 type Column string
 
 // The columns.
@@ -43,7 +43,7 @@ const (
 	ByTitle    Column = "title"
 )
 
-// List returns a page of the epics of groups, and how many there are.
+// List returns a page of the epics that a filter selects, and their total number.
 func (s *Store) List(ctx context.Context, f Filter, o Order, skip, limit int) (page []Epic, total int, err error) {
 	if len(f.In) == 0 {
 		return nil, 0, nil

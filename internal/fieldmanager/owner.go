@@ -9,12 +9,12 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// LacksOwner reports whether an object that was created over REST is not owned by a project or group, as after a restore. Nobody else would
-// remove it when they are gone.
+// LacksOwner reports whether no project or group owns an object that was created over REST, as after a restore. Without an owner,
+// the object would outlive its project or group.
 func LacksOwner(o v1alpha1.Targeted) bool { return !Owned(o) && MadeHere(o) }
 
-// KeepsOwner reports whether an object that somebody declares is still owned by a project or group: because it was created over REST
-// before. Argo CD does not prune an object that has an owner. An owner that the declarer has set stays.
+// KeepsOwner reports whether a declared object is still owned by a project or group, because it was created over REST before.
+// Argo CD does not prune an object that has an owner. An owner that the declarer has set stays.
 func KeepsOwner(o v1alpha1.Targeted) bool {
 	managers := o.GetManagedFields()
 	if len(managers) == 0 || !Owned(o) { // Keep leaves none if the owner is right
@@ -30,7 +30,7 @@ func IsTarget(r metav1.OwnerReference) bool {
 	return group == v1alpha1.GroupVersion.Group && (r.Kind == "Project" || r.Kind == "Group")
 }
 
-// Owned reports whether a project or group owns an object. It owns those that were created over REST, and none that somebody declares.
+// Owned reports whether a project or group owns an object. Projects and groups own the objects created over REST, and no declared ones.
 func Owned(o v1alpha1.Targeted) bool { return slices.ContainsFunc(o.GetOwnerReferences(), IsTarget) }
 
 // ownedByOthers reports whether a field manager other than Forgeplane sets owners.
@@ -39,7 +39,7 @@ func ownedByOthers(m metav1.ManagedFieldsEntry) bool {
 }
 
 // Keep replaces the managed fields of an object by what a cache needs of them. That is usually nothing. If the owner of the object is not
-// right, or if somebody declares its id, it is one entry that gives the same answers in this package. With changes set, the entry is also kept
+// right, or if its id is declared, it is one entry that gives the same answers in this package. With changes set, the entry is also kept
 // if the last change is later than the creation.
 func Keep(o v1alpha1.Targeted, changes bool) {
 	if LacksOwner(o) || KeepsOwner(o) || DeclaresID(o) || changes && Changed(o).After(o.GetCreationTimestamp().Time) {

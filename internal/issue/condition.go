@@ -43,7 +43,7 @@ func Numbered(iids ...int64) Condition { return among("iid", iids) }
 // By is true of issues of one of the authors.
 func By(authors ...types.UID) Condition { return among("author_uid", authors) }
 
-// Assigned is true of issues with an assignee, and AssignedTo of those that one of the users is assigned to.
+// Assigned is true of issues with an assignee.
 func Assigned() Condition { return where("issue.id IN (SELECT issue_id FROM issue_assignees)") }
 
 // AssignedTo is true of issues that one of the users is assigned to.
@@ -122,7 +122,7 @@ func (t Time) Since(at time.Time) Condition { return where("issue."+string(t)+" 
 // Until is true of issues whose time is not after at.
 func (t Time) Until(at time.Time) Condition { return where("issue."+string(t)+" <= ?", known(at)) }
 
-// known returns a time, or the nearest one that both engines know.
+// known returns a time, or the nearest time that both database engines can store.
 func known(at time.Time) time.Time {
 	first, last := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 	switch at = at.UTC(); {

@@ -51,7 +51,7 @@ type Issue struct {
 	IID         int64            `bun:"iid"`
 	Title       string           `bun:"title"`
 	Description string           `bun:"description"`
-	// Text is what a search looks through; the store sets it.
+	// Text is the text for searches. The store sets it.
 	Text             string        `bun:"text"`
 	State            State         `bun:"state"`
 	Type             string        `bun:"issue_type"`
@@ -64,7 +64,7 @@ type Issue struct {
 	Weight      *int64 `bun:"weight"`
 	// Due is a day in the form of time.DateOnly; empty without one.
 	Due string `bun:"due_date"`
-	// Closer is who has closed the issue; empty while it is open, as ClosedAt is.
+	// Closer is the user who closed the issue. Closer and ClosedAt are empty while it is open.
 	Closer   database.User `bun:"embed:closer_"`
 	ClosedAt time.Time     `bun:"closed_at,nullzero"`
 	Created  time.Time     `bun:"created_at"`
@@ -81,10 +81,10 @@ type Label struct {
 	UID types.UID
 }
 
-// Item returns what notes, reactions and state events on the issue belong to.
+// Item identifies the issue in its notes, reactions and state events.
 func (i Issue) Item() database.Item { return database.Item{Kind: Kind, ID: i.ID} }
 
-// label and assignee are rows of the tables beside that of issues.
+// label and assignee are rows of the tables that join issues with labels and users.
 type label struct {
 	bun.BaseModel `bun:"table:issue_labels"`
 
@@ -106,7 +106,7 @@ type Store struct {
 	clock clock.PassiveClock
 }
 
-// New returns the issues of a database that was opened with Migrations and those of iid.
+// New returns the issues of a database. The database must have been opened with Migrations and iid.Migrations.
 func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
 
 // Subjects are the issues by their projects, for a sweep.Sweeper.

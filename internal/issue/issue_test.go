@@ -30,7 +30,7 @@ var (
 	bob    = database.User{ID: 2, UID: "bob"}
 )
 
-// stores are issues with what their conditions refer to.
+// stores are the stores of issues and of the rows that conditions refer to.
 type stores struct {
 	*issue.Store
 	milestones *milestone.Store
@@ -160,14 +160,14 @@ func TestLabels_areMovedAndForgotten(t *testing.T) {
 	})
 }
 
-// sample is an issue, with what else conditions ask for.
+// sample is an issue with the other data that conditions use.
 type sample struct {
 	issue.Issue
 	milestone string
 	reactions []string
 }
 
-// claim is a condition with what it says in Go.
+// claim is a condition with its equivalent in Go.
 type claim struct {
 	name string
 	issue.Condition

@@ -9,11 +9,11 @@ import (
 	"github.com/forgeplane/forgeplane/internal/search"
 )
 
-// Seen are the issues of projects that somebody sees.
+// Seen selects the issues of projects that a viewer can see.
 type Seen struct {
 	// Projects are the UIDs of the projects. Trusted are the UIDs of those projects in which all confidential issues are seen.
 	Projects, Trusted []types.UID
-	// Viewer is the UID of the user, who sees the confidential issues that they have written or are assigned to; empty for nobody.
+	// Viewer is the UID of the user, who also sees confidential issues as their author or assignee; empty for anonymous callers.
 	Viewer types.UID
 }
 
@@ -35,7 +35,7 @@ func (s Seen) among(q *bun.SelectQuery) *bun.SelectQuery {
 	})
 }
 
-// Order is what issues are sorted by.
+// Order is the sort key of a list of issues.
 type Order string
 
 // The orders. Issues without a due date or weight come last.
@@ -96,7 +96,7 @@ func (of Query) sorted(db bun.IDB, q *bun.SelectQuery) *bun.SelectQuery {
 	return q.OrderExpr(by + direction).OrderExpr("issue.id" + direction)
 }
 
-// Count is how many open and closed issues have a label.
+// Count has the numbers of open and closed issues with a label.
 type Count struct{ Open, Closed int64 }
 
 // CountLabels returns the counts of labels by their UIDs, among the issues that are seen. Labels that no issue has are left out.

@@ -12,8 +12,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/search"
 )
 
-// Update changes an issue and returns it. Nobody else changes it at the same time. change must not change what identifies the issue. The error is
-// ErrNotFound if there is no such issue, or that of change, which then changes nothing.
+// Update locks an issue, changes it with change and returns it. change must keep the fields that identify the issue. Update returns ErrNotFound if
+// the issue does not exist. If change returns an error, Update returns it and writes nothing.
 func (s *Store) Update(ctx context.Context, project types.UID, number int64, change func(*Issue) error) (i Issue, err error) {
 	err = s.db.Atomically(ctx, fmt.Sprintf("changing issue %d", number), func(ctx context.Context, db bun.IDB) error {
 		if i, err = s.Get(ctx, project, number); err != nil {

@@ -7,10 +7,11 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
-// DefaultColor is the color of labels that are made only by their titles.
+// DefaultColor is the color of labels that are created from a title alone.
 const DefaultColor = "#6699cc"
 
-// Key is what the name is derived from of a label that REST creates in a project or group, so that no second one can have the title.
+// Key returns the parts of the name of a label that REST creates in a project or group. The same title gives the same name, so that a title is
+// created only once.
 func Key(in catalog.Scope, title string) []string {
 	kind := "group"
 	if in.Project != nil {

@@ -52,7 +52,7 @@ type Milestone struct {
 	IID         int64            `bun:"iid"`
 	Title       string           `bun:"title"`
 	Description string           `bun:"description"`
-	// Text is what a search looks through. The store sets it.
+	// Text is the text for searches. The store sets it.
 	Text  string `bun:"text"`
 	State State  `bun:"state"`
 	// Start and Due are days in the form of time.DateOnly; empty without one.
@@ -68,7 +68,7 @@ type Store struct {
 	clock clock.PassiveClock
 }
 
-// New returns the milestones of a database that was opened with Migrations and those of iid.
+// New returns the milestones of a database. The database must have been opened with Migrations and iid.Migrations.
 func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
 
 // Subjects are the milestones by their projects and groups, for a sweep.Sweeper.
@@ -102,8 +102,8 @@ func (s *Store) Get(ctx context.Context, in types.UID, id int64) (m Milestone, e
 	return m, err
 }
 
-// Update changes a milestone of a project or group. It calls change with what is stored, in the transaction that stores the change. If change fails,
-// nothing happens. The error is ErrNotFound if there is no such milestone, and ErrTaken if its project or group has the new title already.
+// Update locks a milestone of a project or group, changes it with change and returns it, in one transaction. If change returns an error, Update returns
+// it and writes nothing. Update returns ErrNotFound if the milestone does not exist, and ErrTaken if its project or group already has the new title.
 func (s *Store) Update(ctx context.Context, in types.UID, id int64, change func(ctx context.Context, m *Milestone) error) (m Milestone, err error) {
 	err = s.db.Atomically(ctx, fmt.Sprintf("changing milestone %d", id), func(ctx context.Context, db bun.IDB) error {
 		// Two changes must not read the same state: the first statement locks the row.

@@ -9,11 +9,11 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database"
 )
 
-// Reader is somebody who reads notes: everybody sees those that are not internal.
+// Reader says which internal notes are read. All other notes always are.
 type Reader struct {
-	// Internal says that they see all internal notes.
+	// Internal includes all internal notes.
 	Internal bool
-	// User is the UID of the user, who sees the internal notes that they have written; empty for nobody.
+	// User is the UID of the user, whose own internal notes are included; empty for anonymous callers.
 	User types.UID
 }
 
@@ -38,7 +38,7 @@ type Query struct {
 	Skip, Limit int
 }
 
-// List returns some notes on an item, and how many there are.
+// List returns a page of the notes on an item, and the number of all notes that the query selects.
 func (s *Store) List(ctx context.Context, on database.Item, q Query) (some []Note, total int, err error) {
 	by, direction := "created_at", " DESC"
 	if q.ByUpdate {
@@ -59,8 +59,8 @@ func (s *Store) List(ctx context.Context, on database.Item, q Query) (some []Not
 	return some, total, err
 }
 
-// Discussions returns the notes of some discussions on an item, those of a discussion together, and how many discussions there are. The oldest
-// discussion and the oldest note of each are first.
+// Discussions returns a page of the discussions on an item as lists of their notes, and the number of all discussions. Discussions and their notes are
+// in order, oldest first.
 func (s *Store) Discussions(ctx context.Context, on database.Item, r Reader, skip, limit int) (some [][]Note, total int, err error) {
 	err = s.db.Read(ctx, "listing the discussions on "+on.String(), func(ctx context.Context, db bun.IDB) error {
 		all := visible(db.NewSelect().Model((*Note)(nil)), on, r)

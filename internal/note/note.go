@@ -31,8 +31,8 @@ func Migrations() fs.FS { return migrations }
 var (
 	// ErrNotFound says that an item has no such note or discussion.
 	ErrNotFound = errors.New("there is no such note")
-	// ErrSystem says that a discussion records a change of the item, so nobody can reply.
-	ErrSystem = errors.New("nobody can reply to a system note")
+	// ErrSystem says that a discussion records a change of the item and takes no replies.
+	ErrSystem = errors.New("a system note cannot have replies")
 )
 
 // Note is a note on an item.
@@ -53,14 +53,14 @@ type Note struct {
 	Internal bool          `bun:"internal"`
 	Body     string        `bun:"body"`
 	Author   database.User `bun:"embed:author_"`
-	// Resolver is who has resolved the discussion; empty while it is not resolved, as ResolvedAt is.
+	// Resolver is the user who resolved the discussion. Resolver and ResolvedAt are empty while it is unresolved.
 	Resolver   database.User `bun:"embed:resolver_"`
 	ResolvedAt time.Time     `bun:"resolved_at,nullzero"`
 	Created    time.Time     `bun:"created_at"`
 	Updated    time.Time     `bun:"updated_at"`
 }
 
-// Item returns what reactions to the note belong to.
+// Item identifies the note in the reactions to it.
 func (n Note) Item() database.Item { return database.Item{Kind: Kind, ID: n.ID} }
 
 // Store is the notes in a database. It is safe for concurrent use.

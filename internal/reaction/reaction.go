@@ -112,11 +112,11 @@ func Given(db bun.IDB, kind string, user types.UID, name string) *bun.SelectQuer
 	if name == "" {
 		return query
 	}
-	canonical, _ := Emoji(name) // nobody has given an unknown emoji
+	canonical, _ := Emoji(name) // empty for an unknown emoji, and then no row matches
 	return query.Where("name = ?", canonical)
 }
 
-// Count is how many thumbs the reactions to an item have up and down.
+// Count has the numbers of thumbs up and thumbs down among the reactions to an item.
 type Count struct{ Up, Down int64 }
 
 // Counts returns the counts of items of a kind. Items without thumbs are left out.

@@ -1,4 +1,4 @@
-// Package sweep removes what the activity database holds of objects that are gone.
+// Package sweep removes the rows of deleted objects from the activity database.
 package sweep
 
 import (
@@ -46,8 +46,8 @@ type Objects struct {
 }
 
 // Sweeper removes the rows of objects that have been gone for a day. When a label is deleted over REST, its subscriptions are removed at
-// once. The Sweeper removes those of labels that are deleted in other ways, and all uses of deleted tokens: nobody sees such rows,
-// so they only take up space.
+// once. The Sweeper removes those of labels that are deleted in other ways, and all uses of deleted tokens. No request returns such
+// rows, so they only take up space.
 type Sweeper struct {
 	objects []Objects
 	expire  func(context.Context) error

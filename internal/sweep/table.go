@@ -16,7 +16,7 @@ func Table(db *database.DB, row any) Inherited { return table{db, row} }
 // Inherited are Rows that a new object can take over from a deleted one.
 type Inherited interface {
 	Rows
-	// Move gives the rows of a subject to another one of its kind, which has none. It can be repeated.
+	// Move moves the rows of a subject to another subject of its kind, which must not have any. It can be repeated.
 	Move(ctx context.Context, from, to database.Subject) error
 }
 

@@ -42,7 +42,7 @@ var (
 	// processes are the parts of Forgeplane, in the order in which they were started.
 	processes []*process.Process
 	ports     installation.Ports
-	// told is what the audit log of the server must contain.
+	// told collects the expected content of the server's audit log.
 	told *account
 	// logs are the audit logs of the accounts.
 	logs = map[string]string{}

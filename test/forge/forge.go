@@ -66,7 +66,7 @@ type Options struct {
 	Retention quota.Retention
 	// Limits are the limits of repositories and Git processes; zero values mean the defaults.
 	Limits git.Limits
-	// Activity is what users have done in projects; nil for nothing.
+	// Activity stores the activity in projects; it may be nil.
 	Activity project.Activity
 	// Audit records the writes of the controllers, unless it is nil.
 	Audit *audit.Log

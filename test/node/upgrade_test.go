@@ -19,7 +19,8 @@ import (
 // earlier is a commit with "make image". The upgrade begins at it.
 const earlier = "24a6444"
 
-// client is a process that repeats a request until it is told to stop. Each line of its log is the time of an answer in milliseconds, and what it was.
+// client is a process that repeats a request until it is stopped. Each line of its log has the time of a response in milliseconds, its result and its
+// number.
 type client struct {
 	process *process.Process
 	log     string
@@ -46,7 +47,7 @@ done`, c.stop, script)
 	return c
 }
 
-// answers are what a client got.
+// answers summarizes the responses to a client.
 type answers struct {
 	worked, failed int
 	gap            time.Duration // the longest time between two requests that worked

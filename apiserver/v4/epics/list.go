@@ -49,7 +49,7 @@ func (f *Family) list(ctx context.Context, s auth.Group, r *listRequest) (endpoi
 	return endpoint.Cut(shown, total, func(e Epic) Epic { return e }), err
 }
 
-// choose adds to a filter what the request asks for.
+// choose adds the parameters of the request to a filter.
 func (f *Family) choose(ctx context.Context, filter *epic.Filter, at places, r *listRequest) (err error) {
 	filter.IIDs, filter.Search = r.IIDs, r.Search
 	filter.CreatedAfter, filter.CreatedBefore = r.CreatedAfter.Value, r.CreatedBefore.Value
@@ -60,7 +60,7 @@ func (f *Family) choose(ctx context.Context, filter *epic.Filter, at places, r *
 	if r.AuthorID.Set || r.AuthorUsername != "" {
 		u, err := f.Catalog.User(ctx, v1alpha1.Reference{ID: r.AuthorID.Value, Path: r.AuthorUsername})
 		if errors.Is(err, catalog.ErrNotFound) {
-			filter.In = nil // nobody has written anything
+			filter.In = nil // a user who does not exist has written no epics
 			return nil
 		}
 		if err != nil {

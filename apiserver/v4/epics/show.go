@@ -101,7 +101,7 @@ func (f *Family) showAll(ctx context.Context, from catalog.Scope, at places, row
 	return all, nil
 }
 
-// showRow shows what is stored of an epic in the group with a path; own says that the request is about this group.
+// showRow shows the fields of an epic that are stored with it. path is the path of its group, and own says whether the request is about this group.
 func (f *Family) showRow(e epic.Epic, path string, own bool) Epic {
 	short := fmt.Sprintf("&%d", e.IID)
 	shown := Epic{

@@ -10,7 +10,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/stateevent"
 )
 
-// turn closes or reopens an epic for a user, and records it, in the transaction that stores the epic. It does nothing if the epic is in that state.
+// turn closes or reopens an epic for a user and records the change, in the transaction that stores the epic. It does nothing if the epic already has
+// the new state.
 func (f *Family) turn(ctx context.Context, e *epic.Epic, event string, by database.User) error {
 	var into stateevent.State
 	switch {

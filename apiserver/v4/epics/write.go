@@ -28,7 +28,7 @@ const (
 	maxDescription = 1 << 20
 )
 
-// attributes are those that can be set and changed in the same way.
+// attributes are the parameters that the creation and the update of an epic have in common.
 type attributes struct {
 	Description      endpoint.Optional[string]    `param:"description" doc:"Description in Markdown; null removes it."`
 	Confidential     endpoint.Optional[bool]      `param:"confidential" doc:"Whether only Reporters and the author see the epic."`
@@ -39,7 +39,7 @@ type attributes struct {
 	DueDateIsFixed   endpoint.Optional[bool]      `param:"due_date_is_fixed" doc:"false removes the last day."`
 }
 
-// apply gives an epic what was sent, and leaves the rest of it alone.
+// apply sets the fields of an epic that the request contains.
 func (r attributes) apply(e *epic.Epic, known labels) {
 	if r.Description.Set {
 		e.Description = r.Description.Value
@@ -147,7 +147,7 @@ func did(ctx context.Context, verb string, in catalog.Scope, e epic.Epic) {
 	audit.From(ctx).Did(verb, audit.Epic, fmt.Sprintf("%s&%d", in.Path(), e.IID), e.ID)
 }
 
-// check returns what is wrong with an epic.
+// check validates an epic.
 func check(e epic.Epic) error {
 	var a endpoint.Attributes
 	if e.Title == "" {
@@ -178,7 +178,7 @@ func (f *Family) labels(ctx context.Context, in catalog.Scope) (labels, error) {
 // titled returns the labels with some titles. Titles that no label has are ignored.
 func (l labels) titled(titles []string) []epic.Label { return l.with(nil, titles) }
 
-// with returns some labels and those with some titles, each once.
+// with returns the given labels and those with the given titles, without duplicates.
 func (l labels) with(some []epic.Label, titles []string) []epic.Label {
 	for _, title := range titles {
 		if found, known := l[strings.TrimSpace(title)]; known && !slices.Contains(some, found) {
@@ -188,7 +188,7 @@ func (l labels) with(some []epic.Label, titles []string) []epic.Label {
 	return some
 }
 
-// without returns some labels except those with some titles.
+// without returns the given labels except those with the given titles.
 func (l labels) without(some []epic.Label, titles []string) []epic.Label {
 	removed := l.titled(titles)
 	return slices.DeleteFunc(some, func(has epic.Label) bool { return slices.Contains(removed, has) })

@@ -67,7 +67,7 @@ func (w world) done(as, request, body string) shown {
 	return familytest.Decode[shown](w.t, a)
 }
 
-// shown is what tests look at of an issue.
+// shown has the fields of an issue that the tests check.
 type shown struct {
 	ID, IID        int64
 	Title          string
@@ -258,7 +258,7 @@ func TestUpdate_changesAttributes(t *testing.T) {
 	g.Expect(put(`{"assignee_ids":[]}`).Assignees).To(BeEmpty())
 }
 
-func TestUpdate_assignsNobodyWhoCannotSeeProject(t *testing.T) {
+func TestCreate_ignoresAssigneesWhoCannotSeeProject(t *testing.T) {
 	g, w := NewWithT(t), newWorld(t)
 	g.Expect(w.done("rita", "POST /projects/21/issues", `{"title":"Crash","assignee_ids":[5,4,1]}`).Assignees).To(Equal([]user{{"gus"}, {"root"}}))
 }
@@ -367,7 +367,7 @@ func TestIssue_showsNoEpicThatCallerCannotSee(t *testing.T) {
 	g.Expect(w.done("rita", "PUT /projects/20/issues/1", `{"epic_id":0}`).Epic).To(BeNil())
 }
 
-func TestIssue_showsNobodyWhoIsGone(t *testing.T) {
+func TestIssue_omitsDeletedUsersAndLabels(t *testing.T) {
 	g, w := NewWithT(t), newWorld(t)
 	w.create("otto", `{"title":"Crash"}`)
 	w.done("rita", "PUT /projects/20/issues/1", `{"assignee_ids":[5],"labels":"bug"}`)

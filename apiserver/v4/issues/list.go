@@ -130,7 +130,7 @@ func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint
 	})
 }
 
-// conditions returns what the filters say.
+// conditions translates the filters of a request.
 func (f *Family) conditions(ctx context.Context, in places, r filters) (all []issue.Condition, err error) {
 	add := func(more ...issue.Condition) { all = append(all, more...) }
 	if r.State != "all" {

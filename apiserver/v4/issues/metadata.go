@@ -28,8 +28,7 @@ type metadata struct {
 	locked          endpoint.Optional[bool]
 }
 
-// metadata looks up what a request refers to, and creates missing labels. Of callers who are not Reporters, it ignores what only Reporters can
-// set.
+// metadata looks up the objects that a request refers to, and creates missing labels. It returns the zero value for callers who are not Reporters.
 func (f *Family) metadata(ctx context.Context, s auth.Subject, r *updateRequest) (m metadata, err error) {
 	if !s.Has(s.Access, auth.AdminIssues) {
 		return m, nil
@@ -112,7 +111,7 @@ func labelsOf(declared []*v1alpha1.Label) []issue.Label {
 	return all
 }
 
-// assignees returns those users with the ids who see the project.
+// assignees returns the users with the given ids who can see the project.
 func (f *Family) assignees(ctx context.Context, in catalog.Scope, ids []int64) (*[]database.User, error) {
 	all := []database.User{}
 	for _, id := range ids {
@@ -146,7 +145,7 @@ func (f *Family) milestone(ctx context.Context, in catalog.Scope, id int64) (*in
 	return ptr.To[int64](0), nil
 }
 
-// epic returns the id of an epic that issues of a project can be in, and that the caller sees; 0 stands for none.
+// epic checks that the caller can see an epic and that it can contain issues of the project, and returns its id. The id 0 removes the epic.
 func (f *Family) epic(ctx context.Context, s auth.Subject, id int64) (*int64, error) {
 	if id == 0 {
 		return &id, nil

@@ -89,7 +89,7 @@ type TimeStats struct {
 	HumanTotalTimeSpent *string `json:"human_total_time_spent"`
 }
 
-// Links are the addresses in the REST API of an issue and of what belongs to it.
+// Links are the REST addresses of an issue, its notes and its other related resources.
 type Links struct {
 	Self       string  `json:"self"`
 	Notes      string  `json:"notes"`
@@ -98,7 +98,7 @@ type Links struct {
 	Duplicate  *string `json:"closed_as_duplicate_of"`
 }
 
-// References are how texts name an issue.
+// References are the forms in which texts refer to an issue.
 type References struct {
 	Short    string `json:"short"`
 	Relative string `json:"relative" doc:"From the project or group of the request."`
@@ -114,7 +114,7 @@ func (f *Family) showOne(ctx context.Context, s auth.Subject, in catalog.Scope, 
 	return shown[0], nil
 }
 
-// shower has what belongs to the issues that it shows.
+// shower holds the related objects of the issues that it shows.
 type shower struct {
 	*Family
 	users      map[types.UID]*entity.UserSummary
@@ -127,7 +127,7 @@ type shower struct {
 	details bool
 }
 
-// show shows issues of some projects. It looks up for all of them at once what belongs to them.
+// show shows issues of the given projects. It looks up the related objects of all issues at once.
 func (f *Family) show(ctx context.Context, s auth.Subject, in map[types.UID]catalog.Scope, issues []issue.Issue, details bool) ([]Issue, error) {
 	v := shower{Family: f, labels: map[types.UID]*v1alpha1.Label{}, details: details}
 	var users []database.User
@@ -169,7 +169,7 @@ func (f *Family) show(ctx context.Context, s auth.Subject, in map[types.UID]cata
 	return shown, nil
 }
 
-// seenEpics returns those epics that the caller sees, who sees issues in them.
+// seenEpics returns the epics with the given ids that the caller can see.
 func (f *Family) seenEpics(ctx context.Context, s auth.Subject, ids []int64) (map[int64]epic.Epic, error) {
 	all, err := f.Activity.Epics.WithIDs(ctx, ids...)
 	for id, e := range all {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Tasks are how many checkboxes a description has, and how many of them are checked.
+// Tasks counts the checkboxes in a description: all of them, and the checked ones.
 type Tasks struct {
 	Count     int64 `json:"count"`
 	Completed int64 `json:"completed_count"`

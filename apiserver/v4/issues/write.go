@@ -27,7 +27,7 @@ const (
 	maxDescription = 1 << 20
 )
 
-// details are what can be sent of new issues and of those that change.
+// details are the parameters that the creation and the update of an issue have in common.
 type details struct {
 	Description  endpoint.Optional[string]    `param:"description" doc:"Description in Markdown."`
 	Labels       endpoint.Optional[[]string]  `param:"labels" comma:"" doc:"Titles of all labels. Unknown ones are created if the caller can create labels."`
@@ -165,7 +165,7 @@ func takesPart(i issue.Issue, u database.User) bool {
 	return i.Author.UID == u.UID
 }
 
-// turn closes or reopens an issue, and returns what it became; empty if it stays as it is.
+// turn closes or reopens an issue and returns its new state, or "" if the state does not change.
 func (f *Family) turn(i *issue.Issue, event string, by database.User) stateevent.State {
 	switch {
 	case event == "close" && i.State == issue.Opened:
@@ -223,7 +223,7 @@ func (f *Family) delete(ctx context.Context, i issue.Issue) error {
 	if err := f.Activity.Issues.Delete(ctx, i.ID); err != nil {
 		return err
 	}
-	late, err := f.Activity.Notes.Remove(ctx, i.Item()) // notes that were written before the issue was locked
+	late, err := f.Activity.Notes.Remove(ctx, i.Item()) // notes written before Delete locked the issue
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ type updateRequest struct {
 	StateEvent  string                       `param:"state_event" atLeastOne:"change" values:"close,activate" doc:"Whether to close the milestone or to activate it again."`
 }
 
-// apply gives a milestone what was sent, and leaves the rest of it alone.
+// apply sets the fields of a milestone that the request contains.
 func (r *updateRequest) apply(m *milestone.Milestone) {
 	if r.Title.Set {
 		m.Title = strings.TrimSpace(r.Title.Value)
@@ -121,7 +121,7 @@ func (f *Family) did(ctx context.Context, verb string, in catalog.Scope, m miles
 	audit.From(ctx).Did(verb, audit.Milestone, in.Path()+"%"+m.Title, m.ID)
 }
 
-// check returns what is wrong with a milestone, also that one of its rivals has its title.
+// check validates a milestone. Its title must differ from the titles of all milestones of the rivals.
 func (f *Family) check(ctx context.Context, m milestone.Milestone, rivals []types.UID) error {
 	var a endpoint.Attributes
 	if m.Title == "" {

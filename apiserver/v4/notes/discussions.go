@@ -108,7 +108,7 @@ func (c collection) settle(ctx context.Context, s auth.Subject, on item.Noteable
 	return c.discussion(ctx, s, on, &discussionRequest{r.DiscussionID})
 }
 
-// resolves resolves the discussion of a note, or makes it unresolved again. The author of the item and that of the note may.
+// resolves resolves the discussion of a note, or makes it unresolved again. The author of the item and the author of the note can do this.
 func (c collection) resolves(ctx context.Context, s auth.Subject, on item.Noteable, n note.Note, resolved bool) error {
 	u, err := s.Caller.Person()
 	if err == nil {

@@ -109,7 +109,7 @@ func (c collection) get(ctx context.Context, s auth.Subject, on item.Noteable, r
 	return c.show(ctx, s, on, n.Note)
 }
 
-// text is what every new note has.
+// text has the parameters of every new note.
 type text struct {
 	Body      string                       `param:"body" required:"" example:"I can reproduce this." doc:"Text in Markdown, at most 1,000,000 characters."`
 	CreatedAt endpoint.Optional[time.Time] `param:"created_at" doc:"When the note was written, if administrators and owners import it. Ignored for others."`

@@ -40,7 +40,7 @@ type Note struct {
 // Discussion is a note with the replies to it.
 type Discussion struct {
 	ID             string `json:"id"`
-	IndividualNote bool   `json:"individual_note" doc:"Whether it is a single note that nobody has replied to."`
+	IndividualNote bool   `json:"individual_note" doc:"Whether it is a single note without replies."`
 	Notes          []Note `json:"notes"`
 }
 
@@ -60,7 +60,7 @@ type view struct {
 	users   map[types.UID]*entity.UserSummary
 }
 
-// view returns what shows the given notes.
+// view returns a view for the given notes.
 func (c collection) view(ctx context.Context, s auth.Subject, on item.Noteable, discussions ...[]note.Note) (view, error) {
 	var users []database.User
 	for _, notes := range discussions {

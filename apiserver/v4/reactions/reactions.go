@@ -155,7 +155,7 @@ func (f *Family) remove(ctx context.Context, _ auth.Subject, g given, _ *endpoin
 	return endpoint.None{}, err
 }
 
-// did says in the audit log what was done with a reaction.
+// did records a write to a reaction for the audit.
 func (g given) did(ctx context.Context, verb string) {
 	audit.From(ctx).Did(verb, audit.Reaction, fmt.Sprintf("%s to %s", g.Name, g.To), g.ID)
 }
