@@ -102,14 +102,16 @@ func (c collection) settle(ctx context.Context, s auth.Subject, on item.Noteable
 	if !notes[0].Resolvable {
 		return Discussion{}, endpoint.Forbidden("").Describe("This discussion cannot be resolved.")
 	}
-	if err := c.resolves(ctx, s, on, notes[0], r.Resolved); err != nil {
+	if err := c.resolves(ctx, s, on, notes, r.Resolved); err != nil {
 		return Discussion{}, err
 	}
 	return c.discussion(ctx, s, on, &discussionRequest{r.DiscussionID})
 }
 
-// resolves resolves the discussion of a note, or makes it unresolved again. The author of the item and the author of the note can do this.
-func (c collection) resolves(ctx context.Context, s auth.Subject, on item.Noteable, n note.Note, resolved bool) error {
+// resolves resolves a discussion, or makes it unresolved again. The author of the item and the author of the first
+// note can do this.
+func (c collection) resolves(ctx context.Context, s auth.Subject, on item.Noteable, discussion []note.Note, resolved bool) error {
+	first := discussion[0]
 	u, err := s.Caller.Person()
 	if err == nil {
 		err = admitted(s, on)
@@ -117,7 +119,7 @@ func (c collection) resolves(ctx context.Context, s auth.Subject, on item.Noteab
 	if err != nil {
 		return err
 	}
-	if u.UID != on.Owner() && u.UID != n.Author.UID && !s.Has(s.Access, c.resolve) {
+	if u.UID != on.Owner() && u.UID != first.Author.UID && !s.Has(s.Access, c.resolve) {
 		return endpoint.Forbidden("").Describe("Others' discussions need the role Developer.")
 	}
 	by := database.User{}
@@ -125,12 +127,12 @@ func (c collection) resolves(ctx context.Context, s auth.Subject, on item.Noteab
 		by = database.User{ID: u.RESTID(), UID: u.UID}
 	}
 	err = c.together(ctx, on, "resolving a discussion", func(ctx context.Context) error {
-		return c.Activity.Notes.Resolve(ctx, on.Item(), n.Discussion, by)
+		return c.Activity.Notes.Resolve(ctx, on.Item(), first.Discussion, by)
 	})
 	if err != nil {
 		return err
 	}
-	did(ctx, "update", on, n.ID)
+	did(ctx, "update", on, first.ID)
 	return nil
 }
 
@@ -156,7 +158,11 @@ func (c collection) updateInDiscussion(ctx context.Context, s auth.Subject, on i
 	if !n.Resolvable {
 		return Note{}, endpoint.BadRequest("Note is not resolvable")
 	}
-	if err := c.resolves(ctx, s, on, n.Note, r.Resolved.Value); err != nil {
+	discussion, err := c.notes(ctx, s, on, r.DiscussionID)
+	if err == nil {
+		err = c.resolves(ctx, s, on, discussion, r.Resolved.Value)
+	}
+	if err != nil {
 		return Note{}, err
 	}
 	return c.get(ctx, s, on, &noteRequest{n.ID})

@@ -89,6 +89,9 @@ func TestDiscussion_isResolved(t *testing.T) {
 		}
 	}
 
+	reply := familytest.Decode[Note](t, f.As("rick", "POST"+thread+"/notes", `{"body":"Done."}`))
+	g.Expect(f.As("rick", fmt.Sprintf("PUT%s/notes/%d", thread, reply.ID), `{"resolved":true}`).Code).To(Equal(403), "a reply is not enough")
+
 	on.DiscussionLocked = true
 	g.Expect(f.As("otto", "PUT"+thread, `{"resolved":true}`).Code).To(Equal(403))
 	g.Expect(f.As("dan", "PUT"+thread, `{"resolved":true}`).Code).To(Equal(200))
