@@ -55,7 +55,8 @@ func (w *world) reply(to note.Note, body string) (note.Note, error) {
 	w.t.Helper()
 	w.clock.SetTime(w.clock.Now().Add(time.Minute))
 	n := note.Note{In: app, On: to.On, Discussion: to.Discussion, Resolvable: true, Author: bob, Body: body}
-	return n, w.Reply(w.t.Context(), &n)
+	err := w.Reply(w.t.Context(), &n)
+	return n, err
 }
 
 func internal(n *note.Note)  { n.Internal = true }

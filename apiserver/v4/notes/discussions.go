@@ -15,7 +15,7 @@ type discussionsRequest struct {
 	endpoint.Paging
 }
 
-func (c collection) discussions(ctx context.Context, s auth.Subject, on item.Noteable, r *discussionsRequest) (endpoint.List[Discussion], error) {
+func (c collection) discussions(ctx context.Context, s auth.Subject, on item.Discussed, r *discussionsRequest) (endpoint.List[Discussion], error) {
 	skip, limit := r.Window()
 	some, total, err := c.Activity.Notes.Discussions(ctx, on.Item(), c.reader(s), skip, limit)
 	if err != nil {
@@ -29,7 +29,7 @@ type discussionRequest struct {
 	DiscussionID string `param:"discussion_id" doc:"Id of the discussion."`
 }
 
-func (c collection) discussion(ctx context.Context, s auth.Subject, on item.Noteable, r *discussionRequest) (Discussion, error) {
+func (c collection) discussion(ctx context.Context, s auth.Subject, on item.Discussed, r *discussionRequest) (Discussion, error) {
 	notes, err := c.notes(ctx, s, on, r.DiscussionID)
 	if err != nil {
 		return Discussion{}, err
@@ -39,7 +39,7 @@ func (c collection) discussion(ctx context.Context, s auth.Subject, on item.Note
 }
 
 // notes returns the notes of a discussion that the caller sees. There is at least one.
-func (c collection) notes(ctx context.Context, s auth.Subject, on item.Noteable, discussion string) ([]note.Note, error) {
+func (c collection) notes(ctx context.Context, s auth.Subject, on item.Discussed, discussion string) ([]note.Note, error) {
 	notes, err := c.Activity.Notes.Discussion(ctx, on.Item(), c.reader(s), discussion)
 	return notes, answer(err)
 }
@@ -57,7 +57,7 @@ func answer(err error) error {
 }
 
 // begin creates a discussion.
-func (c collection) begin(ctx context.Context, s auth.Subject, on item.Noteable, r *createRequest) (Discussion, error) {
+func (c collection) begin(ctx context.Context, s auth.Subject, on item.Discussed, r *createRequest) (Discussion, error) {
 	n, err := c.add(ctx, s, on, r, false)
 	if err != nil {
 		return Discussion{}, err
@@ -72,7 +72,7 @@ type replyRequest struct {
 }
 
 // reply adds a note to a discussion.
-func (c collection) reply(ctx context.Context, s auth.Subject, on item.Noteable, r *replyRequest) (Note, error) {
+func (c collection) reply(ctx context.Context, s auth.Subject, on item.Discussed, r *replyRequest) (Note, error) {
 	if _, err := c.notes(ctx, s, on, r.DiscussionID); err != nil {
 		return Note{}, err
 	}
@@ -94,7 +94,7 @@ type settleRequest struct {
 }
 
 // settle resolves a discussion, or makes it unresolved again.
-func (c collection) settle(ctx context.Context, s auth.Subject, on item.Noteable, r *settleRequest) (Discussion, error) {
+func (c collection) settle(ctx context.Context, s auth.Subject, on item.Discussed, r *settleRequest) (Discussion, error) {
 	notes, err := c.notes(ctx, s, on, r.DiscussionID)
 	if err != nil {
 		return Discussion{}, err
@@ -110,7 +110,7 @@ func (c collection) settle(ctx context.Context, s auth.Subject, on item.Noteable
 
 // resolves resolves a discussion, or makes it unresolved again. The author of the item and the author of the first
 // note can do this.
-func (c collection) resolves(ctx context.Context, s auth.Subject, on item.Noteable, discussion []note.Note, resolved bool) error {
+func (c collection) resolves(ctx context.Context, s auth.Subject, on item.Discussed, discussion []note.Note, resolved bool) error {
 	first := discussion[0]
 	u, err := s.Caller.Person()
 	if err == nil {
@@ -147,7 +147,7 @@ type updateInDiscussionRequest struct {
 	Resolved endpoint.Optional[bool]   `param:"resolved" exactlyOne:"change" doc:"Whether the discussion is resolved."`
 }
 
-func (c collection) updateInDiscussion(ctx context.Context, s auth.Subject, on item.Noteable, r *updateInDiscussionRequest) (Note, error) {
+func (c collection) updateInDiscussion(ctx context.Context, s auth.Subject, on item.Discussed, r *updateInDiscussionRequest) (Note, error) {
 	n, err := c.inDiscussion(ctx, s, on, r.noteInDiscussionRequest)
 	if err != nil {
 		return Note{}, err
@@ -168,7 +168,7 @@ func (c collection) updateInDiscussion(ctx context.Context, s auth.Subject, on i
 	return c.get(ctx, s, on, &noteRequest{n.ID})
 }
 
-func (c collection) removeFromDiscussion(ctx context.Context, s auth.Subject, on item.Noteable, r *noteInDiscussionRequest) (endpoint.None, error) {
+func (c collection) removeFromDiscussion(ctx context.Context, s auth.Subject, on item.Discussed, r *noteInDiscussionRequest) (endpoint.None, error) {
 	n, err := c.inDiscussion(ctx, s, on, *r)
 	if err != nil {
 		return endpoint.None{}, err
@@ -177,7 +177,7 @@ func (c collection) removeFromDiscussion(ctx context.Context, s auth.Subject, on
 }
 
 // inDiscussion returns a note of a discussion that the caller sees.
-func (c collection) inDiscussion(ctx context.Context, s auth.Subject, on item.Noteable, r noteInDiscussionRequest) (item.Note, error) {
+func (c collection) inDiscussion(ctx context.Context, s auth.Subject, on item.Discussed, r noteInDiscussionRequest) (item.Note, error) {
 	n, err := c.find.Note(ctx, s, on, r.NoteID)
 	if err == nil && n.Discussion != r.DiscussionID {
 		err = n.Missing()

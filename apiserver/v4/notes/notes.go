@@ -86,7 +86,7 @@ type listRequest struct {
 
 var filters = map[string]note.Kinds{"only_comments": note.Written, "only_activity": note.System}
 
-func (c collection) list(ctx context.Context, s auth.Subject, on item.Noteable, r *listRequest) (endpoint.List[Note], error) {
+func (c collection) list(ctx context.Context, s auth.Subject, on item.Discussed, r *listRequest) (endpoint.List[Note], error) {
 	q := note.Query{Reader: c.reader(s), Kinds: filters[r.Filter], ByUpdate: r.OrderBy == "updated_at", Ascending: r.Sort == "asc"}
 	q.Skip, q.Limit = r.Window()
 	some, total, err := c.Activity.Notes.List(ctx, on.Item(), q)
@@ -101,7 +101,7 @@ type noteRequest struct {
 	NoteID int64 `param:"note_id" doc:"Id of the note."`
 }
 
-func (c collection) get(ctx context.Context, s auth.Subject, on item.Noteable, r *noteRequest) (Note, error) {
+func (c collection) get(ctx context.Context, s auth.Subject, on item.Discussed, r *noteRequest) (Note, error) {
 	n, err := c.find.Note(ctx, s, on, r.NoteID)
 	if err != nil {
 		return Note{}, err
@@ -121,7 +121,7 @@ type createRequest struct {
 	Confidential bool `param:"confidential" doc:"Deprecated in favour of internal."`
 }
 
-func (c collection) create(ctx context.Context, s auth.Subject, on item.Noteable, r *createRequest) (Note, error) {
+func (c collection) create(ctx context.Context, s auth.Subject, on item.Discussed, r *createRequest) (Note, error) {
 	n, err := c.add(ctx, s, on, r, true)
 	if err != nil {
 		return Note{}, err
@@ -134,7 +134,7 @@ type updateRequest struct {
 	Body   string `param:"body" required:"" blank:"refuse" example:"I can reproduce this." doc:"Text in Markdown, at most 1,000,000 characters."`
 }
 
-func (c collection) update(ctx context.Context, s auth.Subject, on item.Noteable, r *updateRequest) (Note, error) {
+func (c collection) update(ctx context.Context, s auth.Subject, on item.Discussed, r *updateRequest) (Note, error) {
 	n, err := c.find.Note(ctx, s, on, r.NoteID)
 	if err != nil {
 		return Note{}, err
@@ -142,7 +142,7 @@ func (c collection) update(ctx context.Context, s auth.Subject, on item.Noteable
 	return c.rewrite(ctx, s, on, n, r.Body)
 }
 
-func (c collection) remove(ctx context.Context, s auth.Subject, on item.Noteable, r *noteRequest) (endpoint.None, error) {
+func (c collection) remove(ctx context.Context, s auth.Subject, on item.Discussed, r *noteRequest) (endpoint.None, error) {
 	n, err := c.find.Note(ctx, s, on, r.NoteID)
 	if err != nil {
 		return endpoint.None{}, err

@@ -96,10 +96,11 @@ type thread struct {
 	Notes          []said
 }
 
-func (d thread) Bodies() (all []string) { return bodies(d.Notes) }
+// Bodies are the texts of the notes.
+func (d thread) Bodies() []string { return bodies(d.Notes) }
 
-func bodies(notes []said) (all []string) {
-	for _, n := range notes {
+func bodies(of []said) (all []string) {
+	for _, n := range of {
 		all = append(all, n.Body)
 	}
 	return all
@@ -364,7 +365,7 @@ func TestInternalNote_isForReporters(t *testing.T) {
 	g, w := NewWithT(t), newWorld(t)
 	for _, on := range []string{onIssue, onEpic} {
 		for _, parameter := range []string{"internal", "confidential"} {
-			body := fmt.Sprintf(`{"body":"secret","%s":true}`, parameter)
+			body := fmt.Sprintf(`{"body":"secret",%q:true}`, parameter)
 			g.Expect(w.As("otto", "POST"+on+"/notes", body).String()).To(Equal(forbidden))
 			n := w.write(t, "rick", on, body)
 			g.Expect(n.Internal).To(BeTrue())

@@ -55,13 +55,13 @@ func (c collection) reader(s auth.Subject) note.Reader {
 
 // view shows notes on an item.
 type view struct {
-	on      item.Noteable
+	on      item.Discussed
 	project *int64
 	users   map[types.UID]*entity.UserSummary
 }
 
 // view returns a view for the given notes.
-func (c collection) view(ctx context.Context, s auth.Subject, on item.Noteable, discussions ...[]note.Note) (view, error) {
+func (c collection) view(ctx context.Context, s auth.Subject, on item.Discussed, discussions ...[]note.Note) (view, error) {
 	var users []database.User
 	for _, notes := range discussions {
 		for _, n := range notes {
@@ -78,7 +78,7 @@ func (c collection) view(ctx context.Context, s auth.Subject, on item.Noteable, 
 	return v, err
 }
 
-func (c collection) show(ctx context.Context, s auth.Subject, on item.Noteable, n note.Note) (Note, error) {
+func (c collection) show(ctx context.Context, s auth.Subject, on item.Discussed, n note.Note) (Note, error) {
 	v, err := c.view(ctx, s, on, []note.Note{n})
 	return v.note(n), err
 }

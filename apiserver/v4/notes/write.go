@@ -31,7 +31,7 @@ func check(body string) error {
 }
 
 // admitted refuses callers who are not members if the item is locked.
-func admitted(s auth.Subject, on item.Noteable) error {
+func admitted(s auth.Subject, on item.Discussed) error {
 	if on.Locked() && s.Access.Role < role.Guest {
 		return endpoint.Forbidden("").Describe("The discussion is locked: only members can take part.")
 	}
@@ -39,7 +39,7 @@ func admitted(s auth.Subject, on item.Noteable) error {
 }
 
 // draft returns a note of the caller on an item that is not written yet.
-func (c collection) draft(s auth.Subject, on item.Noteable, t text) (note.Note, error) {
+func (c collection) draft(s auth.Subject, on item.Discussed, t text) (note.Note, error) {
 	author, err := s.Caller.Person()
 	if err == nil {
 		err = admitted(s, on)
@@ -61,7 +61,7 @@ func (c collection) draft(s auth.Subject, on item.Noteable, t text) (note.Note, 
 }
 
 // add writes a note that is individual, or that begins a discussion.
-func (c collection) add(ctx context.Context, s auth.Subject, on item.Noteable, r *createRequest, individual bool) (note.Note, error) {
+func (c collection) add(ctx context.Context, s auth.Subject, on item.Discussed, r *createRequest, individual bool) (note.Note, error) {
 	n, err := c.draft(s, on, r.text)
 	if err != nil {
 		return n, err
@@ -78,7 +78,7 @@ func (c collection) add(ctx context.Context, s auth.Subject, on item.Noteable, r
 }
 
 // together makes a change of the notes on an item, and touches the item, in one transaction.
-func (c collection) together(ctx context.Context, on item.Noteable, attempt string, change func(context.Context) error) error {
+func (c collection) together(ctx context.Context, on item.Discussed, attempt string, change func(context.Context) error) error {
 	err := c.Activity.Database.Atomically(ctx, attempt, func(ctx context.Context, _ bun.IDB) error {
 		if err := change(ctx); err != nil {
 			return err
@@ -93,12 +93,12 @@ func (c collection) together(ctx context.Context, on item.Noteable, attempt stri
 }
 
 // did records a write for the audit.
-func did(ctx context.Context, verb string, on item.Noteable, id int64) {
+func did(ctx context.Context, verb string, on item.Discussed, id int64) {
 	audit.From(ctx).Did(verb, audit.Note, "on "+on.Item().String(), id)
 }
 
 // changeable refuses callers who cannot change and remove a note.
-func (c collection) changeable(s auth.Subject, on item.Noteable, n item.Note) error {
+func (c collection) changeable(s auth.Subject, on item.Discussed, n item.Note) error {
 	switch err := admitted(s, on); {
 	case err != nil:
 		return err
@@ -112,7 +112,7 @@ func (c collection) changeable(s auth.Subject, on item.Noteable, n item.Note) er
 }
 
 // rewrite changes the text of a note, and shows the note.
-func (c collection) rewrite(ctx context.Context, s auth.Subject, on item.Noteable, n item.Note, body string) (Note, error) {
+func (c collection) rewrite(ctx context.Context, s auth.Subject, on item.Discussed, n item.Note, body string) (Note, error) {
 	err := c.changeable(s, on, n)
 	if err == nil {
 		err = check(body)
@@ -133,7 +133,7 @@ func (c collection) rewrite(ctx context.Context, s auth.Subject, on item.Noteabl
 }
 
 // discard removes a note with its reactions.
-func (c collection) discard(ctx context.Context, s auth.Subject, on item.Noteable, n item.Note) error {
+func (c collection) discard(ctx context.Context, s auth.Subject, on item.Discussed, n item.Note) error {
 	if err := c.changeable(s, on, n); err != nil {
 		return err
 	}

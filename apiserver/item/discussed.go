@@ -2,8 +2,8 @@ package item
 
 import "github.com/forgeplane/forgeplane/apiserver/auth"
 
-// Noteable is an Item that people write notes on.
-type Noteable interface {
+// Discussed is an Item that people write notes on.
+type Discussed interface {
 	Item
 	auth.Missable
 	// Number is the internal id (iid) of the item.
@@ -14,20 +14,20 @@ type Noteable interface {
 	Resolvable() bool
 }
 
-// Number implements Noteable.
+// Number implements Discussed.
 func (i Issue) Number() int64 { return i.IID }
 
-// Locked implements Noteable.
+// Locked implements Discussed.
 func (i Issue) Locked() bool { return i.DiscussionLocked }
 
-// Resolvable implements Noteable.
+// Resolvable implements Discussed.
 func (Issue) Resolvable() bool { return false }
 
-// Number implements Noteable.
+// Number implements Discussed.
 func (e Epic) Number() int64 { return e.IID }
 
-// Locked implements Noteable.
+// Locked implements Discussed.
 func (Epic) Locked() bool { return false }
 
-// Resolvable implements Noteable.
+// Resolvable implements Discussed.
 func (Epic) Resolvable() bool { return false }
