@@ -30,7 +30,7 @@ func TestGuard_checksEndpoints(t *testing.T) {
 		"an ability to ask for, unknown":       {endpoint.Post("/projects", instance).Anybody().Asks("fly"), `there is no ability "fly"`},
 		"an ability of another subject":        {endpoint.Get("/groups/{id}", group).Needs(ReadProject), "the ability read_project is not about auth.Group"},
 		"a subject of an unknown kind":         {endpoint.Get("/projects", foreign).Needs(ReadProject), "auth.Subject is not a kind of subject"},
-		"anonymous callers, but no ability":    {endpoint.Post("/projects/{id}", project).Needs(PushCode).Anonymous(endpoint.Served), "that is endpoint.Hidden"},
+		"anonymous callers, but no ability":    {endpoint.Post("/projects/{id}", project).Needs(PushCode).Anonymous(endpoint.Served), "use endpoint.Hidden"},
 		"no ability, about a user":             {endpoint.Get("/users/{id}", user), ""},
 		"no ability, and a change":             {endpoint.Put("/users/{id}", user), "name an ability by Needs, or say Anybody"},
 		"no ability, and a change by anybody":  {endpoint.Post("/projects", instance).Anybody(), ""},

@@ -124,6 +124,10 @@ func (p *plan) flat(prefix string, required, repeat bool) []flatField {
 			name = prefix + "[" + name + "]"
 		}
 		needed := required && f.required
+		if list && f.words != nil && f.comma {
+			all = append(all, flatField{name: name, schema: f.described(f.word()), required: needed && !repeat})
+			continue // generated clients cannot have a parameter for words and another one for lists
+		}
 		if list && f.words != nil {
 			all = append(all, flatField{name: name, schema: f.described(f.word())})
 			needed = false

@@ -199,11 +199,17 @@ func (s *Store) Update(ctx context.Context, id int64, change func(ctx context.Co
 	return e, err
 }
 
-// Touch records the time of a change of an epic, or of what belongs to it, such as its notes.
+// Touch records the time of a change of an epic or its notes. The error is ErrNotFound if there is no such epic.
 func (s *Store) Touch(ctx context.Context, id int64, at time.Time) error {
 	return s.db.Write(ctx, fmt.Sprintf("recording a change of epic %d", id), func(ctx context.Context, db bun.IDB) error {
-		_, err := db.NewUpdate().Model((*Epic)(nil)).Set("updated_at = ?", at.UTC()).Where("id = ?", id).Exec(ctx)
-		return err
+		result, err := db.NewUpdate().Model((*Epic)(nil)).Set("updated_at = ?", at.UTC()).Where("id = ?", id).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		if rows, err := result.RowsAffected(); err != nil || rows > 0 {
+			return err
+		}
+		return ErrNotFound
 	})
 }
 
