@@ -124,13 +124,11 @@ func (p *plan) flat(prefix string, required, repeat bool) []flatField {
 			name = prefix + "[" + name + "]"
 		}
 		needed := required && f.required
-		if list && f.words != nil && f.comma {
-			all = append(all, flatField{name: name, schema: f.described(f.word()), required: needed && !repeat})
-			continue // generated clients cannot have a parameter for words and another one for lists
-		}
 		if list && f.words != nil {
 			all = append(all, flatField{name: name, schema: f.described(f.word())})
-			needed = false
+			if needed = false; f.comma {
+				continue // generated clients cannot have one parameter for words and another one for lists
+			}
 		}
 		if list {
 			name += "[]"
@@ -139,15 +137,21 @@ func (p *plan) flat(prefix string, required, repeat bool) []flatField {
 			all = append(all, f.nested.flat(name, needed && !list, repeat || list)...)
 			continue
 		}
-		s := f.schema()
-		if list {
-			s = f.described(f.shape(f.typ))
-		} else if repeat {
-			s = object{"type": "array", "items": s}
-		}
-		all = append(all, flatField{name: name, schema: s, required: needed && !repeat, keyed: f.typ.Kind() == reflect.Map})
+		all = append(all, flatField{name: name, schema: f.flatSchema(repeat), required: needed && !repeat, keyed: f.typ.Kind() == reflect.Map})
 	}
 	return all
+}
+
+// flatSchema returns the schema of the parameter in a query or form, in which it can repeat within a list.
+func (f *field) flatSchema(repeat bool) object {
+	switch {
+	case f.typ.Kind() == reflect.Slice:
+		return f.described(f.shape(f.typ))
+	case repeat:
+		return object{"type": "array", "items": f.schema()}
+	default:
+		return f.schema()
+	}
 }
 
 // schema returns the schema of the parameter in JSON.
