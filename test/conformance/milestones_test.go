@@ -14,7 +14,7 @@ func inJune(n int) *gitlab.ISOTime {
 }
 
 var _ = throughEachDoor("Milestones", func(d *door) {
-	It("of projects are created, read, changed and removed", d.again(), func() {
+	It("of projects are created, read, changed and removed", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		c := d.as(developer).Milestones
 		for _, id := range []any{team.project.ID, team.project.PathWithNamespace} {

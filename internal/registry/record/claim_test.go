@@ -108,7 +108,7 @@ func TestClaim_ofLostProcessGoesToAnother(t *testing.T) {
 		lost, err := s.Claim(t.Context(), "a")
 		g.Expect(err).NotTo(HaveOccurred())
 		c.SetTime(noon.Add(2 * time.Minute))
-		// Another time than that of the next claim: both could begin in the same millisecond, which tells claims apart.
+		// The next claim lasts for a shorter time, because its end tells the claims apart, and both can begin in one millisecond.
 		g.Expect(lost.Hold(t.Context(), record.Committing)).To(Succeed(), "no other request has asked")
 		expire(g, holds)
 		c.SetTime(noon.Add(time.Hour))
