@@ -88,45 +88,67 @@ type look struct {
 	swept   int
 }
 
-// Look removes the rows of objects that have been missing for long enough, and remembers the others that are missing.
+// Look removes the rows of objects that have been missing for long enough, and remembers the others that are missing. After an error with one
+// object it goes on with the next.
 func (s *Sweeper) Look(ctx context.Context) error {
 	l := &look{Sweeper: s, missing: map[database.Subject]time.Time{}}
+	var errs []error
 	for _, o := range s.objects {
-		for after, more := (database.Subject{Kind: o.Kind}), true; more; {
-			subjects, err := o.Rows.After(ctx, after)
-			if err != nil {
-				return err
-			}
-			for _, after = range subjects {
-				if err := l.at(ctx, o, after); err != nil {
-					return err
-				}
-			}
-			more = len(subjects) == SubjectsAtOnce
-		}
+		errs = append(errs, l.all(ctx, o))
 	}
 	s.missing = l.missing
-	return nil
+	return errors.Join(errs...)
+}
+
+// all looks at the rows of a table. It returns the first error with a subject only, because many subjects can have the same.
+func (l *look) all(ctx context.Context, o Objects) (first error) {
+	for after, more := (database.Subject{Kind: o.Kind}), true; more; {
+		subjects, err := o.Rows.After(ctx, after)
+		if err != nil {
+			return errors.Join(first, err)
+		}
+		for _, after = range subjects {
+			if err := l.at(ctx, o, after); err != nil && first == nil {
+				first = err
+			}
+		}
+		more = len(subjects) == SubjectsAtOnce
+	}
+	return first
 }
 
 // at looks at the rows of one subject.
 func (l *look) at(ctx context.Context, o Objects, subject database.Subject) error {
-	known, err := o.Having(ctx, subject.ID)
-	if err != nil || slices.Contains(known, subject.UID) {
-		return err
-	}
 	since, missing := l.Sweeper.missing[subject]
-	if !missing {
+	known, err := o.Having(ctx, subject.ID)
+	switch {
+	case err != nil:
+		if missing {
+			l.remember(subject, since)
+		}
+		return err
+	case slices.Contains(known, subject.UID):
+		return nil
+	case !missing:
 		since = l.clock.Now()
 	}
 	if l.clock.Since(since) < grace || l.swept == maxSwept {
-		if len(l.missing) < maxMissing {
-			l.missing[subject] = since
-		}
+		l.remember(subject, since)
 		return nil
 	}
 	l.swept++
-	return o.Rows.Remove(ctx, subject)
+	if err := o.Rows.Remove(ctx, subject); err != nil {
+		l.remember(subject, since)
+		return err
+	}
+	return nil
+}
+
+// remember remembers a missing object, if there is room.
+func (l *look) remember(subject database.Subject, since time.Time) {
+	if len(l.missing) < maxMissing {
+		l.missing[subject] = since
+	}
 }
 
 // Subjects is Rows.After for a table with the columns subject_kind, subject_id and subject_uid, which a pointer to its row names.

@@ -135,6 +135,42 @@ func TestSweeper_removesNothingOnError(t *testing.T) {
 	expectSubscribed(t, w, userMax, 1)
 }
 
+// stuck are the rows of labels, of which it cannot remove those of label 1.
+type stuck struct{ sweep.Rows }
+
+func (s stuck) Remove(ctx context.Context, subject database.Subject) error {
+	if subject.ID == 1 {
+		return errors.New("too many rows")
+	}
+	return s.Rows.Remove(ctx, subject)
+}
+
+func TestSweeper_goesOnAfterErrorOfOneSubject(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t, databasetest.SQLite(t))
+	w.Sweeper = sweep.New([]sweep.Objects{
+		{Kind: subscription.KindLabel, Having: w.labels.having, Rows: stuck{w.subscriptions.Subjects()}},
+		{Kind: tokenuse.KindTriggerToken, Having: w.tokens.having, Rows: w.uses.Subjects()},
+	}, nil, w.clock, logr.Discard())
+	w.labels.gone, w.tokens.gone = []int64{1, 2}, []int64{1, 2}
+	for id := int64(1); id <= 2; id++ {
+		g.Expect(w.subscriptions.Subscribe(t.Context(), who(userMax), label(id))).To(BeTrue())
+	}
+	g.Expect(w.uses.Use(t.Context(), trigger(1), noon)).To(Succeed())
+
+	w.pass(t, 24)
+	w.clock.Step(time.Hour)
+	g.Expect(w.Look(t.Context())).To(MatchError("too many rows"))
+	expectSubscribed(t, w, userMax, 1)
+	expectLastUsed(t, w, map[int64]time.Time{})
+
+	g.Expect(w.uses.Use(t.Context(), trigger(2), noon)).To(Succeed())
+	for range 25 {
+		w.clock.Step(time.Hour)
+		g.Expect(w.Look(t.Context())).To(MatchError("too many rows"), "it tries again at each look")
+	}
+	expectLastUsed(t, w, map[int64]time.Time{})
+}
+
 func TestSweeper_removesRowsOfRecreatedObjects(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, w := NewWithT(t), newWorld(t, name)
