@@ -97,10 +97,13 @@ var aggregates = []aggregate{
 		tasks := job.NewQueue(s.Database, job.QueueOptions{Name: registry.DeletionQueue})
 		return []swept{{kind: record.KindProject, having: knownOrRetained, rows: registry.Leftovers(s.Containers, tasks), images: true}}
 	}},
-	{iid.Migrations, func(s *Stores, _ clock.PassiveClock) []swept { return places(iid.Subjects(s.Database)) }},
+	// The numbers move before the items that have them.
+	{iid.Migrations, func(s *Stores, _ clock.PassiveClock) []swept {
+		return places(iid.Subjects(s.Database, iid.Items{"milestone": (*milestone.Milestone)(nil), issue.Kind: (*issue.Issue)(nil)}))
+	}},
 	{milestone.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Milestones = milestone.New(s.Database, c)
-		return places(s.Milestones.Subjects())
+		return places(s.Milestones.Subjects(), "title")
 	}},
 	{issue.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Issues = issue.New(s.Database, c)

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/go-logr/logr"
-	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -32,8 +31,10 @@ func rows[T v1alpha1.Identified](kind string, r sweep.Rows) swept {
 }
 
 // places are rows that belong to projects and groups. The rows of a deleted project stay for as long as a project can adopt its repository.
-func places(r sweep.Inherited) []swept {
-	return []swept{{kind: database.KindProject, having: knownOrRetained, rows: r, move: r.Move}, rows[*v1alpha1.Group](database.KindGroup, r)}
+// Values of the unique columns are unique in a project.
+func places(r sweep.Inherited, unique ...string) []swept {
+	move := func(ctx context.Context, from, to database.Subject) error { return r.Move(ctx, from, to, unique...) }
+	return []swept{{kind: database.KindProject, having: knownOrRetained, rows: r, move: move}, rows[*v1alpha1.Group](database.KindGroup, r)}
 }
 
 // Sweeper returns the sweeper that removes the activity of objects that are gone. Without images, it leaves the container repositories alone.
@@ -76,18 +77,18 @@ func knownOrRetained(c *catalog.Catalog) sweep.Having {
 	}
 }
 
-// Adopt moves the activity of a deleted project, such as its issues and images, to the project that adopts its repository. It can be repeated.
+// Adopt moves the activity of a deleted project, such as its issues and images, to the project that adopts its repository. A milestone or image
+// stays if the project already has one of that name. Adopt can be repeated, also after an error, which can leave it half done: one transaction
+// would take too long.
 func (s Stores) Adopt(ctx context.Context, former types.UID, projectID int64, project types.UID) error {
-	return s.Database.Atomically(ctx, "adopting the activity of a deleted project", func(ctx context.Context, _ bun.IDB) error {
-		for _, o := range s.swept {
-			if o.move == nil {
-				continue
-			}
-			from, to := database.Subject{Kind: o.kind, UID: former}, database.Subject{Kind: o.kind, ID: projectID, UID: project}
-			if err := o.move(ctx, from, to); err != nil {
-				return err
-			}
+	for _, o := range s.swept {
+		if o.move == nil {
+			continue
 		}
-		return s.Containers.Adopt(ctx, former, projectID, project)
-	})
+		from, to := database.Subject{Kind: o.kind, UID: former}, database.Subject{Kind: o.kind, ID: projectID, UID: project}
+		if err := o.move(ctx, from, to); err != nil {
+			return err
+		}
+	}
+	return s.Containers.Adopt(ctx, former, projectID, project)
 }

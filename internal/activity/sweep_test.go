@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/forgeplane/forgeplane/internal/activity"
@@ -13,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/issue"
+	"github.com/forgeplane/forgeplane/internal/milestone"
 	"github.com/forgeplane/forgeplane/internal/note"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
 	"github.com/forgeplane/forgeplane/internal/tokenuse"
@@ -76,5 +78,47 @@ func TestStores_giveActivityToProjectThatAdopts(t *testing.T) {
 		g.Expect(s.Notes.Get(t.Context(), first.Item(), comment.ID)).To(HaveField("In", next))
 		g.Expect(s.Issues.Create(t.Context(), &own)).To(Succeed())
 		g.Expect(own.IID).To(Equal(first.IID + 1))
+	})
+}
+
+func TestStores_adoptIntoProjectWithItemsOfItsOwn(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g := NewWithT(t)
+		s, err := activity.Open(t.Context(), name, clocktesting.NewFakeClock(time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)))
+		g.Expect(err).NotTo(HaveOccurred())
+		t.Cleanup(func() { g.Expect(s.Database.Close()).To(Succeed()) })
+		former, next := database.Subject{Kind: database.KindProject, ID: 7, UID: "former"}, database.Subject{Kind: database.KindProject, ID: 7, UID: "next"}
+		other := database.Subject{Kind: database.KindProject, ID: 8, UID: "other"}
+		for _, i := range []issue.Issue{
+			{In: former, Title: "Former 1"}, {In: former, Title: "Former 2"}, {In: other, Title: "Other 1"},
+			{In: next, Title: "Own 1"}, {In: next, Title: "Own 2"}, {In: next, Title: "Own 3"},
+		} {
+			g.Expect(s.Issues.Create(t.Context(), &i)).To(Succeed())
+		}
+		for _, m := range []milestone.Milestone{{In: former, Title: "1.0"}, {In: former, Title: "2.0"}, {In: next, Title: "2.0"}} {
+			g.Expect(s.Milestones.Create(t.Context(), &m)).To(Succeed())
+		}
+
+		for range 2 {
+			g.Expect(s.Adopt(t.Context(), former.UID, next.ID, next.UID)).To(Succeed())
+		}
+		for number, title := range []string{"Former 1", "Former 2", "Own 1", "Own 2", "Own 3"} {
+			g.Expect(s.Issues.Get(t.Context(), next.UID, int64(number)+1)).To(HaveField("Title", title))
+		}
+		g.Expect(s.Issues.Get(t.Context(), other.UID, 1)).To(HaveField("Title", "Other 1"))
+		another := issue.Issue{In: next, Title: "Own 4"}
+		g.Expect(s.Issues.Create(t.Context(), &another)).To(Succeed())
+		g.Expect(another.IID).To(BeEquivalentTo(6))
+
+		titles := func(in database.Subject) (all []string) {
+			page, _, err := s.Milestones.List(t.Context(), milestone.Filter{In: []types.UID{in.UID}}, 0, 10)
+			g.Expect(err).NotTo(HaveOccurred())
+			for _, m := range page {
+				all = append(all, m.Title)
+			}
+			return all
+		}
+		g.Expect(titles(next)).To(ConsistOf("1.0", "2.0"))
+		g.Expect(titles(former)).To(ConsistOf("2.0"), "it goes with the deleted project")
 	})
 }

@@ -4,7 +4,9 @@ package iid
 
 import (
 	"context"
+	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 
@@ -41,5 +43,67 @@ func Next(ctx context.Context, d *database.DB, in database.Subject, kind string)
 	return next, err
 }
 
-// Subjects are the numbers by their projects and groups, for a sweep.Sweeper.
-func Subjects(d *database.DB) sweep.Inherited { return sweep.Table(d, (*row)(nil)) }
+// Items are the tables of the items with iids, by kind of item: pointers to their rows.
+type Items map[string]any
+
+// Subjects are the numbers by their projects and groups, for a sweep.Sweeper. Move needs the items.
+func Subjects(d *database.DB, items Items) sweep.Inherited { return subjects{d, items} }
+
+type subjects struct {
+	db    *database.DB
+	items Items
+}
+
+// After implements sweep.Rows.
+func (s subjects) After(ctx context.Context, after database.Subject) ([]database.Subject, error) {
+	return sweep.Subjects(ctx, s.db, (*row)(nil), after)
+}
+
+// Remove implements sweep.Rows.
+func (s subjects) Remove(ctx context.Context, in database.Subject) error {
+	return s.db.Write(ctx, fmt.Sprintf("removing the numbers of the items in %s", in), func(ctx context.Context, db bun.IDB) error {
+		_, err := db.NewDelete().Model((*row)(nil)).
+			Where("subject_kind = ?", in.Kind).Where("subject_id = ?", in.ID).Where("subject_uid = ?", in.UID).Exec(ctx)
+		return err
+	})
+}
+
+// Move implements sweep.Inherited. It must come before the move of the items, which keep their numbers: the items that the new project or group
+// already has are numbered after them.
+func (s subjects) Move(ctx context.Context, from, to database.Subject, _ ...string) error {
+	return s.db.Atomically(ctx, fmt.Sprintf("giving the numbers of a former %s to %s", from.Kind, to), func(ctx context.Context, db bun.IDB) error {
+		var former []row
+		err := db.NewDelete().Model((*row)(nil)).Where("subject_kind = ?", from.Kind).Where("subject_uid = ?", from.UID).Returning("*").Scan(ctx, &former)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		for _, r := range former {
+			r.In = to
+			_, err := db.NewInsert().Model(&r).On("CONFLICT (subject_uid, kind, subject_kind, subject_id) DO UPDATE").
+				Set("last = ?TableAlias.last + EXCLUDED.last").Exec(ctx)
+			if err != nil {
+				return err
+			}
+			if err := s.renumber(ctx, db, to, r.Kind, r.Last); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// renumber adds to the numbers of all items of a kind.
+func (s subjects) renumber(ctx context.Context, db bun.IDB, in database.Subject, kind string, add int64) error {
+	item, ok := s.items[kind]
+	if !ok {
+		return fmt.Errorf("no table has items of the kind %s", kind)
+	}
+	// They become negative first, because no two rows can have the same number, not even within a statement.
+	for _, number := range []string{"-iid - ?", "-iid"} {
+		_, err := db.NewUpdate().Model(item).Set("iid = "+number, add).Where("subject_kind = ?", in.Kind).Where("subject_uid = ?", in.UID).Exec(ctx)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 
 	"github.com/uptrace/bun"
@@ -9,15 +10,19 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database"
 )
 
-// Table returns the Rows of a table with the columns subject_kind, subject_id and subject_uid, which a pointer to its row names. Rows of other
-// tables that refer to them must go with them (ON DELETE CASCADE).
+// batch is the maximum number of rows of one statement: a subject can have more than a statement can change within database.Limit.
+const batch int64 = 100
+
+// Table returns the Rows of a table with the columns id, subject_kind, subject_id and subject_uid, which a pointer to its row names. Rows of
+// other tables that refer to them must go with them (ON DELETE CASCADE).
 func Table(db *database.DB, row any) Inherited { return table{db, row} }
 
 // Inherited are Rows that a new object can take over from a deleted one.
 type Inherited interface {
 	Rows
-	// Move moves the rows of a subject to another subject of its kind, which must not have any. It can be repeated.
-	Move(ctx context.Context, from, to database.Subject) error
+	// Move moves the rows of a subject to another subject of its kind, except those with a value that the other subject already has in a unique
+	// column. It can be repeated, also after an error.
+	Move(ctx context.Context, from, to database.Subject, unique ...string) error
 }
 
 type table struct {
@@ -32,18 +37,46 @@ func (t table) After(ctx context.Context, after database.Subject) ([]database.Su
 
 // Remove implements Rows.
 func (t table) Remove(ctx context.Context, s database.Subject) error {
-	return t.db.Write(ctx, fmt.Sprintf("removing the activity of %s", s), func(ctx context.Context, db bun.IDB) error {
-		_, err := db.NewDelete().Model(t.row).
-			Where("subject_kind = ?", s.Kind).Where("subject_id = ?", s.ID).Where("subject_uid = ?", s.UID).Exec(ctx)
-		return err
+	return t.inBatches(ctx, fmt.Sprintf("removing the activity of %s", s), func(ctx context.Context, db bun.IDB, limit int64) (sql.Result, error) {
+		some := t.of(db, s, "id").Where("subject_id = ?", s.ID).Limit(limit)
+		return db.NewDelete().Model(t.row).Where("id IN (?)", some).Exec(ctx)
 	})
 }
 
 // Move implements Inherited.
-func (t table) Move(ctx context.Context, from, to database.Subject) error {
-	return t.db.Write(ctx, fmt.Sprintf("giving the activity of a former %s to %s", from.Kind, to), func(ctx context.Context, db bun.IDB) error {
-		_, err := db.NewUpdate().Model(t.row).Set("subject_id = ?", to.ID).Set("subject_uid = ?", to.UID).
-			Where("subject_kind = ?", from.Kind).Where("subject_uid = ?", from.UID).Exec(ctx)
-		return err
+func (t table) Move(ctx context.Context, from, to database.Subject, unique ...string) error {
+	attempt := fmt.Sprintf("giving the activity of a former %s to %s", from.Kind, to)
+	return t.inBatches(ctx, attempt, func(ctx context.Context, db bun.IDB, limit int64) (sql.Result, error) {
+		some := t.of(db, from, "id").Limit(limit)
+		for _, column := range unique {
+			some.Where("? NOT IN (?)", bun.Ident(column), t.of(db, to, column))
+		}
+		return db.NewUpdate().Model(t.row).Set("subject_id = ?", to.ID).Set("subject_uid = ?", to.UID).Where("id IN (?)", some).Exec(ctx)
 	})
+}
+
+// of selects a column of the rows of a subject.
+func (t table) of(db bun.IDB, s database.Subject, column string) *bun.SelectQuery {
+	return db.NewSelect().Model(t.row).Column(column).Where("subject_kind = ?", s.Kind).Where("subject_uid = ?", s.UID)
+}
+
+// inBatches repeats a statement until it leaves nothing to do. Each statement has its own time, so this must not be called in a transaction.
+func (t table) inBatches(ctx context.Context, attempt string, statement func(ctx context.Context, db bun.IDB, limit int64) (sql.Result, error)) error {
+	for limit := batch; ; {
+		var changed int64
+		err := t.db.Write(ctx, attempt, func(ctx context.Context, db bun.IDB) error {
+			result, err := statement(ctx, db, limit)
+			if err != nil {
+				return err
+			}
+			changed, err = result.RowsAffected()
+			return err
+		})
+		switch {
+		case err != nil && limit > 1 && ctx.Err() == nil:
+			limit = 1 // to remove a long text from the index of texts can take a second
+		case err != nil || changed < limit:
+			return err
+		}
+	}
 }
