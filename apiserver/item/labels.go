@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -80,15 +79,6 @@ func (l *Labels) create(ctx context.Context, in catalog.Scope, title string) (*v
 	err := l.labels.CreateUnique(ctx, d, same, label.Key(in, title))
 	if errors.Is(err, store.ErrExists) {
 		return label.Holder(ctx, l.catalog, in, title)
-	}
-	return d, err
-}
-
-// Get returns the label with an id and a UID, or nil if it is gone.
-func (l *Labels) Get(ctx context.Context, id int64, uid types.UID) (*v1alpha1.Label, error) {
-	d, err := catalog.ByID[*v1alpha1.Label](ctx, l.catalog, id)
-	if errors.Is(err, catalog.ErrNotFound) || err == nil && d.UID != uid {
-		return nil, nil
 	}
 	return d, err
 }

@@ -367,6 +367,20 @@ func TestIssue_showsNoEpicThatCallerCannotSee(t *testing.T) {
 	g.Expect(w.done("rita", "PUT /projects/20/issues/1", `{"epic_id":0}`).Epic).To(BeNil())
 }
 
+func TestIssue_showsNoMilestoneAndLabelOfGroupThatProjectHasLeft(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	m := w.milestone(place[*v1alpha1.Group](w, database.KindGroup, 10), "1.0")
+	of := &v1alpha1.Reference{Name: "acme"}
+	g.Expect(w.Client.Create(t.Context(), familytest.Group("acme", "open", 11, "", v1alpha1.VisibilityPublic))).To(Succeed())
+	g.Expect(w.Client.Create(t.Context(), &v1alpha1.Label{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "inner"}, Spec: v1alpha1.LabelSpec{ID: 32, Title: "inner", Color: "red", GroupRef: of},
+	})).To(Succeed())
+	i := w.create("rita", fmt.Sprintf(`{"title":"Crash","labels":"bug,inner","milestone_id":%d}`, m))
+	g.Expect(i).To(And(HaveField("Labels", []string{"bug", "inner"}), HaveField("Milestone.Title", "1.0")))
+	w.Move("acme/web", "open")
+	g.Expect(w.done("", "GET /projects/20/issues/1", "")).To(And(HaveField("Labels", []string{"bug"}), HaveField("Milestone", BeNil())))
+}
+
 func TestIssue_omitsDeletedUsersAndLabels(t *testing.T) {
 	g, w := NewWithT(t), newWorld(t)
 	w.create("otto", `{"title":"Crash"}`)

@@ -139,7 +139,7 @@ func (f *Family) milestone(ctx context.Context, in catalog.Scope, id int64) (*in
 	if err != nil {
 		return nil, err
 	}
-	if m, known := found[id]; known && (m.In.UID == in.Project.UID || groupPath(in, m.In) != "") {
+	if m, known := found[id]; known && hasMilestone(in, m) {
 		return &id, nil
 	}
 	return ptr.To[int64](0), nil

@@ -117,8 +117,9 @@ func (f *Family) showOne(ctx context.Context, s auth.Subject, in catalog.Scope, 
 // shower holds the related objects of the issues that it shows.
 type shower struct {
 	*Family
-	users      map[types.UID]*entity.UserSummary
-	labels     map[types.UID]*v1alpha1.Label
+	users map[types.UID]*entity.UserSummary
+	// labels are the labels in force in the projects, by the UIDs of the project and the label.
+	labels     map[types.UID]map[types.UID]*v1alpha1.Label
 	milestones map[int64]milestone.Milestone
 	epics      map[int64]epic.Epic
 	notes      map[int64]int64
@@ -129,24 +130,18 @@ type shower struct {
 
 // show shows issues of the given projects. It looks up the related objects of all issues at once.
 func (f *Family) show(ctx context.Context, s auth.Subject, in map[types.UID]catalog.Scope, issues []issue.Issue, details bool) ([]Issue, error) {
-	v := shower{Family: f, labels: map[types.UID]*v1alpha1.Label{}, details: details}
+	v := shower{Family: f, details: details}
 	var users []database.User
 	var ids []int64
 	milestones, epics := map[int64]bool{}, map[int64]bool{}
 	for _, i := range issues {
 		users, ids = append(append(users, i.Author, i.Closer), i.Assignees...), append(ids, i.ID)
 		milestones[i.MilestoneID], epics[i.EpicID] = true, true
-		for _, l := range i.Labels {
-			if _, known := v.labels[l.UID]; known {
-				continue
-			}
-			var err error
-			if v.labels[l.UID], err = f.labels.Get(ctx, l.ID, l.UID); err != nil {
-				return nil, err
-			}
-		}
 	}
 	var err error
+	if v.labels, err = f.inForce(ctx, in, issues); err != nil {
+		return nil, err
+	}
 	if v.users, err = item.Users(ctx, f.Catalog, f.WebURL, users...); err != nil {
 		return nil, err
 	}
@@ -167,6 +162,25 @@ func (f *Family) show(ctx context.Context, s auth.Subject, in map[types.UID]cata
 		shown[n] = v.issue(in[i.In.UID], s.Scope, i)
 	}
 	return shown, nil
+}
+
+// inForce returns the labels in force in the projects of issues, by the UIDs of the project and the label. It leaves out projects without labeled issues.
+func (f *Family) inForce(ctx context.Context, in map[types.UID]catalog.Scope, issues []issue.Issue) (map[types.UID]map[types.UID]*v1alpha1.Label, error) {
+	all := map[types.UID]map[types.UID]*v1alpha1.Label{}
+	for _, i := range issues {
+		if len(i.Labels) == 0 || all[i.In.UID] != nil {
+			continue
+		}
+		declared, err := label.All(ctx, f.Catalog, in[i.In.UID])
+		if err != nil {
+			return nil, err
+		}
+		all[i.In.UID] = map[types.UID]*v1alpha1.Label{}
+		for _, l := range declared {
+			all[i.In.UID][l.UID] = l.Label
+		}
+	}
+	return all, nil
 }
 
 // seenEpics returns the epics with the given ids that the caller can see.
@@ -229,7 +243,8 @@ func (v *shower) issue(in, from catalog.Scope, i issue.Issue) Issue {
 	if len(shown.Assignees) > 0 {
 		shown.Assignee = shown.Assignees[0]
 	}
-	if m, known := v.milestones[i.MilestoneID]; known {
+	// A project keeps the milestones of groups that it has left: its callers may not see these groups.
+	if m, known := v.milestones[i.MilestoneID]; known && hasMilestone(in, m) {
 		at := web
 		if group := groupPath(in, m.In); group != "" {
 			at = v.WebURL + "/groups/" + group
@@ -244,11 +259,11 @@ func (v *shower) issue(in, from catalog.Scope, i issue.Issue) Issue {
 	return shown
 }
 
-// shownLabels returns the titles of the labels of an issue, or the labels, sorted by title. Labels that are gone are left out.
+// shownLabels returns the titles of the labels of an issue, or the labels, sorted by title. Labels that are not in force are left out.
 func (v *shower) shownLabels(i issue.Issue) any {
 	titles, all := []string{}, []Label{}
 	for _, l := range i.Labels {
-		d := v.labels[l.UID]
+		d := v.labels[i.In.UID][l.UID]
 		if d == nil {
 			continue
 		}
@@ -268,6 +283,11 @@ func (v *shower) shownLabels(i issue.Issue) any {
 	}
 	slices.Sort(titles)
 	return titles
+}
+
+// hasMilestone reports whether issues of a project can have a milestone: one of the project or of a group above.
+func hasMilestone(in catalog.Scope, m milestone.Milestone) bool {
+	return m.In.UID == in.Project.UID || groupPath(in, m.In) != ""
 }
 
 // groupPath returns the full path of a group above a project, or an empty text if it is not above it.
