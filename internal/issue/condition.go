@@ -75,8 +75,19 @@ func PlannedFor(title string) Condition {
 	}
 }
 
-// InEpic is true of issues in an epic.
-func InEpic() Condition { return where("issue.epic_id <> 0") }
+// SeenEpics selects the epics of groups that a viewer can see.
+type SeenEpics struct {
+	// Groups are the UIDs of the groups. Trusted are the UIDs of those groups in which all confidential epics are seen.
+	Groups, Trusted []types.UID
+	// Viewer is the UID of the user, who also sees confidential epics as their author; empty for anonymous callers.
+	Viewer types.UID
+}
+
+// InEpic is true of issues in an epic that is seen.
+func InEpic(seen SeenEpics) Condition {
+	return where("issue.epic_id IN (SELECT id FROM epics WHERE subject_uid IN (?) AND (NOT confidential OR subject_uid IN (?) OR author_uid = ?))",
+		bun.List(seen.Groups), bun.List(seen.Trusted), seen.Viewer)
+}
 
 // InEpics is true of issues in one of the epics.
 func InEpics(ids ...int64) Condition { return among("epic_id", ids) }

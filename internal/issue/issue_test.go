@@ -15,6 +15,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
+	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/iid"
 	"github.com/forgeplane/forgeplane/internal/issue"
 	"github.com/forgeplane/forgeplane/internal/milestone"
@@ -25,6 +26,7 @@ import (
 var (
 	noon   = time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)
 	web    = database.Subject{Kind: database.KindProject, ID: 20, UID: "web"}
+	acme   = database.Subject{Kind: database.KindGroup, ID: 10, UID: "acme"}
 	secret = database.Subject{Kind: database.KindProject, ID: 21, UID: "secret"}
 	ann    = database.User{ID: 1, UID: "ann"}
 	bob    = database.User{ID: 2, UID: "bob"}
@@ -34,15 +36,16 @@ var (
 type stores struct {
 	*issue.Store
 	milestones *milestone.Store
+	epics      *epic.Store
 	reactions  *reaction.Store
 	clock      *clocktesting.FakePassiveClock
 }
 
 func open(t *testing.T, name string) stores {
 	t.Helper()
-	db := databasetest.Open(t, name, iid.Migrations(), milestone.Migrations(), issue.Migrations(), reaction.Migrations())
+	db := databasetest.Open(t, name, iid.Migrations(), milestone.Migrations(), epic.Migrations(), issue.Migrations(), reaction.Migrations())
 	clk := clocktesting.NewFakePassiveClock(noon)
-	return stores{issue.New(db, clk), milestone.New(db, clk), reaction.New(db, clk), clk}
+	return stores{issue.New(db, clk), milestone.New(db, clk), epic.New(db, clk), reaction.New(db, clk), clk}
 }
 
 func (s stores) create(t *testing.T, i issue.Issue) issue.Issue {
@@ -192,8 +195,11 @@ func claims() []claim {
 		{"labeled with nothing", issue.LabeledWith(), func(sample) bool { return false }},
 		{"planned", issue.Planned(), func(s sample) bool { return s.milestone != "" }},
 		{"planned for", issue.PlannedFor("1.0"), func(s sample) bool { return s.milestone == "1.0" }},
-		{"in an epic", issue.InEpic(), func(s sample) bool { return s.EpicID > 0 }},
-		{"in epics", issue.InEpics(7), func(s sample) bool { return s.EpicID == 7 }},
+		{"in an epic", issue.InEpic(issue.SeenEpics{Groups: []types.UID{acme.UID}}), func(s sample) bool { return s.EpicID == 1 }},
+		{"in an epic of a trusted group", issue.InEpic(issue.SeenEpics{Groups: []types.UID{acme.UID}, Trusted: []types.UID{acme.UID}}), func(s sample) bool { return s.EpicID > 0 }},
+		{"in an epic for its author", issue.InEpic(issue.SeenEpics{Groups: []types.UID{acme.UID}, Viewer: ann.UID}), func(s sample) bool { return s.EpicID > 0 }},
+		{"in an epic of no group", issue.InEpic(issue.SeenEpics{Viewer: ann.UID}), func(sample) bool { return false }},
+		{"in epics", issue.InEpics(1), func(s sample) bool { return s.EpicID == 1 }},
 		{"weighed", issue.Weighed(), func(s sample) bool { return s.Weight != nil }},
 		{"weighing", issue.Weighing(2), func(s sample) bool { return s.Weight != nil && *s.Weight == 2 }},
 		{"of a type", issue.OfType("incident"), func(s sample) bool { return s.Type == "incident" }},
@@ -223,7 +229,7 @@ func claims() []claim {
 	return all
 }
 
-// fill makes issues at random, always the same.
+// fill makes issues at random, always the same, with two milestones, an open epic 1 and a confidential epic 2.
 func (s stores) fill(t *testing.T) (all []sample) {
 	t.Helper()
 	g, r := NewWithT(t), rand.New(rand.NewPCG(38, 1))
@@ -232,6 +238,11 @@ func (s stores) fill(t *testing.T) (all []sample) {
 		m := milestone.Milestone{In: web, Title: title, State: milestone.Active}
 		g.Expect(s.milestones.Create(t.Context(), &m)).To(Succeed())
 		ids[title] = m.ID
+	}
+	for n := range int64(2) {
+		e := epic.Epic{In: acme, Title: "An epic", Author: ann, Confidential: n == 1}
+		g.Expect(s.epics.Create(t.Context(), &e)).To(Succeed())
+		g.Expect(e.ID).To(Equal(n + 1))
 	}
 	words := []string{"abc", "Straße", "été", "E\u0301te\u0301", "100%", "100 a", "a_c", "Ab", `say "no"`, "'; --", `\`, "日本語", "\n", " "}
 	text := func() (text string) {
@@ -245,7 +256,7 @@ func (s stores) fill(t *testing.T) (all []sample) {
 		i := sample{milestone: pick("", "1.0", "2.0")}
 		i.Issue = issue.Issue{
 			In: web, Title: strings.ReplaceAll(text(), "\n", " "), Description: text(), Type: pick("issue", "incident"), Confidential: r.IntN(2) == 0,
-			Author: []database.User{ann, bob}[r.IntN(2)], MilestoneID: ids[i.milestone], EpicID: int64(r.IntN(2) * (7 + r.IntN(2))),
+			Author: []database.User{ann, bob}[r.IntN(2)], MilestoneID: ids[i.milestone], EpicID: int64(r.IntN(2) * (1 + r.IntN(2))),
 			Due: pick("", "2026-06-14", "2026-06-15", "2026-06-16"),
 		}
 		if w := r.Int64N(4); w > 0 {

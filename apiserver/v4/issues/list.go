@@ -2,6 +2,8 @@ package issues
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,7 +111,7 @@ func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint
 	q := issue.Query{Seen: in.Seen.Seen, Order: issue.Order(r.OrderBy), Ascending: r.Sort == "asc"}
 	q.Skip, q.Limit = p.Window()
 	var err error
-	if q.Conditions, err = f.conditions(ctx, in, r); err != nil {
+	if q.Conditions, err = f.conditions(ctx, s, in, r); err != nil {
 		return endpoint.List[Issue]{}, err
 	}
 	switch strings.ReplaceAll(scope, "-", "_") {
@@ -131,14 +133,13 @@ func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint
 }
 
 // conditions translates the filters of a request.
-func (f *Family) conditions(ctx context.Context, in places, r filters) (all []issue.Condition, err error) {
+func (f *Family) conditions(ctx context.Context, s auth.Subject, in places, r filters) (all []issue.Condition, err error) {
 	add := func(more ...issue.Condition) { all = append(all, more...) }
 	if r.State != "all" {
 		add(issue.Is(issue.State(r.State)))
 	}
 	add(orWord(r.Milestone, issue.Planned(), issue.PlannedFor)...)
 	add(orWord(r.Weight, issue.Weighed(), issue.Weighing)...)
-	add(orWord(r.EpicID, issue.InEpic(), func(id int64) issue.Condition { return issue.InEpics(id) })...)
 	add(orWord(r.MyReaction, issue.ReactedTo(in.Viewer, ""), func(name string) issue.Condition { return issue.ReactedTo(in.Viewer, name) })...)
 	if len(r.IIDs) > 0 {
 		add(issue.Numbered(r.IIDs...))
@@ -158,6 +159,11 @@ func (f *Family) conditions(ctx context.Context, in places, r filters) (all []is
 		return nil, err
 	}
 	add(people...)
+	epic, err := f.inEpic(ctx, s, in, r.EpicID)
+	if err != nil {
+		return nil, err
+	}
+	add(epic...)
 	switch {
 	case r.Labels.Word != "":
 		add(either(issue.Labeled(), r.Labels.Word == anyWord))
@@ -168,7 +174,7 @@ func (f *Family) conditions(ctx context.Context, in places, r filters) (all []is
 		}
 		add(labels...)
 	}
-	negative, err := f.negative(ctx, in, r.Not)
+	negative, err := f.negative(ctx, s, in, r.Not)
 	for _, c := range negative {
 		add(issue.Not(c))
 	}
@@ -299,7 +305,7 @@ func days(span string, now time.Time) (from, to string) {
 }
 
 // negative returns the conditions that must not hold.
-func (f *Family) negative(ctx context.Context, in places, r negative) (all []issue.Condition, err error) {
+func (f *Family) negative(ctx context.Context, s auth.Subject, in places, r negative) (all []issue.Condition, err error) {
 	if all, err = labeled(ctx, in, r.Labels); err != nil {
 		return nil, err
 	}
@@ -321,7 +327,11 @@ func (f *Family) negative(ctx context.Context, in places, r negative) (all []iss
 	}
 	add(issue.Numbered(r.IIDs...))
 	if r.EpicID.Set && !r.EpicID.Null {
-		add(issue.InEpics(r.EpicID.Value))
+		seen, err := f.seenEpics(ctx, s, []int64{r.EpicID.Value})
+		if err != nil {
+			return nil, err
+		}
+		add(issue.InEpics(slices.Collect(maps.Keys(seen))...))
 	}
 	for _, who := range []struct {
 		ids   []int64

@@ -71,3 +71,29 @@ func TestList_filters(t *testing.T) {
 	a := w.As("rita", "GET /projects/20/issues?per_page=2", "")
 	g.Expect(a.Header.Get("X-Total")).To(Equal("3"))
 }
+
+func TestList_showsNoIssueByEpicThatCallerCannotSee(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	group := place[*v1alpha1.Group](w, database.KindGroup, 10)
+	hidden, open := w.epic(group, epic.Epic{Title: "Secret", Confidential: true, Author: w.user("gus")}), w.epic(group, epic.Epic{Title: "Sales"})
+	w.create("rita", fmt.Sprintf(`{"title":"Crash","epic_id":%d}`, hidden))
+	w.create("rita", fmt.Sprintf(`{"title":"Noise","epic_id":%d}`, open))
+	w.create("rita", `{"title":"Smoke"}`)
+	for _, list := range []string{"/projects/20/issues", "/groups/10/issues", "/issues"} {
+		for query, want := range map[string]struct{ seen, hidden string }{
+			fmt.Sprintf("epic_id=%d", hidden):      {"[1]", "[]"},
+			fmt.Sprintf("not[epic_id]=%d", hidden): {"[3 2]", "[3 2 1]"},
+			fmt.Sprintf("epic_id=%d", open):        {"[2]", "[2]"},
+			"epic_id=Any":                          {"[2 1]", "[2]"},
+			"epic_id=None":                         {"[3]", "[3 1]"},
+		} {
+			for as, sees := range map[string]bool{"": false, "otto": false, "gus": true, "rita": true, "root": true} {
+				expected := want.hidden
+				if sees {
+					expected = want.seen
+				}
+				g.Expect(w.iids(as, list+"?scope=all&"+query)).To(Equal(expected), "%s %s as %q", list, query, as)
+			}
+		}
+	}
+}

@@ -144,18 +144,3 @@ func (f *Family) milestone(ctx context.Context, in catalog.Scope, id int64) (*in
 	}
 	return ptr.To[int64](0), nil
 }
-
-// epic checks that the caller can see an epic and that it can contain issues of the project, and returns its id. The id 0 removes the epic.
-func (f *Family) epic(ctx context.Context, s auth.Subject, id int64) (*int64, error) {
-	if id == 0 {
-		return &id, nil
-	}
-	seen, err := f.seenEpics(ctx, s, []int64{id})
-	if err != nil {
-		return nil, err
-	}
-	if e, known := seen[id]; known && groupPath(s.Scope, e.In) != "" {
-		return &id, nil
-	}
-	return nil, endpoint.NotFound("Epic")
-}

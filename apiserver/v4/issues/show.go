@@ -183,38 +183,6 @@ func (f *Family) inForce(ctx context.Context, in map[types.UID]catalog.Scope, is
 	return all, nil
 }
 
-// seenEpics returns the epics with the given ids that the caller can see.
-func (f *Family) seenEpics(ctx context.Context, s auth.Subject, ids []int64) (map[int64]epic.Epic, error) {
-	all, err := f.Activity.Epics.WithIDs(ctx, ids...)
-	for id, e := range all {
-		if err != nil {
-			break
-		}
-		var sees bool
-		if sees, err = f.seesEpic(ctx, s, e); !sees {
-			delete(all, id)
-		}
-	}
-	return all, err
-}
-
-// seesEpic reports whether the caller sees an epic.
-func (f *Family) seesEpic(ctx context.Context, s auth.Subject, e epic.Epic) (bool, error) {
-	g, err := catalog.ByID[*v1alpha1.Group](ctx, f.Catalog, e.In.ID)
-	if err != nil || g.UID != e.In.UID {
-		return false, catalog.IgnoreNotFound(err)
-	}
-	chain, err := f.Catalog.Ancestors(ctx, g)
-	if err != nil {
-		return false, err
-	}
-	access, err := f.Guard.Access(ctx, s.Caller, catalog.Scope{Groups: chain})
-	if err != nil || !access.Sees() {
-		return false, err
-	}
-	return !e.Confidential || s.Has(access, auth.ReadConfidentialEpics) || e.Author.UID == item.Viewer(s), nil
-}
-
 // issue shows an issue of a project. from is the project or group of the request.
 func (v *shower) issue(in, from catalog.Scope, i issue.Issue) Issue {
 	path := in.Path()
@@ -252,7 +220,7 @@ func (v *shower) issue(in, from catalog.Scope, i issue.Issue) Issue {
 		of := entity.ShowMilestone(m, at, v.Clock.Now())
 		shown.Milestone = &of
 	}
-	if e, known := v.epics[i.EpicID]; known {
+	if e, known := v.epics[i.EpicID]; known && groupPath(in, e.In) != "" {
 		shown.EpicIID = &e.IID
 		shown.Epic = &Epic{ID: e.ID, IID: e.IID, Title: e.Title, GroupID: e.In.ID, URL: fmt.Sprintf("/groups/%s/-/epics/%d", groupPath(in, e.In), e.IID)}
 	}
