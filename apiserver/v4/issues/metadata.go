@@ -3,6 +3,7 @@ package issues
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -32,6 +33,9 @@ type metadata struct {
 func (f *Family) metadata(ctx context.Context, s auth.Subject, r *updateRequest) (m metadata, err error) {
 	if !s.Has(s.Access, auth.AdminIssues) {
 		return m, nil
+	}
+	if err := r.checkCounts(); err != nil {
+		return m, err
 	}
 	m = metadata{due: r.DueDate, weight: r.Weight, locked: r.DiscussionLocked}
 	if r.MilestoneID.Set {
@@ -69,6 +73,28 @@ func (f *Family) metadata(ctx context.Context, s auth.Subject, r *updateRequest)
 		m.removed = append(m.removed, labelsOf(titled[title])...)
 	}
 	return m, err
+}
+
+// The maximum numbers of assignees and labels in a request: each is looked up.
+const (
+	maxAssignees = 200
+	maxLabels    = 100
+)
+
+// checkCounts refuses too many assignees and labels.
+func (r *updateRequest) checkCounts() error {
+	var a endpoint.Attributes
+	for _, sent := range []struct {
+		name       string
+		count, max int
+	}{
+		{"assignee_ids", len(r.AssigneeIDs.Value), maxAssignees}, {"labels", len(r.Labels.Value), maxLabels}, {"add_labels", len(r.AddLabels), maxLabels},
+	} {
+		if sent.count > sent.max {
+			a.Refuse(sent.name, fmt.Sprintf("are too many (maximum is %d)", sent.max))
+		}
+	}
+	return a.Err()
 }
 
 // apply changes an issue.
