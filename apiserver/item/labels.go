@@ -3,12 +3,14 @@ package item
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/label"
@@ -29,7 +31,7 @@ func NewLabels(c *catalog.Catalog, writer store.Backend) *Labels {
 }
 
 // Titled returns the nearest label for each title, from a project or group and the groups above it. Titles without a label are left out. With create
-// set, a label is created for valid titles instead.
+// set, a label is created for valid titles instead, unless restWrites or a quota refuses it.
 func (l *Labels) Titled(ctx context.Context, in catalog.Scope, titles []string, create bool) ([]*v1alpha1.Label, error) {
 	if len(titles) == 0 {
 		return nil, nil
@@ -71,14 +73,20 @@ func (l *Labels) ByTitle(ctx context.Context, in catalog.Scope) (map[string][]*v
 	return titled, err
 }
 
-// create creates a label in a project or group. If another request creates it at the same time, create returns the label of that request.
+// create creates a label in a project or group. If another request creates it at the same time, create returns the label of that request. The
+// label is nil if restWrites or a quota refuses it.
 func (l *Labels) create(ctx context.Context, in catalog.Scope, title string) (*v1alpha1.Label, error) {
 	d := &v1alpha1.Label{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace()}, Spec: v1alpha1.LabelSpec{Title: title, Color: label.DefaultColor}}
 	d.Spec.ProjectRef, d.Spec.GroupRef = in.Refs()
 	same := func(holder *v1alpha1.Label) bool { return holder.Spec.Title == title }
 	err := l.labels.CreateUnique(ctx, d, same, label.Key(in, title))
-	if errors.Is(err, store.ErrExists) {
+	var answer *endpoint.Error
+	switch {
+	case errors.Is(err, store.ErrExists):
 		return label.Holder(ctx, l.catalog, in, title)
+	case errors.As(err, &answer) && answer.Status == http.StatusForbidden:
+		return nil, nil
+	default:
+		return d, err
 	}
-	return d, err
 }

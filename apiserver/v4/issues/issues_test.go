@@ -202,16 +202,6 @@ func TestCreate_ignoresMetadataOfGuests(t *testing.T) {
 	g.Expect(w.create("mary", `{"title":"Older","created_at":"2020-01-01T00:00:00Z"}`).CreatedAt).To(Equal("2020-01-01T00:00:00.000Z"))
 }
 
-func TestCreate_createsUnknownLabels(t *testing.T) {
-	g, w := NewWithT(t), newWorld(t)
-	g.Expect(w.create("rita", `{"title":"Crash","labels":"new, bug,new,,"}`).Labels).To(Equal([]string{"bug", "new"}))
-	g.Expect(w.create("rita", `{"title":"Crash","labels":["new"]}`).Labels).To(Equal([]string{"new"}))
-	var all v1alpha1.LabelList
-	g.Expect(w.Client.List(t.Context(), &all)).To(Succeed())
-	g.Expect(all.Items).To(HaveLen(3))
-	g.Expect(w.iids("rita", "/projects/20/issues?labels=new")).To(Equal("[2 1]"))
-}
-
 func TestWrite_refusesMalformedAttributes(t *testing.T) {
 	w := newWorld(t)
 	w.create("rita", `{"title":"Crash"}`)
@@ -368,20 +358,6 @@ func TestIssue_showsNoEpicThatCallerCannotSee(t *testing.T) {
 	g.Expect(w.create("rita", fmt.Sprintf(`{"title":"Crash","epic_id":%d}`, e)).Epic.Title).To(Equal("Sales"))
 	g.Expect(w.done("gus", "GET /projects/20/issues/1", "").Epic).To(BeNil())
 	g.Expect(w.done("rita", "PUT /projects/20/issues/1", `{"epic_id":0}`).Epic).To(BeNil())
-}
-
-func TestIssue_showsNoMilestoneAndLabelOfGroupThatProjectHasLeft(t *testing.T) {
-	g, w := NewWithT(t), newWorld(t)
-	m := w.milestone(place[*v1alpha1.Group](w, database.KindGroup, 10), "1.0")
-	of := &v1alpha1.Reference{Name: "acme"}
-	g.Expect(w.Client.Create(t.Context(), familytest.Group("acme", "open", 11, "", v1alpha1.VisibilityPublic))).To(Succeed())
-	g.Expect(w.Client.Create(t.Context(), &v1alpha1.Label{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "inner"}, Spec: v1alpha1.LabelSpec{ID: 32, Title: "inner", Color: "red", GroupRef: of},
-	})).To(Succeed())
-	i := w.create("rita", fmt.Sprintf(`{"title":"Crash","labels":"bug,inner","milestone_id":%d}`, m))
-	g.Expect(i).To(And(HaveField("Labels", []string{"bug", "inner"}), HaveField("Milestone.Title", "1.0")))
-	w.Move("acme/web", "open")
-	g.Expect(w.done("", "GET /projects/20/issues/1", "")).To(And(HaveField("Labels", []string{"bug"}), HaveField("Milestone", BeNil())))
 }
 
 func TestIssue_omitsDeletedUsersAndLabels(t *testing.T) {
