@@ -66,7 +66,7 @@ func LabeledWith(labels ...types.UID) Condition {
 }
 
 // Planned is true of issues with a milestone.
-func Planned() Condition { return where("issue.milestone_id <> 0") }
+func Planned() Condition { return where("issue.milestone_id IN (SELECT id FROM milestones)") }
 
 // PlannedFor is true of issues whose milestone has a title.
 func PlannedFor(title string) Condition {
