@@ -202,6 +202,11 @@ func TestCreate_ignoresMetadataOfGuests(t *testing.T) {
 	g.Expect(w.create("mary", `{"title":"Older","created_at":"2020-01-01T00:00:00Z"}`).CreatedAt).To(Equal("2020-01-01T00:00:00.000Z"))
 }
 
+func TestCreate_refusesFuture(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	g.Expect(w.As("mary", "POST /projects/20/issues", `{"title":"Later","created_at":"2300-01-01T00:00:00Z"}`).String()).To(Equal(`400 {"error":"created_at is invalid"}`))
+}
+
 func TestWrite_refusesMalformedAttributes(t *testing.T) {
 	w := newWorld(t)
 	w.create("rita", `{"title":"Crash"}`)

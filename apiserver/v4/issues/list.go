@@ -138,9 +138,9 @@ func (f *Family) conditions(ctx context.Context, s auth.Subject, in places, r fi
 	if r.State != "all" {
 		add(issue.Is(issue.State(r.State)))
 	}
-	add(orWord(r.Milestone, issue.Planned(), issue.PlannedFor)...)
+	add(orWord(nonempty(r.Milestone), issue.Planned(), issue.PlannedFor)...)
 	add(orWord(r.Weight, issue.Weighed(), issue.Weighing)...)
-	add(orWord(r.MyReaction, issue.ReactedTo(in.Viewer, ""), func(name string) issue.Condition { return issue.ReactedTo(in.Viewer, name) })...)
+	add(orWord(nonempty(r.MyReaction), issue.ReactedTo(in.Viewer, ""), func(name string) issue.Condition { return issue.ReactedTo(in.Viewer, name) })...)
 	if len(r.IIDs) > 0 {
 		add(issue.Numbered(r.IIDs...))
 	}
@@ -202,6 +202,12 @@ func orWord[T any](sent endpoint.Either[T], anything issue.Condition, is func(T)
 	default:
 		return []issue.Condition{is(sent.Value)}
 	}
+}
+
+// nonempty returns a filter that counts as not sent if it is empty.
+func nonempty(sent endpoint.Either[string]) endpoint.Either[string] {
+	sent.Set = sent.Set && (sent.Word != "" || sent.Value != "")
+	return sent
 }
 
 // labeled returns for each title the condition that issues have a label with it.

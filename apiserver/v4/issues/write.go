@@ -64,8 +64,8 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	i := issue.Issue{In: item.Place(s.Scope), Author: userOf(author), Title: oneLine(r.Title), Type: "issue"}
 	if s.Has(s.Access, auth.DestroyIssues) {
 		i.Created = r.CreatedAt.Value.UTC()
-		if year := i.Created.Year(); year < 1 || year > 9999 {
-			return Issue{}, endpoint.Parameters("created_at is invalid")
+		if i.Created.After(f.Clock.Now()) || i.Created.Year() < 1 {
+			return Issue{}, endpoint.Parameters("created_at is invalid").Describe("created_at must not be in the future.")
 		}
 	}
 	r.details.apply(&i, true)
