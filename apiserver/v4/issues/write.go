@@ -191,24 +191,21 @@ func (f *Family) record(ctx context.Context, i issue.Issue, became stateevent.St
 }
 
 func (f *Family) remove(ctx context.Context, s auth.ProjectRecord[item.Issue], _ *endpoint.None) (endpoint.None, error) {
-	i, changed := s.Record.Issue, false
+	i := s.Record.Issue
 	err := f.Activity.Database.Atomically(ctx, "deleting an issue", func(ctx context.Context, _ bun.IDB) error {
 		now, err := f.Activity.Issues.Get(ctx, i.In.UID, i.IID)
 		if err != nil {
 			return err
 		}
 		if at := endpoint.UnmodifiedSince(ctx); !at.IsZero() && now.Updated.Truncate(time.Second).After(at) {
-			changed = true
 			return endpoint.PreconditionFailed()
 		}
 		return f.delete(ctx, i)
 	})
-	switch {
-	case changed:
-		return endpoint.None{}, endpoint.PreconditionFailed()
-	case errors.Is(err, issue.ErrNotFound):
+	if errors.Is(err, issue.ErrNotFound) {
 		return endpoint.None{}, s.Record.Missing()
-	case err == nil:
+	}
+	if err == nil {
 		did(ctx, "delete", s.Scope, i)
 	}
 	return endpoint.None{}, err
