@@ -35,7 +35,6 @@ var _ = throughEachDoor("Issues", func(d *door) {
 			Expect(made.Labels).To(Equal(gitlab.Labels{"bug", "new"}))
 			Expect(made.Author.Username).To(HavePrefix("maintainer"))
 			Expect(made.Assignees).To(HaveExactElements(HaveField("ID", guest.id)))
-			Expect(made.Assignee.ID).To(Equal(guest.id))
 			Expect(made.References.Full).To(Equal(fmt.Sprintf("%s#%d", team.project.PathWithNamespace, made.IID)))
 			Expect(made.TaskCompletionStatus).To(Equal(&gitlab.TasksCompletionStatus{Count: 2, CompletedCount: 1}))
 			Expect(made.DueDate.String()).To(Equal("2030-01-02"))
