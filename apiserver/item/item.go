@@ -59,7 +59,7 @@ func (Issue) Type() string { return "Issue" }
 type Epic struct{ epic.Epic }
 
 // Parameter implements auth.Kept.
-func (Epic) Parameter() string { return "Id of the epic, or its internal id (iid)." }
+func (Epic) Parameter() string { return "Id of the epic, not its internal id (iid)." }
 
 // Owner implements auth.Kept: the author.
 func (e Epic) Owner() types.UID { return e.Author.UID }
@@ -121,9 +121,9 @@ func Sees(s auth.Subject, i issue.Issue) bool {
 	return i.Author.UID == u.UID
 }
 
-// Epic finds an epic of the group by its id or iid. Only Reporters and its author see a confidential one.
-func (f Finder) Epic(ctx context.Context, s auth.Subject, number int64) (Epic, error) {
-	found, err := f.Stores.Epics.Get(ctx, s.Scope.Groups[0].UID, number)
+// Epic finds an epic of the group by its id. Only Reporters and its author see a confidential one.
+func (f Finder) Epic(ctx context.Context, s auth.Subject, id int64) (Epic, error) {
+	found, err := f.Stores.Epics.Get(ctx, s.Scope.Groups[0].UID, id)
 	hidden := err == nil && found.Confidential && !s.Has(s.Access, auth.ReadConfidentialEpics) &&
 		(s.Caller.User == nil || s.Caller.User.UID != found.Author.UID)
 	if errors.Is(err, epic.ErrNotFound) || hidden {

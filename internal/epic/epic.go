@@ -144,25 +144,22 @@ func complete(ctx context.Context, db bun.IDB, epics []Epic) error {
 	return nil
 }
 
-// Get returns the epic of a group with an id, or else with an iid. The error is ErrNotFound if there is none.
-func (s *Store) Get(ctx context.Context, group types.UID, number int64) (Epic, error) {
+// Get returns the epic of a group with an id. The error is ErrNotFound if there is none.
+func (s *Store) Get(ctx context.Context, group types.UID, id int64) (Epic, error) {
 	var found []Epic
-	err := s.db.Read(ctx, fmt.Sprintf("reading epic %d", number), func(ctx context.Context, db bun.IDB) error {
-		if err := db.NewSelect().Model(&found).Where("subject_uid = ?", group).Where("id = ? OR iid = ?", number, number).Limit(2).Scan(ctx); err != nil {
+	err := s.db.Read(ctx, fmt.Sprintf("reading epic %d", id), func(ctx context.Context, db bun.IDB) error {
+		if err := db.NewSelect().Model(&found).Where("subject_uid = ?", group).Where("id = ?", id).Scan(ctx); err != nil {
 			return err
+		}
+		if len(found) == 0 {
+			return ErrNotFound
 		}
 		return complete(ctx, db, found)
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return Epic{}, err
-	case len(found) == 0:
-		return Epic{}, ErrNotFound
-	case len(found) == 2 && found[1].ID == number:
-		return found[1], nil
-	default:
-		return found[0], nil
 	}
+	return found[0], nil
 }
 
 // Update locks an epic, changes it with change and returns it, in one transaction. If change returns an error, Update returns it and writes nothing.

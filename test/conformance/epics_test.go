@@ -31,11 +31,9 @@ var _ = throughEachDoor("Epics", func(d *door) {
 			CreatedAt: made.CreatedAt, UpdatedAt: made.CreatedAt,
 		}))
 		for _, id := range []any{team.group.ID, team.group.FullPath} {
-			for _, number := range []int64{made.ID, made.IID} {
-				got, _, err := d.as(guest).Epics.GetEpic(id, number)
-				Expect(err).NotTo(HaveOccurred())
-				Expect(got).To(Equal(made))
-			}
+			got, _, err := d.as(guest).Epics.GetEpic(id, made.ID)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(got).To(Equal(made))
 		}
 		closed, r, err := c.UpdateEpic(team.group.ID, made.ID, &gitlab.UpdateEpicOptions{
 			Title: gitlab.Ptr("Find"), RemoveLabels: &gitlab.LabelOptions{"bug"}, DueDateFixed: gitlab.Ptr(gitlab.ISOTime{}), StateEvent: gitlab.Ptr("close"),
