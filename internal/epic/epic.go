@@ -3,6 +3,7 @@ package epic
 
 import (
 	"context"
+	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
@@ -199,21 +200,24 @@ func (s *Store) Update(ctx context.Context, id int64, change func(ctx context.Co
 // Touch records the time of a change of an epic or its notes. The error is ErrNotFound if there is no such epic.
 func (s *Store) Touch(ctx context.Context, id int64, at time.Time) error {
 	return s.db.Write(ctx, fmt.Sprintf("recording a change of epic %d", id), func(ctx context.Context, db bun.IDB) error {
-		result, err := db.NewUpdate().Model((*Epic)(nil)).Set("updated_at = ?", at.UTC()).Where("id = ?", id).Exec(ctx)
-		if err != nil {
-			return err
-		}
-		if rows, err := result.RowsAffected(); err != nil || rows > 0 {
-			return err
-		}
-		return ErrNotFound
+		return found(db.NewUpdate().Model((*Epic)(nil)).Set("updated_at = ?", at.UTC()).Where("id = ?", id).Exec(ctx))
 	})
 }
 
-// Delete removes an epic with its labels. Other aggregates remove what belongs to the epic in the same transaction.
+// Delete removes an epic with its labels. Other aggregates remove what belongs to the epic in the same transaction. The error is ErrNotFound if there
+// is no such epic.
 func (s *Store) Delete(ctx context.Context, id int64) error {
 	return s.db.Write(ctx, fmt.Sprintf("deleting epic %d", id), func(ctx context.Context, db bun.IDB) error {
-		_, err := db.NewDelete().Model((*Epic)(nil)).Where("id = ?", id).Exec(ctx)
-		return err
+		return found(db.NewDelete().Model((*Epic)(nil)).Where("id = ?", id).Exec(ctx))
 	})
+}
+
+func found(result sql.Result, err error) error {
+	if err != nil {
+		return err
+	}
+	if n, err := result.RowsAffected(); err != nil || n > 0 {
+		return err
+	}
+	return ErrNotFound
 }

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/uptrace/bun"
-
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/entity"
@@ -19,7 +17,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/label"
-	"github.com/forgeplane/forgeplane/internal/note"
 )
 
 // The maximum numbers of characters.
@@ -127,16 +124,16 @@ func (f *Family) update(ctx context.Context, s auth.GroupRecord[item.Epic], r *u
 
 func (f *Family) remove(ctx context.Context, s auth.GroupRecord[item.Epic], _ *struct{}) (endpoint.None, error) {
 	e := s.Record.Epic
-	err := f.Activity.Database.Atomically(ctx, fmt.Sprintf("deleting epic %d", e.ID), func(ctx context.Context, _ bun.IDB) error {
-		notes, err := f.Activity.Notes.Remove(ctx, e.Item())
-		return errors.Join(err,
-			f.Activity.Reactions.Remove(ctx, note.Kind, notes...),
-			f.Activity.Reactions.Remove(ctx, epic.Kind, e.ID),
-			f.Activity.StateEvents.Remove(ctx, e.Item()),
-			f.Activity.Issues.ForgetEpic(ctx, e.ID),
-			f.Activity.Epics.Delete(ctx, e.ID))
+	err := item.Remove(ctx, f.Activity, e.Item(), func(ctx context.Context) error {
+		if err := f.Activity.Epics.Delete(ctx, e.ID); err != nil {
+			return err
+		}
+		return f.Activity.Issues.ForgetEpic(ctx, e.ID)
 	})
-	if err == nil {
+	switch {
+	case errors.Is(err, epic.ErrNotFound):
+		return endpoint.None{}, s.Record.Missing()
+	case err == nil:
 		did(ctx, "delete", s.Scope, e)
 	}
 	return endpoint.None{}, err

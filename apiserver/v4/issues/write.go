@@ -200,7 +200,7 @@ func (f *Family) remove(ctx context.Context, s auth.ProjectRecord[item.Issue], _
 		if at := endpoint.UnmodifiedSince(ctx); !at.IsZero() && now.Updated.Truncate(time.Second).After(at) {
 			return endpoint.PreconditionFailed()
 		}
-		return f.delete(ctx, i)
+		return item.Remove(ctx, f.Activity, i.Item(), func(ctx context.Context) error { return f.Activity.Issues.Delete(ctx, i.ID) })
 	})
 	if errors.Is(err, issue.ErrNotFound) {
 		return endpoint.None{}, s.Record.Missing()
@@ -209,28 +209,6 @@ func (f *Family) remove(ctx context.Context, s auth.ProjectRecord[item.Issue], _
 		did(ctx, "delete", s.Scope, i)
 	}
 	return endpoint.None{}, err
-}
-
-// delete deletes an issue with what belongs to it, in a transaction.
-func (f *Family) delete(ctx context.Context, i issue.Issue) error {
-	notes, err := f.Activity.Notes.Remove(ctx, i.Item())
-	if err != nil {
-		return err
-	}
-	if err := f.Activity.Issues.Delete(ctx, i.ID); err != nil {
-		return err
-	}
-	late, err := f.Activity.Notes.Remove(ctx, i.Item()) // notes written before Delete locked the issue
-	if err != nil {
-		return err
-	}
-	if err := f.Activity.Reactions.Remove(ctx, note.Kind, append(notes, late...)...); err != nil {
-		return err
-	}
-	if err := f.Activity.Reactions.Remove(ctx, issue.Kind, i.ID); err != nil {
-		return err
-	}
-	return f.Activity.StateEvents.Remove(ctx, i.Item())
 }
 
 // did records a write for the audit.

@@ -1,0 +1,37 @@
+package item
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/uptrace/bun"
+
+	"github.com/forgeplane/forgeplane/internal/activity"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/note"
+)
+
+// Remove deletes an item with what belongs to it, in one transaction. row deletes the row of the item, which must exist.
+func Remove(ctx context.Context, s activity.Stores, i database.Item, row func(context.Context) error) error {
+	return s.Database.Atomically(ctx, fmt.Sprintf("deleting %s", i), func(ctx context.Context, _ bun.IDB) error {
+		// Notes go first, as their writers lock a note before the item.
+		notes, err := s.Notes.Remove(ctx, i)
+		if err != nil {
+			return err
+		}
+		if err := row(ctx); err != nil {
+			return err
+		}
+		late, err := s.Notes.Remove(ctx, i) // notes written before row locked the item
+		if err != nil {
+			return err
+		}
+		if err := s.Reactions.Remove(ctx, note.Kind, append(notes, late...)...); err != nil {
+			return err
+		}
+		if err := s.Reactions.Remove(ctx, i.Kind, i.ID); err != nil {
+			return err
+		}
+		return s.StateEvents.Remove(ctx, i)
+	})
+}
