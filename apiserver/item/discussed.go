@@ -1,11 +1,8 @@
 package item
 
-import "github.com/forgeplane/forgeplane/apiserver/auth"
-
 // Discussed is an Item that people write notes on.
 type Discussed interface {
 	Item
-	auth.Missable
 	// Number is the internal id (iid) of the item.
 	Number() int64
 	// Locked says that only members of the project or group can write, change and resolve notes.

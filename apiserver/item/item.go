@@ -21,9 +21,12 @@ import (
 // the reactions to issues and notes, take this interface; see auth.OnRecord.
 type Item interface {
 	auth.Kept
+	auth.Missable
 	// Item identifies the item, and Place is the project or group that it is in.
 	Item() database.Item
 	Place() database.Subject
+	// Row is a pointer to the row of the item, for Lock.
+	Row() any
 	// Type is the kind of the item in the words of the API, such as Issue.
 	Type() string
 }
@@ -52,6 +55,9 @@ func (Issue) Missing() *endpoint.Error { return endpoint.NotFound("Issue") }
 // Place implements Item.
 func (i Issue) Place() database.Subject { return i.In }
 
+// Row implements Item.
+func (i Issue) Row() any { return &i.Issue }
+
 // Type implements Item.
 func (Issue) Type() string { return "Issue" }
 
@@ -70,6 +76,9 @@ func (Epic) Missing() *endpoint.Error { return endpoint.NotFound("Epic") }
 // Place implements Item.
 func (e Epic) Place() database.Subject { return e.In }
 
+// Row implements Item.
+func (e Epic) Row() any { return &e.Epic }
+
 // Type implements Item.
 func (Epic) Type() string { return "Epic" }
 
@@ -87,6 +96,9 @@ func (Note) Missing() *endpoint.Error { return endpoint.NotFound("") }
 
 // Place implements Item.
 func (n Note) Place() database.Subject { return n.In }
+
+// Row implements Item.
+func (n Note) Row() any { return &n.Note }
 
 // Type implements Item.
 func (Note) Type() string { return "Note" }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -129,7 +130,13 @@ func (f *Family) create(ctx context.Context, s auth.Subject, to item.Item, r *cr
 		return Reaction{}, endpoint.NotFound("Award Emoji Name is not a valid emoji name")
 	}
 	g := given{reaction.Reaction{In: to.Place(), To: to.Item(), Name: name, User: database.User{ID: u.RESTID(), UID: u.UID}}, to}
-	err = f.Activity.Reactions.Add(ctx, &g.Reaction)
+	err = f.Activity.Database.Atomically(ctx, "reacting to "+g.To.String(), func(ctx context.Context, db bun.IDB) error {
+		// The item can be deleted after it was found.
+		if err := item.Lock(ctx, db, to); err != nil {
+			return err
+		}
+		return f.Activity.Reactions.Add(ctx, &g.Reaction)
+	})
 	if errors.Is(err, reaction.ErrTaken) {
 		err = endpoint.NotFound("Award Emoji Name has already been taken")
 	}
