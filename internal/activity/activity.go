@@ -111,7 +111,7 @@ var aggregates = []aggregate{
 	}},
 	{epic.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Epics = epic.New(s.Database, c)
-		return places(s.Epics.Subjects())
+		return append(places(s.Epics.Subjects()), rows[*v1alpha1.Label](subscription.KindLabel, s.Epics.Labels()))
 	}},
 	{note.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Notes = note.New(s.Database, c)

@@ -11,8 +11,10 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
+	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest/objects"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
+	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/issue"
 	"github.com/forgeplane/forgeplane/internal/milestone"
 	"github.com/forgeplane/forgeplane/internal/note"
@@ -39,10 +41,14 @@ func TestSweeper_removesActivityOfDeletedObjects(t *testing.T) {
 			place := database.Subject{Kind: database.KindProject, ID: 20, UID: "gone"}
 			broken := issue.Issue{In: place, Title: "Broken"}
 			g.Expect(s.Issues.Create(t.Context(), &broken)).To(Succeed())
+			acme := objects.Group("a", "acme", objects.Pinned(10))
+			acme.UID = "acme"
+			labeled := epic.Epic{In: database.Subject{Kind: database.KindGroup, ID: 10, UID: acme.UID}, Labels: []epic.Label{{ID: 30, UID: "gone"}}}
+			g.Expect(s.Epics.Create(t.Context(), &labeled)).To(Succeed())
 			r, err := s.Containers.Ensure(t.Context(), 20, "gone", "")
 			g.Expect(err).NotTo(HaveOccurred())
 
-			sweeper := s.Sweeper(catalogtest.New(t).Catalog(), c.images, clock, logr.Discard())
+			sweeper := s.Sweeper(catalogtest.New(t, acme).Catalog(), c.images, clock, logr.Discard())
 			g.Expect(sweeper.Look(t.Context())).To(Succeed())
 			clock.Step(25 * time.Hour)
 			g.Expect(sweeper.Look(t.Context())).To(Succeed())
@@ -50,6 +56,7 @@ func TestSweeper_removesActivityOfDeletedObjects(t *testing.T) {
 				g.Expect(s.Uses.LastUsed(t.Context(), kind, "gone")).To(BeEmpty(), kind)
 			}
 			g.Expect(s.Containers.Get(t.Context(), r.ID)).To(HaveField("Status", c.status))
+			g.Expect(s.Epics.Get(t.Context(), acme.UID, labeled.ID)).To(HaveField("Labels", BeEmpty()))
 			_, err = s.Issues.Get(t.Context(), place.UID, broken.IID)
 			g.Expect(err).To(MatchError(issue.ErrNotFound))
 		})

@@ -14,6 +14,8 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/labels"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/epic"
 )
 
 func TestInvalidRequests_areRefusedWithAReason(t *testing.T) {
@@ -238,4 +240,12 @@ func TestRESTWrites_canBeRefusedByAProject(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestDelete_takesLabelFromEpics(t *testing.T) {
+	f, g := newForge(t), NewWithT(t)
+	e := epic.Epic{In: database.Subject{Kind: database.KindGroup, ID: 10, UID: "acme"}, Labels: []epic.Label{{ID: 33, UID: f.subject(t, 33).UID}}}
+	g.Expect(f.Activity.Epics.Create(t.Context(), &e)).To(Succeed())
+	g.Expect(f.As("mary", "DELETE /groups/10/labels/legal", "").String()).To(Equal("204"))
+	g.Expect(f.Activity.Epics.Get(t.Context(), "acme", e.ID)).To(HaveField("Labels", BeEmpty()))
 }

@@ -28,3 +28,4 @@ CREATE TABLE epic_labels (
     label_uid TEXT NOT NULL,
     PRIMARY KEY (epic_id, label_uid)
 );
+CREATE INDEX epic_labels_in_order ON epic_labels (label_id, label_uid);
