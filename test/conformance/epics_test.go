@@ -12,7 +12,7 @@ var _ = throughEachDoor("Epics", func(d *door) {
 	var team team
 	BeforeEach(func() { team = d.newTeam(gitlab.PrivateVisibility) })
 
-	It("are created, read, changed and removed", d.again(), func() {
+	It("are created, read, changed and removed", func() {
 		d.newLabel(team.project.ID, "bug")
 		_, err := d.as(maintainer).Labels.PromoteLabel(team.project.ID, "bug")
 		Expect(err).NotTo(HaveOccurred())
