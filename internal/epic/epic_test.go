@@ -129,7 +129,10 @@ func TestStore_listsByFilter(t *testing.T) {
 			"created before, inclusive": {epic.Filter{In: both, CreatedBefore: noon.Add(time.Minute)}, newest, []string{"a"}},
 			"updated after":             {epic.Filter{In: both, UpdatedAfter: noon.Add(3 * time.Minute)}, newest, []string{"a"}},
 			"updated before":            {epic.Filter{In: both, UpdatedBefore: noon.Add(3 * time.Minute)}, newest, []string{"C"}},
-			"in no group":               {epic.Filter{}, newest, nil},
+			"created at any time": {epic.Filter{
+				In: both, CreatedAfter: time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), CreatedBefore: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC),
+			}, newest, []string{"C", "a"}},
+			"in no group": {epic.Filter{}, newest, nil},
 		} {
 			page, total, err := s.List(t.Context(), test.filter, test.order, 0, 20)
 			g.Expect(err).NotTo(HaveOccurred(), name)

@@ -7,6 +7,7 @@ import (
 	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/search"
 )
 
@@ -102,7 +103,7 @@ func (f Filter) apply(q *bun.SelectQuery) *bun.SelectQuery {
 		"created_at >= ?": f.CreatedAfter, "created_at <= ?": f.CreatedBefore, "updated_at >= ?": f.UpdatedAfter, "updated_at <= ?": f.UpdatedBefore,
 	} {
 		if !at.IsZero() {
-			q.Where(condition, at.UTC())
+			q.Where(condition, database.Time(at))
 		}
 	}
 	return q

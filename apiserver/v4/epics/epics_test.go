@@ -15,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/v4/epics"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/issue"
 	"github.com/forgeplane/forgeplane/internal/note"
@@ -216,6 +217,23 @@ func TestListEpics_filtersAndSorts(t *testing.T) {
 	g.Expect(w.As("rita", "GET /groups/10/epics?search=a&order_by=title&sort=asc&per_page=1", "").Body).To(And(
 		ContainSubstring(`"references":{"short":"&1","relative":"acme/lab&1","full":"acme/lab&1"}`),
 		ContainSubstring(`"web_url":"https://forge.example/groups/acme/lab/-/epics/1"`), ContainSubstring(`"labels":["bug","rare"]`)))
+}
+
+func TestListEpics_findsThoseOfBot(t *testing.T) {
+	const value = "the-value-of-the-bot"
+	g, w := NewWithT(t), newWorld(t)
+	g.Expect(w.Client.Create(t.Context(), &v1alpha1.BotToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "robot"},
+		Spec: v1alpha1.BotTokenSpec{
+			ID: 7, Name: "Robot", GroupRef: &v1alpha1.Reference{Name: "acme"}, Role: v1alpha1.RoleReporter,
+			Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI}, Digest: credential.Digest(value),
+		},
+	})).To(Succeed())
+	w.create(t, "rita", "10", `{"title":"by a person"}`)
+	answer := w.With(value, "POST /groups/10/epics", `{"title":"by a bot"}`)
+	g.Expect(answer.Code).To(Equal(http.StatusCreated), answer.Body)
+	author := familytest.Decode[epics.Epic](t, answer).Author.ID
+	g.Expect(w.titles(t, "otto", fmt.Sprintf("/groups/10/epics?author_id=%d", author))).To(Equal("by a bot"))
 }
 
 func TestDeleteEpic_removesWhatBelongsToIt(t *testing.T) {

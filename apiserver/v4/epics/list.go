@@ -2,15 +2,13 @@ package epics
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/label"
 )
@@ -58,15 +56,17 @@ func (f *Family) choose(ctx context.Context, filter *epic.Filter, at places, r *
 		filter.State = epic.State(r.State)
 	}
 	if r.AuthorID.Set || r.AuthorUsername != "" {
-		u, err := f.Catalog.User(ctx, v1alpha1.Reference{ID: r.AuthorID.Value, Path: r.AuthorUsername})
-		if errors.Is(err, catalog.ErrNotFound) {
-			filter.In = nil // a user who does not exist has written no epics
-			return nil
+		var authors []types.UID
+		if r.AuthorID.Set {
+			authors, err = item.UserUIDs(ctx, f.Catalog, r.AuthorID.Value)
+		} else {
+			authors, err = item.NamedUIDs(ctx, f.Catalog, r.AuthorUsername)
 		}
-		if err != nil {
+		if err != nil || len(authors) == 0 {
+			filter.In = nil // a user who does not exist has written no epics
 			return err
 		}
-		filter.Author = u.UID
+		filter.Author = authors[0]
 	}
 	filter.Labels, err = f.titled(ctx, at, r.Labels)
 	return err
