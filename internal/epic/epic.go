@@ -51,7 +51,7 @@ type Epic struct {
 	IID         int64            `bun:"iid"`
 	Title       string           `bun:"title"`
 	Description string           `bun:"description"`
-	// Text is the text for searches. The store sets it.
+	// Text is the text for searches. The store writes it and does not read it.
 	Text         string        `bun:"text"`
 	State        State         `bun:"state"`
 	Confidential bool          `bun:"confidential"`
@@ -149,7 +149,7 @@ func complete(ctx context.Context, db bun.IDB, epics []Epic) error {
 func (s *Store) Get(ctx context.Context, group types.UID, id int64) (Epic, error) {
 	var found []Epic
 	err := s.db.Read(ctx, fmt.Sprintf("reading epic %d", id), func(ctx context.Context, db bun.IDB) error {
-		if err := db.NewSelect().Model(&found).Where("subject_uid = ?", group).Where("id = ?", id).Scan(ctx); err != nil {
+		if err := db.NewSelect().Model(&found).ExcludeColumn("text").Where("subject_uid = ?", group).Where("id = ?", id).Scan(ctx); err != nil {
 			return err
 		}
 		if len(found) == 0 {
@@ -172,7 +172,7 @@ func (s *Store) Update(ctx context.Context, id int64, change func(ctx context.Co
 			return err
 		}
 		found := make([]Epic, 0, 1)
-		if err := db.NewSelect().Model(&found).Where("id = ?", id).Scan(ctx); err != nil {
+		if err := db.NewSelect().Model(&found).ExcludeColumn("text").Where("id = ?", id).Scan(ctx); err != nil {
 			return err
 		}
 		if len(found) == 0 {

@@ -14,7 +14,7 @@ func (s *Store) WithIDs(ctx context.Context, ids ...int64) (map[int64]Epic, erro
 	}
 	var rows []Epic
 	err := s.db.Read(ctx, "reading epics", func(ctx context.Context, db bun.IDB) error {
-		return db.NewSelect().Model(&rows).Where("id IN (?)", bun.List(ids)).Scan(ctx)
+		return db.NewSelect().Model(&rows).ExcludeColumn("text").Where("id IN (?)", bun.List(ids)).Scan(ctx)
 	})
 	for _, e := range rows {
 		found[e.ID] = e

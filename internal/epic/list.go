@@ -54,7 +54,7 @@ func (s *Store) List(ctx context.Context, f Filter, o Order, skip, limit int) (p
 		direction = " DESC"
 	}
 	err = s.db.Read(ctx, "listing epics", func(ctx context.Context, db bun.IDB) error {
-		q := f.apply(db.NewSelect().Model(&page))
+		q := f.apply(db.NewSelect().Model(&page).ExcludeColumn("text"))
 		by := string(o.By)
 		if o.By == ByTitle {
 			by = search.TitleOf(db, "text")

@@ -51,7 +51,7 @@ type Issue struct {
 	IID         int64            `bun:"iid"`
 	Title       string           `bun:"title"`
 	Description string           `bun:"description"`
-	// Text is the text for searches. The store sets it.
+	// Text is the text for searches. The store writes it and does not read it.
 	Text             string        `bun:"text"`
 	State            State         `bun:"state"`
 	Type             string        `bun:"issue_type"`
@@ -159,7 +159,7 @@ func (s *Store) Get(ctx context.Context, project types.UID, number int64) (Issue
 func (s *Store) get(ctx context.Context, attempt, where string, args ...any) (Issue, error) {
 	var found []Issue
 	err := s.db.Read(ctx, attempt, func(ctx context.Context, db bun.IDB) error {
-		if err := db.NewSelect().Model(&found).Where(where, args...).Scan(ctx); err != nil {
+		if err := db.NewSelect().Model(&found).ExcludeColumn("text").Where(where, args...).Scan(ctx); err != nil {
 			return err
 		}
 		if len(found) == 0 {

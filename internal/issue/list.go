@@ -61,7 +61,7 @@ type Query struct {
 // List returns a page of issues, and the number of selected issues.
 func (s *Store) List(ctx context.Context, of Query) (page []Issue, total int, err error) {
 	err = s.db.Read(ctx, "listing issues", func(ctx context.Context, db bun.IDB) error {
-		q := of.among(db.NewSelect().Model(&page))
+		q := of.among(db.NewSelect().Model(&page).ExcludeColumn("text"))
 		for _, c := range of.Conditions {
 			query, args := c(db)
 			q = q.Where(query, args...)

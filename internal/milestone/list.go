@@ -28,7 +28,7 @@ func (s *Store) List(ctx context.Context, f Filter, skip, limit int) (page []Mil
 		return nil, 0, nil
 	}
 	err = s.db.Read(ctx, "listing milestones", func(ctx context.Context, db bun.IDB) error {
-		q := db.NewSelect().Model(&page).Where("subject_uid IN (?)", bun.List(f.In))
+		q := db.NewSelect().Model(&page).ExcludeColumn("text").Where("subject_uid IN (?)", bun.List(f.In))
 		if len(f.IIDs) > 0 {
 			q.Where("iid IN (?)", bun.List(f.IIDs))
 		}

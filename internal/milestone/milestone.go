@@ -52,7 +52,7 @@ type Milestone struct {
 	IID         int64            `bun:"iid"`
 	Title       string           `bun:"title"`
 	Description string           `bun:"description"`
-	// Text is the text for searches. The store sets it.
+	// Text is the text for searches. The store writes it and does not read it.
 	Text  string `bun:"text"`
 	State State  `bun:"state"`
 	// Start and Due are days in the form of time.DateOnly; empty without one.
@@ -93,7 +93,7 @@ func (s *Store) Create(ctx context.Context, m *Milestone) error {
 // Get returns the milestone of a project or group with an id. The error is ErrNotFound if there is none.
 func (s *Store) Get(ctx context.Context, in types.UID, id int64) (m Milestone, err error) {
 	err = s.db.Read(ctx, fmt.Sprintf("reading milestone %d", id), func(ctx context.Context, db bun.IDB) error {
-		err := db.NewSelect().Model(&m).Where("id = ?", id).Where("subject_uid = ?", in).Scan(ctx)
+		err := db.NewSelect().Model(&m).ExcludeColumn("text").Where("id = ?", id).Where("subject_uid = ?", in).Scan(ctx)
 		if errors.Is(err, sql.ErrNoRows) {
 			return ErrNotFound
 		}
