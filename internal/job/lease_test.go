@@ -253,7 +253,7 @@ func TestQueue_recordsOutcomeWhenDatabaseIsBack(t *testing.T) {
 		w.next(g)
 		unlock := databasetest.Lock(t, name, "jobs")
 		w.end <- nil
-		g.Eventually(failed).WithTimeout(patience.Wait).Should(Receive(ContainSubstring("Recording the outcome")))
+		g.Eventually(failed).WithTimeout(patience.Wait).Should(Receive(ContainSubstring("Failed to record the outcome")))
 		unlock()
 		inQueue(t, w.queue, "a", job.Idle)
 		g.Expect(w.began).To(BeEmpty())

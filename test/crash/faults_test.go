@@ -318,7 +318,7 @@ var _ = Describe("A shard on a small volume", Ordered, func() {
 		remount("ro")
 		expectShard("small", v1alpha1.ReasonStorageUnavailable, "read-only file system")
 		admin.Kubectl("annotate", "project", "tight", "--namespace=yard", "test/looked=yes")
-		Eventually(func() bool { return machine.said("Making the repository writable") }).WithPolling(polling).Should(BeTrue())
+		Eventually(func() bool { return machine.said("Failed to make a repository writable") }).WithPolling(polling).Should(BeTrue())
 		expectReady("tight")
 		clone.Git("fetch", "--quiet")
 		remount("rw")
