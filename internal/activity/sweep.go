@@ -81,6 +81,9 @@ func knownOrRetained(c *catalog.Catalog) sweep.Having {
 // stays if the project already has one of that name. Adopt can be repeated, also after an error, which can leave it half done: one transaction
 // would take too long.
 func (s Stores) Adopt(ctx context.Context, former types.UID, projectID int64, project types.UID) error {
+	if former == project {
+		return nil // it was restored with its UID
+	}
 	for _, o := range s.swept {
 		if o.move == nil {
 			continue

@@ -108,6 +108,7 @@ func TestStores_adoptIntoProjectWithItemsOfItsOwn(t *testing.T) {
 
 		for range 2 {
 			g.Expect(s.Adopt(t.Context(), former.UID, next.ID, next.UID)).To(Succeed())
+			g.Expect(s.Adopt(t.Context(), next.UID, next.ID, next.UID)).To(Succeed(), "a project that was restored with its UID")
 		}
 		for number, title := range []string{"Former 1", "Former 2", "Own 1", "Own 2", "Own 3"} {
 			g.Expect(s.Issues.Get(t.Context(), next.UID, int64(number)+1)).To(HaveField("Title", title))

@@ -6,6 +6,7 @@ import (
 	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/milestone"
 	"github.com/forgeplane/forgeplane/internal/reaction"
 	"github.com/forgeplane/forgeplane/internal/search"
@@ -128,22 +129,13 @@ const (
 )
 
 // Since is true of issues whose time is not before at.
-func (t Time) Since(at time.Time) Condition { return where("issue."+string(t)+" >= ?", known(at)) }
+func (t Time) Since(at time.Time) Condition {
+	return where("issue."+string(t)+" >= ?", database.Time(at))
+}
 
 // Until is true of issues whose time is not after at.
-func (t Time) Until(at time.Time) Condition { return where("issue."+string(t)+" <= ?", known(at)) }
-
-// known returns a time, or the nearest time that both database engines can store.
-func known(at time.Time) time.Time {
-	first, last := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
-	switch at = at.UTC(); {
-	case at.Before(first):
-		return first
-	case at.After(last):
-		return last
-	default:
-		return at
-	}
+func (t Time) Until(at time.Time) Condition {
+	return where("issue."+string(t)+" <= ?", database.Time(at))
 }
 
 // HasDue is true of issues with a due date.
