@@ -86,7 +86,7 @@ func (h *Handler) readOnly(p *Project) string {
 	return p.ReadOnly
 }
 
-// scopes are the scopes of which a token needs one.
+// scopes are the accepted scopes: a token needs one of them.
 var scopes = map[transfer.Service][]string{
 	transfer.UploadPack:  {"api", "read_repository", "write_repository"},
 	transfer.ReceivePack: {"api", "write_repository"},

@@ -17,6 +17,12 @@ import (
 	"github.com/forgeplane/forgeplane/internal/note"
 )
 
+// The maximum numbers of characters of items.
+const (
+	MaxTitle       = 255
+	MaxDescription = 1 << 20
+)
+
 // Item is an item that notes, reactions and state events belong to. Families that serve the same collection below several kinds of items, such as
 // the reactions to issues and notes, take this interface; see auth.OnRecord.
 type Item interface {

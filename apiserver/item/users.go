@@ -42,3 +42,6 @@ func user(ctx context.Context, c *catalog.Catalog, id int64) (*v1alpha1.User, er
 	bot, err := bottoken.ByUserID(ctx, c, id)
 	return bot.User, err
 }
+
+// User returns a user in the form of rows.
+func User(u *v1alpha1.User) database.User { return database.User{ID: u.RESTID(), UID: u.UID} }

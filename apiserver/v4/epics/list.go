@@ -63,7 +63,7 @@ func (f *Family) choose(ctx context.Context, filter *epic.Filter, at places, r *
 			authors, err = item.NamedUIDs(ctx, f.Catalog, r.AuthorUsername)
 		}
 		if err != nil || len(authors) == 0 {
-			filter.In = nil // a user who does not exist has written no epics
+			filter.In = nil // an unknown author has no epics
 			return err
 		}
 		filter.Author = authors[0]

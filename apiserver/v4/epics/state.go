@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/epic"
-	"github.com/forgeplane/forgeplane/internal/note"
 	"github.com/forgeplane/forgeplane/internal/stateevent"
 )
 
@@ -22,11 +22,5 @@ func (f *Family) turn(ctx context.Context, e *epic.Epic, event string, by databa
 	default:
 		return nil
 	}
-	err := f.Activity.StateEvents.Add(ctx, &stateevent.Event{In: e.In, Of: e.Item(), State: into, User: by, Created: e.Updated})
-	if err != nil {
-		return err
-	}
-	return f.Activity.Notes.Create(ctx, &note.Note{
-		In: e.In, On: e.Item(), Individual: true, System: true, Body: string(into), Author: by, Created: e.Updated,
-	})
+	return item.RecordState(ctx, f.Activity, e.In, e.Item(), into, by, e.Updated)
 }

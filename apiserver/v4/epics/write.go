@@ -19,12 +19,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/label"
 )
 
-// The maximum numbers of characters.
-const (
-	maxTitle       = 255
-	maxDescription = 1 << 20
-)
-
 // attributes are the parameters that the creation and the update of an epic have in common.
 type attributes struct {
 	Description      endpoint.Optional[string]    `param:"description" doc:"Description in Markdown; null removes it."`
@@ -68,7 +62,7 @@ func (f *Family) create(ctx context.Context, s auth.Group, r *createRequest) (Ep
 	if err != nil {
 		return Epic{}, err
 	}
-	e := epic.Epic{In: item.Place(s.Scope), Title: strings.TrimSpace(r.Title), Author: database.User{ID: author.RESTID(), UID: author.UID}}
+	e := epic.Epic{In: item.Place(s.Scope), Title: strings.TrimSpace(r.Title), Author: item.User(author)}
 	r.apply(&e, known)
 	if err := check(e); err != nil {
 		return Epic{}, err
@@ -99,7 +93,7 @@ func (f *Family) update(ctx context.Context, s auth.GroupRecord[item.Epic], r *u
 		if err != nil {
 			return Epic{}, err
 		}
-		by = database.User{ID: u.RESTID(), UID: u.UID}
+		by = item.User(u)
 	}
 	e, err := f.Activity.Epics.Update(ctx, s.Record.ID, func(ctx context.Context, e *epic.Epic) error {
 		if r.Title.Set {
@@ -150,8 +144,8 @@ func check(e epic.Epic) error {
 	if e.Title == "" {
 		a.Refuse("title", "can't be blank")
 	}
-	a.Text("title", e.Title, maxTitle)
-	a.Text("description", e.Description, maxDescription)
+	a.Text("title", e.Title, item.MaxTitle)
+	a.Text("description", e.Description, item.MaxDescription)
 	if e.Start != "" && e.Due != "" && e.Due < e.Start {
 		a.Refuse("due_date", "must be greater than start date")
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/apiserver/visible"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/issue"
 	"github.com/forgeplane/forgeplane/internal/label"
 )
@@ -100,8 +99,6 @@ func uidsOf(labels []*v1alpha1.Label) []types.UID {
 	}
 	return uids
 }
-
-func userOf(u *v1alpha1.User) database.User { return database.User{ID: u.RESTID(), UID: u.UID} }
 
 func (f *Family) get(ctx context.Context, s auth.ProjectRecord[item.Issue], _ *endpoint.None) (Issue, error) {
 	return f.showOne(ctx, s.Subject, s.Scope, s.Record.Issue)

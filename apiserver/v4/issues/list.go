@@ -47,12 +47,12 @@ type filters struct {
 
 // negative are filters that must not apply.
 type negative struct {
-	Labels           []string                  `param:"labels" comma:"" doc:"Titles of labels, none of which the issues have."`
+	Labels           []string                  `param:"labels" comma:"" doc:"Titles of labels that the issues do not have."`
 	Milestone        endpoint.Optional[string] `param:"milestone" doc:"Title of a milestone."`
 	AuthorID         []int64                   `param:"author_id" comma:"" doc:"Ids of users."`
 	AuthorUsername   []string                  `param:"author_username" comma:"" doc:"Usernames."`
-	AssigneeID       []int64                   `param:"assignee_id" comma:"" doc:"Ids of users, none of whom is assigned."`
-	AssigneeUsername []string                  `param:"assignee_username" comma:"" doc:"Usernames of users, none of whom is assigned."`
+	AssigneeID       []int64                   `param:"assignee_id" comma:"" doc:"Ids of users who are not assigned."`
+	AssigneeUsername []string                  `param:"assignee_username" comma:"" doc:"Usernames of users who are not assigned."`
 	MyReaction       []string                  `param:"my_reaction_emoji" comma:"" doc:"Emoji that the caller has not given."`
 	IIDs             []int64                   `param:"iids" comma:"" doc:"Internal ids."`
 	Search           string                    `param:"search" doc:"Text that the title and the description do not contain, in any case."`
@@ -62,7 +62,7 @@ type negative struct {
 	EpicID           endpoint.Optional[int64]  `param:"epic_id" doc:"Id of an epic."`
 }
 
-// maxConditions is the maximum number of filters, of which each label and assignee is one. SQLite has a limit of its own.
+// maxConditions is the maximum number of filters. Each label and each assignee counts as one. SQLite has a limit of its own.
 const maxConditions = 200
 
 // scopes are the values of the parameter scope.

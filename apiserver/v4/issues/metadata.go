@@ -12,6 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/issue"
@@ -152,8 +153,8 @@ func (f *Family) assignees(ctx context.Context, in catalog.Scope, ids []int64) (
 		if err != nil {
 			return nil, err
 		}
-		if access.Sees() && !slices.Contains(all, userOf(u)) {
-			all = append(all, userOf(u))
+		if access.Sees() && !slices.Contains(all, item.User(u)) {
+			all = append(all, item.User(u))
 		}
 	}
 	return &all, nil

@@ -17,14 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/issue"
-	"github.com/forgeplane/forgeplane/internal/note"
 	"github.com/forgeplane/forgeplane/internal/stateevent"
-)
-
-// The maximum numbers of characters.
-const (
-	maxTitle       = 255
-	maxDescription = 1 << 20
 )
 
 // details are the parameters that the creation and the update of an issue have in common.
@@ -61,7 +54,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	if err != nil {
 		return Issue{}, err
 	}
-	i := issue.Issue{In: item.Place(s.Scope), Author: userOf(author), Title: oneLine(r.Title), Type: "issue"}
+	i := issue.Issue{In: item.Place(s.Scope), Author: item.User(author), Title: oneLine(r.Title), Type: "issue"}
 	if s.Has(s.Access, auth.DestroyIssues) {
 		i.Created = r.CreatedAt.Value.UTC()
 		if i.Created.After(f.Clock.Now()) || i.Created.Year() < 1 {
@@ -105,9 +98,9 @@ func (d details) apply(i *issue.Issue, all bool) {
 // check refuses texts that are too long.
 func check(i issue.Issue) error {
 	var a endpoint.Attributes
-	a.Text("title", i.Title, maxTitle)
-	if n := utf8.RuneCountInString(i.Description); n > maxDescription {
-		a.Refuse("description", fmt.Sprintf("is too long (%d). The maximum size is %d.", n, maxDescription))
+	a.Text("title", i.Title, item.MaxTitle)
+	if n := utf8.RuneCountInString(i.Description); n > item.MaxDescription {
+		a.Refuse("description", fmt.Sprintf("is too long (%d). The maximum size is %d.", n, item.MaxDescription))
 	}
 	return a.Err()
 }
@@ -118,7 +111,7 @@ func (f *Family) update(ctx context.Context, s auth.ProjectRecord[item.Issue], r
 		return Issue{}, err
 	}
 	admin := s.Has(s.Access, auth.AdminIssues)
-	if !admin && !takesPart(s.Record.Issue, userOf(u)) {
+	if !admin && !takesPart(s.Record.Issue, item.User(u)) {
 		return Issue{}, s.Denied(auth.AdminIssues)
 	}
 	if err := check(issue.Issue{Title: oneLine(r.Title.Value), Description: r.Description.Value}); err != nil {
@@ -137,13 +130,13 @@ func (f *Family) update(ctx context.Context, s auth.ProjectRecord[item.Issue], r
 			}
 			r.details.apply(i, admin)
 			m.apply(i)
-			became = f.turn(i, r.StateEvent, userOf(u))
+			became = f.turn(i, r.StateEvent, item.User(u))
 			return nil
 		})
 		if err != nil || became == "" {
 			return err
 		}
-		return f.record(ctx, i, became, userOf(u))
+		return item.RecordState(ctx, f.Activity, i.In, i.Item(), became, item.User(u), i.Updated)
 	})
 	if errors.Is(err, issue.ErrNotFound) {
 		return Issue{}, s.Record.Missing()
@@ -177,17 +170,6 @@ func (f *Family) turn(i *issue.Issue, event string, by database.User) stateevent
 	default:
 		return ""
 	}
-}
-
-// record records that an issue was closed or reopened, in the transaction that does it.
-func (f *Family) record(ctx context.Context, i issue.Issue, became stateevent.State, by database.User) error {
-	e := stateevent.Event{In: i.In, Of: i.Item(), State: became, User: by, Created: i.Updated}
-	if err := f.Activity.StateEvents.Add(ctx, &e); err != nil {
-		return err
-	}
-	return f.Activity.Notes.Create(ctx, &note.Note{
-		In: i.In, On: i.Item(), Individual: true, System: true, Body: string(became), Author: by, Created: i.Updated,
-	})
 }
 
 func (f *Family) remove(ctx context.Context, s auth.ProjectRecord[item.Issue], _ *endpoint.None) (endpoint.None, error) {

@@ -18,12 +18,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/milestone"
 )
 
-// The maximum numbers of characters.
-const (
-	maxTitle       = 255
-	maxDescription = 1 << 20
-)
-
 type createRequest struct {
 	Title       string                       `param:"title" required:"" example:"1.0" doc:"Title, unique in the project and the groups above."`
 	Description string                       `param:"description" doc:"Description in Markdown."`
@@ -127,8 +121,8 @@ func (f *Family) check(ctx context.Context, m milestone.Milestone, rivals []type
 	if m.Title == "" {
 		a.Refuse("title", "can't be blank")
 	}
-	a.Text("title", m.Title, maxTitle)
-	a.Text("description", m.Description, maxDescription)
+	a.Text("title", m.Title, item.MaxTitle)
+	a.Text("description", m.Description, item.MaxDescription)
 	if m.Start != "" && m.Due != "" && m.Due < m.Start {
 		a.Refuse("due_date", "must be greater than start date")
 	}

@@ -124,7 +124,7 @@ func (c collection) resolves(ctx context.Context, s auth.Subject, on item.Discus
 	}
 	by := database.User{}
 	if resolved {
-		by = database.User{ID: u.RESTID(), UID: u.UID}
+		by = item.User(u)
 	}
 	err = c.together(ctx, on, "resolving a discussion", func(ctx context.Context) error {
 		return c.Activity.Notes.Resolve(ctx, on.Item(), first.Discussion, by)

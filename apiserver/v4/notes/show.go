@@ -46,11 +46,7 @@ type Discussion struct {
 
 // reader returns the caller as a reader of notes.
 func (c collection) reader(s auth.Subject) note.Reader {
-	r := note.Reader{Internal: s.Has(s.Access, c.internal)}
-	if s.Caller.User != nil {
-		r.User = s.Caller.User.UID
-	}
-	return r
+	return note.Reader{Internal: s.Has(s.Access, c.internal), User: item.Viewer(s)}
 }
 
 // view shows notes on an item.

@@ -12,7 +12,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/internal/audit"
-	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/note"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
@@ -50,7 +49,7 @@ func (c collection) draft(s auth.Subject, on item.Discussed, t text) (note.Note,
 	if err != nil {
 		return note.Note{}, err
 	}
-	n := note.Note{In: on.Place(), On: on.Item(), Body: t.Body, Author: database.User{ID: author.RESTID(), UID: author.UID}}
+	n := note.Note{In: on.Place(), On: on.Item(), Body: t.Body, Author: item.User(author)}
 	if s.Has(s.Access, c.date) && t.CreatedAt.Set {
 		n.Created = t.CreatedAt.Value.UTC()
 		if n.Created.After(c.Clock.Now()) || n.Created.Year() < 1 {

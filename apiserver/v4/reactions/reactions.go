@@ -129,7 +129,7 @@ func (f *Family) create(ctx context.Context, s auth.Subject, to item.Item, r *cr
 	if !known {
 		return Reaction{}, endpoint.NotFound("Award Emoji Name is not a valid emoji name")
 	}
-	g := given{reaction.Reaction{In: to.Place(), To: to.Item(), Name: name, User: database.User{ID: u.RESTID(), UID: u.UID}}, to}
+	g := given{reaction.Reaction{In: to.Place(), To: to.Item(), Name: name, User: item.User(u)}, to}
 	err = f.Activity.Database.Atomically(ctx, "reacting to "+g.To.String(), func(ctx context.Context, db bun.IDB) error {
 		// The item can be deleted after it was found.
 		if err := item.Lock(ctx, db, to); err != nil {
