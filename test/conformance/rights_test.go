@@ -64,7 +64,8 @@ var _ = ReportAfterSuite("the accounts use each of their rights, and miss none",
 		fmt.Fprintln(os.Stdout, "SKIPPED: whether every right is used, which only the whole suite can tell")
 		return
 	}
-	unused := slices.DeleteFunc(asked.Unused(granted()), func(right string) bool { return slices.Contains(rights.OfSurvivors(), right) })
+	elsewhere := slices.Concat(rights.OfSurvivors(), rights.OfConflicts())
+	unused := slices.DeleteFunc(asked.Unused(granted()), func(right string) bool { return slices.Contains(elsewhere, right) })
 	Expect(unused).To(BeEmpty(), "nothing has needed them: take away those that no code needs, and have a spec do what needs the others")
 	Expect(asked.Refused).To(BeEmpty(), "what the code needs and no rule allows")
 })

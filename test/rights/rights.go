@@ -52,6 +52,11 @@ func OfSurvivors() []string {
 	}
 }
 
+// OfConflicts are the rights, as texts, with which a server reads an object again after a conflict of two writes. Whether one happens is chance.
+func OfConflicts() []string {
+	return []string{"forgeplane-apiserver everywhere: get registrycleanups.forgeplane.dev"}
+}
+
 // Granted returns the rights that the roles in a file grant, such as config/rbac/role.yaml, in order.
 func Granted(path string) ([]Right, error) {
 	file, err := os.Open(path)
