@@ -245,24 +245,12 @@ func (w *Writer) Discard(ctx context.Context, objects ...client.Object) error {
 }
 
 // shown waits like seen, for an object that still exists. Secrets have two informers, one for the platform and one for tenants, and the
-// client cannot tell which one has seen a write, so shown compares the resource version.
+// client cannot tell which one has seen a write.
 func (w *Writer) shown(ctx context.Context, obj client.Object) error {
-	if _, ok := obj.(*corev1.Secret); !ok {
-		return w.seen(ctx, obj)
+	if _, ok := obj.(*corev1.Secret); ok {
+		return w.reached(ctx, obj, client.IgnoreNotFound)
 	}
-	key := client.ObjectKeyFromObject(obj)
-	err := wait.PollUntilContextTimeout(ctx, ensureInterval, ensureTimeout, true, func(ctx context.Context) (bool, error) {
-		var s corev1.Secret
-		if err := w.client.Get(ctx, key, &s); err != nil {
-			return false, client.IgnoreNotFound(err)
-		}
-		order, err := resourceversion.CompareResourceVersion(s.ResourceVersion, obj.GetResourceVersion())
-		return order >= 0, err
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for the cache to show %s: %w", key, err)
-	}
-	return nil
+	return w.seen(ctx, obj)
 }
 
 // seen waits until the cache shows the write and other servers can know of it.
@@ -274,11 +262,27 @@ func (w *Writer) seen(ctx context.Context, obj client.Object) error {
 	return err
 }
 
-// shownTo waits until the cache shows the write, because the client delays a read until then.
+// shownTo waits until the cache shows the write. The client delays a read until it shows the client's own writes. But after a conflict, obj can
+// have the write of another client.
 func (w *Writer) shownTo(ctx context.Context, obj client.Object) error {
-	shown := obj.DeepCopyObject().(client.Object)
-	if err := w.client.Get(ctx, client.ObjectKeyFromObject(obj), shown); err != nil {
-		return fmt.Errorf("waiting for the cache to show %s: %w", client.ObjectKeyFromObject(obj), err)
+	return w.reached(ctx, obj, func(err error) error { return err })
+}
+
+// reached waits until the cache has an object as it is in obj, or a newer one. ends returns the errors of a read that end the wait.
+func (w *Writer) reached(ctx context.Context, obj client.Object, ends func(error) error) error {
+	key, shown := client.ObjectKeyFromObject(obj), obj.DeepCopyObject().(client.Object)
+	err := wait.PollUntilContextTimeout(ctx, ensureInterval, ensureTimeout, true, func(ctx context.Context) (bool, error) {
+		if err := w.client.Get(ctx, key, shown); err != nil {
+			return false, ends(err)
+		}
+		if obj.GetResourceVersion() == "" {
+			return true, nil
+		}
+		order, err := resourceversion.CompareResourceVersion(shown.GetResourceVersion(), obj.GetResourceVersion())
+		return order >= 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the cache to show %s: %w", key, err)
 	}
 	return nil
 }

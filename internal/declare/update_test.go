@@ -15,13 +15,38 @@ import (
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
-// stale returns a client that always reads the former state of an object, like a cache that lags far behind.
+// stale returns a client whose first reads find the former state of an object, like a cache that lags behind.
 func stale(c client.Client, was client.Object) client.Client {
+	behind := 4
 	return interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
-		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if behind--; behind < 0 {
+				return c.Get(ctx, key, o, opts...)
+			}
 			return c.Scheme().Convert(was.DeepCopyObject(), o, nil)
 		},
 	})
+}
+
+func TestObserve_waitsUntilCacheShowsWriteOfController(t *testing.T) {
+	obj := protection()
+	_, c := newWriter(t, protection(), nil)
+	c = fake.NewClientBuilder().WithScheme(c.Scheme()).WithObjects(obj).WithStatusSubresource(obj).Build()
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+		t.Fatal(err)
+	}
+	cache, theirs := stale(c, obj.DeepCopy()), obj.DeepCopy()
+	theirs.Status.ID = 7
+	if err := c.Status().Update(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	if err := declare.NewWriter(cache, c, nil).Observe(t.Context(), obj, func() { obj.Status.ID = 7 }); err != nil {
+		t.Fatal(err)
+	}
+	now := protection()
+	if err := cache.Get(t.Context(), client.ObjectKeyFromObject(obj), now); err != nil || now.Status.ID != 7 {
+		t.Errorf("it returned before the cache showed the status: %+v: %v", now.Status, err)
+	}
 }
 
 func TestUpdate_keepsChangesMissingFromCache(t *testing.T) {

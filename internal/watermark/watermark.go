@@ -78,8 +78,8 @@ type Watermark struct {
 	checking turns[freshness]
 
 	mu sync.Mutex
-	// pending has the writes that are not recorded yet.
-	pending map[string]int64
+	// newest are the newest revisions that this server has written, and pending those that are not recorded yet.
+	newest, pending map[string]int64
 	// unreached are the revisions that the cache has not come to in time, and that nobody waits for again as long as the cache is behind
 	// them. Only the one goroutine of checking uses it.
 	unreached map[string]int64
@@ -87,7 +87,7 @@ type Watermark struct {
 
 // New returns the watermark of a server, which has a new name.
 func New(s Store, c Cache, log logr.Logger) *Watermark {
-	w := &Watermark{store: s, cache: c, log: log, server: rand.Text(), pending: map[string]int64{}, unreached: map[string]int64{}}
+	w := &Watermark{store: s, cache: c, log: log, server: rand.Text(), newest: map[string]int64{}, pending: map[string]int64{}, unreached: map[string]int64{}}
 	w.noting.run = w.note
 	w.checking.run, w.checking.pause = w.check, pause
 	return w
@@ -110,7 +110,8 @@ func (w *Watermark) Wrote(ctx context.Context, obj client.Object, deleted bool) 
 		return
 	}
 	w.mu.Lock()
-	w.pending[kind] = max(w.pending[kind], revision)
+	w.newest[kind] = max(w.newest[kind], revision) // an older write can be noted later
+	w.pending[kind] = w.newest[kind]
 	w.mu.Unlock()
 	w.noting.take(ctx)
 }

@@ -100,6 +100,8 @@ func TestOutdated_waitsForWritesOfOtherServers(t *testing.T) {
 		g.Expect(time.Since(begun)).To(BeNumerically("~", time.Duration(0), 10*time.Millisecond))
 		one.Wrote(ctx, project(0), true)
 		g.Expect(s.written).To(HaveEach(HaveKeyWithValue(projects, int64(12))), "a deletion is where the cache is")
+		one.Wrote(ctx, project(11), false)
+		g.Expect(s.written).To(HaveEach(HaveKeyWithValue(projects, int64(12))), "a write that is noted late does not hide a newer one")
 	})
 }
 
