@@ -30,6 +30,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/labels"
 	"github.com/forgeplane/forgeplane/apiserver/v4/markdown"
 	"github.com/forgeplane/forgeplane/apiserver/v4/members"
+	"github.com/forgeplane/forgeplane/apiserver/v4/mergerequests"
 	"github.com/forgeplane/forgeplane/apiserver/v4/milestones"
 	"github.com/forgeplane/forgeplane/apiserver/v4/notes"
 	"github.com/forgeplane/forgeplane/apiserver/v4/projects"
@@ -101,6 +102,7 @@ func families(k family.Kit) []endpoint.Table {
 		milestones.New(k).Table().Named("Milestones"),
 		epics.New(k).Table().Named("Epics"),
 		issues.New(k).Table().Named("Issues"),
+		mergerequests.New(k).Table().Named("Merge requests"),
 	}
 }
 

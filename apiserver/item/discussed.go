@@ -21,6 +21,15 @@ func (i Issue) Locked() bool { return i.DiscussionLocked }
 func (Issue) Resolvable() bool { return false }
 
 // Number implements Discussed.
+func (m MergeRequest) Number() int64 { return m.IID }
+
+// Locked implements Discussed.
+func (m MergeRequest) Locked() bool { return m.DiscussionIsLocked() }
+
+// Resolvable implements Discussed.
+func (MergeRequest) Resolvable() bool { return true }
+
+// Number implements Discussed.
 func (e Epic) Number() int64 { return e.IID }
 
 // Locked implements Discussed.

@@ -1,4 +1,4 @@
-// Package item finds the items of the activity database that requests are about: issues, epics and notes on them.
+// Package item finds the items of the activity database that requests are about: issues, merge requests, epics and notes on them.
 package item
 
 import (
@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/issue"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/note"
 )
 
@@ -66,6 +67,27 @@ func (i Issue) Row() any { return &i.Issue }
 
 // Type implements Item.
 func (Issue) Type() string { return "Issue" }
+
+// MergeRequest is a merge request as the record of a request.
+type MergeRequest struct{ mergerequest.MergeRequest }
+
+// Parameter implements auth.Kept.
+func (MergeRequest) Parameter() string { return "Internal id (iid) of the merge request." }
+
+// Owner implements auth.Kept: the author.
+func (m MergeRequest) Owner() types.UID { return m.Author.UID }
+
+// Missing implements auth.Missable.
+func (MergeRequest) Missing() *endpoint.Error { return endpoint.NotFound("") }
+
+// Place implements Item.
+func (m MergeRequest) Place() database.Subject { return m.In }
+
+// Row implements Item.
+func (m MergeRequest) Row() any { return &m.MergeRequest }
+
+// Type implements Item.
+func (MergeRequest) Type() string { return "MergeRequest" }
 
 // Epic is an epic as the record of a request.
 type Epic struct{ epic.Epic }
@@ -137,6 +159,15 @@ func Sees(s auth.Subject, i issue.Issue) bool {
 		}
 	}
 	return i.Author.UID == u.UID
+}
+
+// MergeRequest finds a merge request of the project by its iid.
+func (f Finder) MergeRequest(ctx context.Context, s auth.Subject, iid int64) (MergeRequest, error) {
+	found, err := f.Stores.MergeRequests.Get(ctx, s.Scope.Project.UID, iid)
+	if errors.Is(err, mergerequest.ErrNotFound) {
+		return MergeRequest{}, MergeRequest{}.Missing()
+	}
+	return MergeRequest{found}, err
 }
 
 // Epic finds an epic of the group by its id. Only Reporters and its author see a confidential one.

@@ -15,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/iid"
 	"github.com/forgeplane/forgeplane/internal/issue"
 	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/milestone"
 	"github.com/forgeplane/forgeplane/internal/note"
 	"github.com/forgeplane/forgeplane/internal/reaction"
@@ -37,6 +38,7 @@ type Stores struct {
 	Containers    *record.Store
 	Milestones    *milestone.Store
 	Issues        *issue.Store
+	MergeRequests *mergerequest.Store
 	Epics         *epic.Store
 	Notes         *note.Store
 	Reactions     *reaction.Store
@@ -99,7 +101,9 @@ var aggregates = []aggregate{
 	}},
 	// The numbers move before the items that have them.
 	{iid.Migrations, func(s *Stores, _ clock.PassiveClock) []swept {
-		return places(iid.Subjects(s.Database, iid.Items{"milestone": (*milestone.Milestone)(nil), issue.Kind: (*issue.Issue)(nil)}))
+		return places(iid.Subjects(s.Database, iid.Items{
+			"milestone": (*milestone.Milestone)(nil), issue.Kind: (*issue.Issue)(nil), mergerequest.Kind: (*mergerequest.MergeRequest)(nil),
+		}))
 	}},
 	{milestone.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Milestones = milestone.New(s.Database, c)
@@ -108,6 +112,10 @@ var aggregates = []aggregate{
 	{issue.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Issues = issue.New(s.Database, c)
 		return append(places(s.Issues.Subjects()), rows[*v1alpha1.Label](subscription.KindLabel, s.Issues.Labels()))
+	}},
+	{mergerequest.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
+		s.MergeRequests = mergerequest.New(s.Database, c)
+		return append(places(s.MergeRequests.Subjects()), rows[*v1alpha1.Label](subscription.KindLabel, s.MergeRequests.Labels()))
 	}},
 	{epic.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Epics = epic.New(s.Database, c)

@@ -26,7 +26,7 @@ func (f *Family) epic(ctx context.Context, s auth.Subject, id int64) (*int64, er
 	if err != nil {
 		return nil, err
 	}
-	if e, known := seen[id]; known && groupPath(s.Scope, e.In) != "" {
+	if e, known := seen[id]; known && item.GroupPath(s.Scope, e.In) != "" {
 		return &id, nil
 	}
 	return nil, endpoint.NotFound("Epic")

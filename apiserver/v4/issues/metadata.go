@@ -2,7 +2,6 @@ package issues
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -40,7 +39,7 @@ func (f *Family) metadata(ctx context.Context, s auth.Subject, r *updateRequest)
 	}
 	m = metadata{due: r.DueDate, weight: r.Weight, locked: r.DiscussionLocked}
 	if r.MilestoneID.Set {
-		if m.milestone, err = f.milestone(ctx, s.Scope, r.MilestoneID.Value); err != nil {
+		if m.milestone, err = item.Milestone(ctx, f.Activity.Milestones, s.Scope, r.MilestoneID.Value); err != nil {
 			return m, err
 		}
 	}
@@ -54,9 +53,11 @@ func (f *Family) metadata(ctx context.Context, s auth.Subject, r *updateRequest)
 		if !r.AssigneeIDs.Set {
 			ids = []int64{r.AssigneeID.Value}
 		}
-		if m.assignees, err = f.assignees(ctx, s.Scope, ids); err != nil {
+		all, err := item.Assignable(ctx, f.Guard, f.Catalog, s.Scope, ids)
+		if err != nil {
 			return m, err
 		}
+		m.assignees = &all
 	}
 	create := s.Has(s.Access, auth.WriteLabels)
 	if r.Labels.Set {
@@ -136,38 +137,4 @@ func labelsOf(declared []*v1alpha1.Label) []issue.Label {
 		all[i] = issue.Label{ID: l.RESTID(), UID: l.UID}
 	}
 	return all
-}
-
-// assignees returns the users with the given ids who can see the project.
-func (f *Family) assignees(ctx context.Context, in catalog.Scope, ids []int64) (*[]database.User, error) {
-	all := []database.User{}
-	for _, id := range ids {
-		u, err := f.Catalog.User(ctx, v1alpha1.Reference{ID: id})
-		if id == 0 || errors.Is(err, catalog.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		access, err := f.Guard.Access(ctx, auth.Caller{User: u, Admin: u.Spec.Admin}, in)
-		if err != nil {
-			return nil, err
-		}
-		if access.Sees() && !slices.Contains(all, item.User(u)) {
-			all = append(all, item.User(u))
-		}
-	}
-	return &all, nil
-}
-
-// milestone returns the id of a milestone that issues of a project can have, or 0 if they cannot have it.
-func (f *Family) milestone(ctx context.Context, in catalog.Scope, id int64) (*int64, error) {
-	found, err := f.Activity.Milestones.WithIDs(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	if m, known := found[id]; known && hasMilestone(in, m) {
-		return &id, nil
-	}
-	return ptr.To[int64](0), nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/entity"
@@ -18,7 +17,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/issue"
-	"github.com/forgeplane/forgeplane/internal/label"
 	"github.com/forgeplane/forgeplane/internal/milestone"
 	"github.com/forgeplane/forgeplane/internal/reaction"
 )
@@ -50,26 +48,17 @@ type Issue struct {
 	DiscussionLocked   bool                  `json:"discussion_locked"`
 	IssueType          string                `json:"issue_type" doc:"issue, incident, test_case or task."`
 	WebURL             string                `json:"web_url"`
-	TimeStats          TimeStats             `json:"time_stats"`
-	Tasks              Tasks                 `json:"task_completion_status"`
+	TimeStats          item.TimeStats        `json:"time_stats"`
+	Tasks              item.Tasks            `json:"task_completion_status"`
 	HasTasks           bool                  `json:"has_tasks"`
 	TaskStatus         string                `json:"task_status,omitempty"`
 	Weight             *int64                `json:"weight"`
 	EpicIID            *int64                `json:"epic_iid"`
 	Epic               *Epic                 `json:"epic" doc:"Null if the caller does not see it."`
 	Links              Links                 `json:"_links"`
-	References         References            `json:"references"`
+	References         item.References       `json:"references"`
 	Severity           string                `json:"severity" doc:"Always UNKNOWN."`
 	MovedToID          *int64                `json:"moved_to_id" doc:"Always null."`
-}
-
-// Label is a label of an issue, with its details.
-type Label struct {
-	ID          int64   `json:"id"`
-	Name        string  `json:"name"`
-	Color       string  `json:"color"`
-	Description *string `json:"description"`
-	TextColor   string  `json:"text_color"`
 }
 
 // Epic is the epic of an issue.
@@ -81,14 +70,6 @@ type Epic struct {
 	GroupID int64  `json:"group_id"`
 }
 
-// TimeStats are the times that are estimated and spent. Nothing records them.
-type TimeStats struct {
-	TimeEstimate        int64   `json:"time_estimate"`
-	TotalTimeSpent      int64   `json:"total_time_spent"`
-	HumanTimeEstimate   *string `json:"human_time_estimate"`
-	HumanTotalTimeSpent *string `json:"human_total_time_spent"`
-}
-
 // Links are the REST addresses of an issue, its notes and its other related resources.
 type Links struct {
 	Self       string  `json:"self"`
@@ -96,13 +77,6 @@ type Links struct {
 	AwardEmoji string  `json:"award_emoji"`
 	Project    string  `json:"project"`
 	Duplicate  *string `json:"closed_as_duplicate_of"`
-}
-
-// References are the forms in which texts refer to an issue.
-type References struct {
-	Short    string `json:"short"`
-	Relative string `json:"relative" doc:"From the project or group of the request."`
-	Full     string `json:"full"`
 }
 
 // showOne shows an issue of a project.
@@ -117,9 +91,8 @@ func (f *Family) showOne(ctx context.Context, s auth.Subject, in catalog.Scope, 
 // shower holds the related objects of the issues that it shows.
 type shower struct {
 	*Family
-	users map[types.UID]*entity.UserSummary
-	// labels are the labels in force in the projects, by the UIDs of the project and the label.
-	labels     map[types.UID]map[types.UID]*v1alpha1.Label
+	users      map[types.UID]*entity.UserSummary
+	labels     item.LabelsInForce
 	milestones map[int64]milestone.Milestone
 	epics      map[int64]epic.Epic
 	notes      map[int64]int64
@@ -134,12 +107,16 @@ func (f *Family) show(ctx context.Context, s auth.Subject, in map[types.UID]cata
 	var users []database.User
 	var ids []int64
 	milestones, epics := map[int64]bool{}, map[int64]bool{}
+	labeled := map[types.UID]catalog.Scope{}
 	for _, i := range issues {
+		if len(i.Labels) > 0 {
+			labeled[i.In.UID] = in[i.In.UID]
+		}
 		users, ids = append(append(users, i.Author, i.Closer), i.Assignees...), append(ids, i.ID)
 		milestones[i.MilestoneID], epics[i.EpicID] = true, true
 	}
 	var err error
-	if v.labels, err = f.inForce(ctx, in, issues); err != nil {
+	if v.labels, err = item.InForce(ctx, f.Catalog, labeled); err != nil {
 		return nil, err
 	}
 	if v.users, err = item.Users(ctx, f.Catalog, f.WebURL, users...); err != nil {
@@ -164,25 +141,6 @@ func (f *Family) show(ctx context.Context, s auth.Subject, in map[types.UID]cata
 	return shown, nil
 }
 
-// inForce returns the labels in force in the projects of issues, by the UIDs of the project and the label. It leaves out projects without labeled issues.
-func (f *Family) inForce(ctx context.Context, in map[types.UID]catalog.Scope, issues []issue.Issue) (map[types.UID]map[types.UID]*v1alpha1.Label, error) {
-	all := map[types.UID]map[types.UID]*v1alpha1.Label{}
-	for _, i := range issues {
-		if len(i.Labels) == 0 || all[i.In.UID] != nil {
-			continue
-		}
-		declared, err := label.All(ctx, f.Catalog, in[i.In.UID])
-		if err != nil {
-			return nil, err
-		}
-		all[i.In.UID] = map[types.UID]*v1alpha1.Label{}
-		for _, l := range declared {
-			all[i.In.UID][l.UID] = l.Label
-		}
-	}
-	return all, nil
-}
-
 // issue shows an issue of a project. from is the project or group of the request.
 func (v *shower) issue(in, from catalog.Scope, i issue.Issue) Issue {
 	path := in.Path()
@@ -194,7 +152,7 @@ func (v *shower) issue(in, from catalog.Scope, i issue.Issue) Issue {
 		ClosedAt: endpoint.Time(i.ClosedAt), ClosedBy: v.users[i.Closer.UID], Labels: v.shownLabels(i), Assignees: []*entity.UserSummary{}, Author: v.users[i.Author.UID],
 		Type: strings.ToUpper(i.Type), IssueType: i.Type, UserNotesCount: v.notes[i.ID], Upvotes: v.reactions[i.ID].Up, Downvotes: v.reactions[i.ID].Down,
 		DueDate: entity.Day(i.Due), Confidential: i.Confidential, DiscussionLocked: i.DiscussionLocked, WebURL: fmt.Sprintf("%s/-/issues/%d", web, i.IID),
-		Tasks: tasksOf(i.Description), Weight: i.Weight, Severity: "UNKNOWN", References: References{Short: short, Relative: relative(path, from) + short, Full: path + short},
+		Tasks: item.CountTasks(i.Description), Weight: i.Weight, Severity: "UNKNOWN", References: item.Refer(short, in, from),
 		Links: Links{Self: own, Notes: own + "/notes", AwardEmoji: own + "/award_emoji", Project: self},
 	}
 	if i.Description != "" {
@@ -212,69 +170,26 @@ func (v *shower) issue(in, from catalog.Scope, i issue.Issue) Issue {
 		shown.Assignee = shown.Assignees[0]
 	}
 	// A project keeps the milestones of groups that it has left: its callers may not see these groups.
-	if m, known := v.milestones[i.MilestoneID]; known && hasMilestone(in, m) {
+	if m, known := v.milestones[i.MilestoneID]; known && item.HasMilestone(in, m) {
 		at := web
-		if group := groupPath(in, m.In); group != "" {
+		if group := item.GroupPath(in, m.In); group != "" {
 			at = v.WebURL + "/groups/" + group
 		}
 		of := entity.ShowMilestone(m, at, v.Clock.Now())
 		shown.Milestone = &of
 	}
-	if e, known := v.epics[i.EpicID]; known && groupPath(in, e.In) != "" {
+	if e, known := v.epics[i.EpicID]; known && item.GroupPath(in, e.In) != "" {
 		shown.EpicIID = &e.IID
-		shown.Epic = &Epic{ID: e.ID, IID: e.IID, Title: e.Title, GroupID: e.In.ID, URL: fmt.Sprintf("/groups/%s/-/epics/%d", groupPath(in, e.In), e.IID)}
+		shown.Epic = &Epic{ID: e.ID, IID: e.IID, Title: e.Title, GroupID: e.In.ID, URL: fmt.Sprintf("/groups/%s/-/epics/%d", item.GroupPath(in, e.In), e.IID)}
 	}
 	return shown
 }
 
-// shownLabels returns the titles of the labels of an issue, or the labels, sorted by title. Labels that are not in force are left out.
+// shownLabels returns the labels of an issue as the request wants them.
 func (v *shower) shownLabels(i issue.Issue) any {
-	titles, all := []string{}, []Label{}
-	for _, l := range i.Labels {
-		d := v.labels[i.In.UID][l.UID]
-		if d == nil {
-			continue
-		}
-		shown := Label{ID: d.RESTID(), Name: d.Spec.Title, Color: d.Spec.Color}
-		if hex, known := label.Hex(d.Spec.Color); known {
-			shown.Color = hex
-		}
-		shown.TextColor = label.TextColor(shown.Color)
-		if d.Spec.Description != "" {
-			shown.Description = &d.Spec.Description
-		}
-		titles, all = append(titles, d.Spec.Title), append(all, shown)
+	uids := make([]types.UID, len(i.Labels))
+	for n, l := range i.Labels {
+		uids[n] = l.UID
 	}
-	if v.details {
-		slices.SortFunc(all, func(a, b Label) int { return strings.Compare(a.Name, b.Name) })
-		return all
-	}
-	slices.Sort(titles)
-	return titles
-}
-
-// hasMilestone reports whether issues of a project can have a milestone: one of the project or of a group above.
-func hasMilestone(in catalog.Scope, m milestone.Milestone) bool {
-	return m.In.UID == in.Project.UID || groupPath(in, m.In) != ""
-}
-
-// groupPath returns the full path of a group above a project, or an empty text if it is not above it.
-func groupPath(in catalog.Scope, g database.Subject) string {
-	at := slices.IndexFunc(in.Groups, func(above *v1alpha1.Group) bool { return above.UID == g.UID })
-	if at < 0 {
-		return ""
-	}
-	return catalog.FullPath(in.Groups[at:])
-}
-
-// relative returns how texts in the place of a request name a project: not at all in itself, by its path below a group, and else by its full path.
-func relative(path string, from catalog.Scope) string {
-	switch {
-	case from.Project != nil:
-		return ""
-	case len(from.Groups) == 0:
-		return path
-	default:
-		return strings.TrimPrefix(path, from.Path()+"/")
-	}
+	return v.labels.Show(i.In.UID, uids, v.details)
 }

@@ -1,8 +1,8 @@
-package issues
+package item
 
 import "testing"
 
-func TestTasks_countCheckboxes(t *testing.T) {
+func TestCountTasks_countsCheckboxes(t *testing.T) {
 	for text, want := range map[string]Tasks{
 		"":                                      {0, 0},
 		"- [ ] a\n* [x] b\n1. [X] c\n  + [ ] d": {4, 2},
@@ -11,7 +11,7 @@ func TestTasks_countCheckboxes(t *testing.T) {
 		"```\n- [ ] code\n```\n- [x] text":      {1, 1},
 		"~~~~\n- [ ] a\n~~~\n- [ ] b\n~~~~~\n":  {0, 0},
 	} {
-		if got := tasksOf(text); got != want {
+		if got := CountTasks(text); got != want {
 			t.Errorf("%q: got %v, want %v", text, got, want)
 		}
 	}

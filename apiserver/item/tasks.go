@@ -1,4 +1,4 @@
-package issues
+package item
 
 import (
 	"regexp"
@@ -16,8 +16,8 @@ var (
 	fence    = regexp.MustCompile("^[\t >]*(`{3,}|~{3,})")
 )
 
-// tasksOf counts the checkboxes of a description, except for those in blocks of code.
-func tasksOf(description string) (t Tasks) {
+// CountTasks counts the checkboxes of a description, except for those in blocks of code.
+func CountTasks(description string) (t Tasks) {
 	var open string
 	for line := range strings.Lines(description) {
 		if f := fence.FindStringSubmatch(line); f != nil {

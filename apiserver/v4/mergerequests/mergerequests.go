@@ -1,0 +1,49 @@
+// Package mergerequests is the family "Merge requests" of the core interface document.
+package mergerequests
+
+import (
+	"context"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
+	"github.com/forgeplane/forgeplane/apiserver/item"
+	"github.com/forgeplane/forgeplane/apiserver/visible"
+)
+
+// Family serves merge requests.
+type Family struct {
+	family.Kit
+	items   item.Finder
+	labels  *item.Labels
+	visible *visible.Projects
+}
+
+// New returns the family.
+func New(k family.Kit) *Family {
+	return &Family{
+		Kit: k, items: item.Finder{Stores: k.Activity}, labels: item.NewLabels(k.Catalog, k.Writer),
+		visible: visible.NewProjects(k.Catalog, k.Clock),
+	}
+}
+
+const (
+	ofProject = "/projects/{id}/merge_requests"
+	one       = ofProject + "/{merge_request_iid}"
+)
+
+// Table lists the endpoints.
+func (f *Family) Table() endpoint.Table {
+	return endpoint.Table{
+		endpoint.Get(one, f.get).Needs(auth.ReadMergeRequests).Found(f.items.MergeRequest).Anonymous(endpoint.Served).
+			Doc("Get a merge request."),
+	}
+}
+
+func (f *Family) get(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], _ *endpoint.None) (Detailed, error) {
+	m, err := f.refresh(ctx, s.Subject, s.Record.MergeRequest)
+	if err != nil {
+		return Detailed{}, err
+	}
+	return f.detail(ctx, s.Subject, m)
+}

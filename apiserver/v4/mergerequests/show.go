@@ -1,0 +1,268 @@
+package mergerequests
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
+	"github.com/forgeplane/forgeplane/apiserver/item"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
+	"github.com/forgeplane/forgeplane/internal/milestone"
+	"github.com/forgeplane/forgeplane/internal/reaction"
+)
+
+// MergeRequest is "Merge request" of the core interface document, as lists show it.
+type MergeRequest struct {
+	ID                          int64                    `json:"id"`
+	IID                         int64                    `json:"iid"`
+	ProjectID                   int64                    `json:"project_id"`
+	Title                       string                   `json:"title"`
+	Description                 string                   `json:"description"`
+	State                       mergerequest.State       `json:"state" doc:"opened, closed, locked or merged."`
+	CreatedAt                   endpoint.Time            `json:"created_at"`
+	UpdatedAt                   endpoint.Time            `json:"updated_at"`
+	MergedBy                    *entity.UserSummary      `json:"merged_by" doc:"Deprecated for merge_user."`
+	MergeUser                   *entity.UserSummary      `json:"merge_user"`
+	MergedAt                    endpoint.Time            `json:"merged_at"`
+	PreparedAt                  endpoint.Time            `json:"prepared_at"`
+	ClosedBy                    *entity.UserSummary      `json:"closed_by"`
+	ClosedAt                    endpoint.Time            `json:"closed_at"`
+	TargetBranch                string                   `json:"target_branch"`
+	SourceBranch                string                   `json:"source_branch"`
+	UserNotesCount              int64                    `json:"user_notes_count"`
+	Upvotes                     int64                    `json:"upvotes"`
+	Downvotes                   int64                    `json:"downvotes"`
+	Author                      *entity.UserSummary      `json:"author" doc:"Null if the user is gone."`
+	Assignees                   []*entity.UserSummary    `json:"assignees"`
+	Assignee                    *entity.UserSummary      `json:"assignee" doc:"The first assignee."`
+	Reviewers                   []*entity.UserSummary    `json:"reviewers"`
+	SourceProjectID             *int64                   `json:"source_project_id" doc:"Null if the project is gone."`
+	TargetProjectID             int64                    `json:"target_project_id"`
+	Labels                      any                      `json:"labels" doc:"Titles of the labels, or objects if the request asks for details."`
+	Draft                       bool                     `json:"draft"`
+	WorkInProgress              bool                     `json:"work_in_progress" doc:"Deprecated for draft."`
+	Milestone                   *entity.Milestone        `json:"milestone"`
+	MergeWhenPipelineSucceeds   bool                     `json:"merge_when_pipeline_succeeds"`
+	MergeStatus                 mergerequest.MergeStatus `json:"merge_status" doc:"Deprecated for detailed_merge_status."`
+	DetailedMergeStatus         string                   `json:"detailed_merge_status" doc:"mergeable, or why the merge request cannot be merged."`
+	SHA                         *string                  `json:"sha" doc:"Head of the source branch; null if the branch does not exist."`
+	MergeCommitSHA              *string                  `json:"merge_commit_sha"`
+	SquashCommitSHA             *string                  `json:"squash_commit_sha"`
+	DiscussionLocked            *bool                    `json:"discussion_locked"`
+	ShouldRemoveSourceBranch    *bool                    `json:"should_remove_source_branch"`
+	ForceRemoveSourceBranch     bool                     `json:"force_remove_source_branch"`
+	AllowCollaboration          *bool                    `json:"allow_collaboration,omitempty" doc:"Only if the source branch is in a fork."`
+	AllowMaintainerToPush       *bool                    `json:"allow_maintainer_to_push,omitempty" doc:"Same as allow_collaboration."`
+	Reference                   string                   `json:"reference" doc:"Deprecated for references."`
+	References                  item.References          `json:"references"`
+	WebURL                      string                   `json:"web_url"`
+	TimeStats                   item.TimeStats           `json:"time_stats"`
+	Squash                      bool                     `json:"squash"`
+	SquashOnMerge               bool                     `json:"squash_on_merge"`
+	Tasks                       item.Tasks               `json:"task_completion_status"`
+	HasConflicts                bool                     `json:"has_conflicts"`
+	BlockingDiscussionsResolved bool                     `json:"blocking_discussions_resolved"`
+	ApprovalsBeforeMerge        *int64                   `json:"approvals_before_merge" doc:"Deprecated; always null."`
+}
+
+// Detailed is a merge request with what only the answers about a single one show.
+type Detailed struct {
+	MergeRequest
+	Subscribed            bool          `json:"subscribed"`
+	ChangesCount          *string       `json:"changes_count" doc:"Number of changed files; null while it is unknown."`
+	LatestBuildStartedAt  endpoint.Time `json:"latest_build_started_at" doc:"Always null."`
+	LatestBuildFinishedAt endpoint.Time `json:"latest_build_finished_at" doc:"Always null."`
+	FirstDeployedAt       endpoint.Time `json:"first_deployed_to_production_at" doc:"Always null."`
+	Pipeline              *struct{}     `json:"pipeline" doc:"Always null."`
+	HeadPipeline          *struct{}     `json:"head_pipeline" doc:"Always null."`
+	DiffRefs              *DiffRefs     `json:"diff_refs" doc:"Null if the source branch does not exist."`
+	MergeError            *string       `json:"merge_error" doc:"Why the last merge failed."`
+	FirstContribution     bool          `json:"first_contribution"`
+	User                  Viewer        `json:"user"`
+	DivergedCommitsCount  *int          `json:"diverged_commits_count,omitempty"`
+	RebaseInProgress      *bool         `json:"rebase_in_progress,omitempty"`
+}
+
+// DiffRefs are the commits of a version of a merge request.
+type DiffRefs struct {
+	BaseSHA  string `json:"base_sha"`
+	HeadSHA  string `json:"head_sha"`
+	StartSHA string `json:"start_sha"`
+}
+
+// Viewer says what the caller can do.
+type Viewer struct {
+	CanMerge bool `json:"can_merge"`
+}
+
+// detail shows a merge request of the project of a request.
+func (f *Family) detail(ctx context.Context, s auth.Subject, m mergerequest.MergeRequest) (Detailed, error) {
+	shown, err := f.show(ctx, s, map[types.UID]catalog.Scope{s.Scope.Project.UID: s.Scope}, []mergerequest.MergeRequest{m}, false)
+	if err != nil {
+		return Detailed{}, err
+	}
+	d := Detailed{MergeRequest: shown[0], ChangesCount: given(m.ChangesCount), MergeError: given(m.MergeError)}
+	if m.Head != "" {
+		d.DiffRefs = &DiffRefs{BaseSHA: m.Base, HeadSHA: m.Head, StartSHA: m.Start}
+	}
+	return d, nil
+}
+
+// shower holds the related objects of the merge requests that it shows.
+type shower struct {
+	*Family
+	users      map[types.UID]*entity.UserSummary
+	labels     item.LabelsInForce
+	milestones map[int64]milestone.Milestone
+	notes      map[int64]int64
+	reactions  map[int64]reaction.Count
+	// sources are the projects that have the source branches, by their UIDs, as far as they exist.
+	sources map[types.UID]bool
+	// details says that labels are shown as objects.
+	details bool
+}
+
+// show shows merge requests of the given projects. It looks up the related objects of all merge requests at once.
+func (f *Family) show(ctx context.Context, s auth.Subject, in map[types.UID]catalog.Scope, some []mergerequest.MergeRequest, details bool) ([]MergeRequest, error) {
+	v := shower{Family: f, details: details, sources: map[types.UID]bool{}}
+	var users []database.User
+	var ids []int64
+	milestones, labeled := map[int64]bool{}, map[types.UID]catalog.Scope{}
+	for _, m := range some {
+		if len(m.Labels) > 0 {
+			labeled[m.In.UID] = in[m.In.UID]
+		}
+		users, ids = slices.Concat(users, []database.User{m.Author, m.Closer, m.Merger}, m.Assignees, m.Reviewers), append(ids, m.ID)
+		milestones[m.MilestoneID] = true
+		if err := v.findSource(ctx, m); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if v.labels, err = item.InForce(ctx, f.Catalog, labeled); err != nil {
+		return nil, err
+	}
+	if v.users, err = item.Users(ctx, f.Catalog, f.WebURL, users...); err != nil {
+		return nil, err
+	}
+	if v.milestones, err = f.Activity.Milestones.WithIDs(ctx, slices.Collect(maps.Keys(milestones))...); err != nil {
+		return nil, err
+	}
+	if v.notes, err = f.Activity.Notes.Counts(ctx, mergerequest.Kind, ids...); err != nil {
+		return nil, err
+	}
+	if v.reactions, err = f.Activity.Reactions.Counts(ctx, mergerequest.Kind, ids...); err != nil {
+		return nil, err
+	}
+	shown := make([]MergeRequest, len(some))
+	for n, m := range some {
+		shown[n] = v.mergeRequest(in[m.In.UID], s.Scope, m)
+	}
+	return shown, nil
+}
+
+// findSource looks up whether the source project of a merge request exists.
+func (v *shower) findSource(ctx context.Context, m mergerequest.MergeRequest) error {
+	if m.Source.UID == m.In.UID {
+		v.sources[m.Source.UID] = true
+		return nil
+	}
+	p, err := catalog.ByID[*v1alpha1.Project](ctx, v.Catalog, m.Source.ID)
+	if err == nil && p.UID == m.Source.UID {
+		v.sources[m.Source.UID] = true
+	}
+	return catalog.IgnoreNotFound(err)
+}
+
+// mergeRequest shows a merge request of a project. from is the project or group of the request.
+func (v *shower) mergeRequest(in, from catalog.Scope, m mergerequest.MergeRequest) MergeRequest {
+	web, short := v.WebURL+"/"+in.Path(), fmt.Sprintf("!%d", m.IID)
+	uids := make([]types.UID, len(m.Labels))
+	for n, l := range m.Labels {
+		uids[n] = l.UID
+	}
+	merger := v.users[m.Merger.UID]
+	shown := MergeRequest{
+		ID: m.ID, IID: m.IID, ProjectID: in.RESTID(), TargetProjectID: in.RESTID(), Title: m.Title, Description: m.Description, State: m.State,
+		CreatedAt: endpoint.Time(m.Created), UpdatedAt: endpoint.Time(m.Updated), MergedBy: merger, MergeUser: merger, MergedAt: endpoint.Time(m.MergedAt),
+		PreparedAt: endpoint.Time(m.PreparedAt), ClosedBy: v.users[m.Closer.UID], ClosedAt: endpoint.Time(m.ClosedAt),
+		SourceBranch: m.SourceBranch, TargetBranch: m.TargetBranch,
+		UserNotesCount: v.notes[m.ID], Upvotes: v.reactions[m.ID].Up, Downvotes: v.reactions[m.ID].Down, Author: v.users[m.Author.UID],
+		Assignees: v.known(m.Assignees), Reviewers: v.known(m.Reviewers), Labels: v.labels.Show(m.In.UID, uids, v.details),
+		Draft: m.Draft, WorkInProgress: m.Draft, MergeStatus: m.MergeStatus, DetailedMergeStatus: detailedStatus(m), HasConflicts: hasConflicts(m),
+		SHA: given(m.Head), MergeCommitSHA: given(m.MergeCommit), SquashCommitSHA: given(m.SquashCommit),
+		DiscussionLocked: m.DiscussionLocked, ShouldRemoveSourceBranch: m.ShouldRemoveSource, ForceRemoveSourceBranch: m.RemoveSourceBranch,
+		Reference: short, References: item.Refer(short, in, from), WebURL: fmt.Sprintf("%s/-/merge_requests/%d", web, m.IID),
+		TimeStats: item.TimeStats{TimeEstimate: m.Estimate, TotalTimeSpent: m.Spent}, Squash: m.Squash, SquashOnMerge: m.Squash,
+		Tasks: item.CountTasks(m.Description), BlockingDiscussionsResolved: true,
+	}
+	if len(shown.Assignees) > 0 {
+		shown.Assignee = shown.Assignees[0]
+	}
+	if v.sources[m.Source.UID] {
+		shown.SourceProjectID = &m.Source.ID
+	}
+	if m.Source.UID != m.In.UID {
+		shown.AllowCollaboration, shown.AllowMaintainerToPush = &m.AllowCollaboration, &m.AllowCollaboration
+	}
+	// A project keeps the milestones of groups that it has left: its callers may not see these groups.
+	if one, known := v.milestones[m.MilestoneID]; known && item.HasMilestone(in, one) {
+		at := web
+		if group := item.GroupPath(in, one.In); group != "" {
+			at = v.WebURL + "/groups/" + group
+		}
+		of := entity.ShowMilestone(one, at, v.Clock.Now())
+		shown.Milestone = &of
+	}
+	return shown
+}
+
+// known returns the users who exist.
+func (v *shower) known(users []database.User) []*entity.UserSummary {
+	all := []*entity.UserSummary{}
+	for _, u := range users {
+		if known := v.users[u.UID]; known != nil {
+			all = append(all, known)
+		}
+	}
+	return all
+}
+
+// given returns nil for an empty text.
+func given(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func hasConflicts(m mergerequest.MergeRequest) bool {
+	return m.State == mergerequest.Opened && m.MergeStatus == mergerequest.CannotMerge && m.Head != ""
+}
+
+// detailedStatus returns mergeable, or the first reason why a merge request cannot be merged (API behaviour, section 2.5).
+func detailedStatus(m mergerequest.MergeRequest) string {
+	switch {
+	case m.State != mergerequest.Opened:
+		return "not_open"
+	case m.MergeStatus == mergerequest.Unchecked || m.MergeStatus == mergerequest.CannotRecheck:
+		return "unchecked"
+	case m.MergeStatus == mergerequest.Checking:
+		return "checking"
+	case m.Draft:
+		return "draft_status"
+	case m.MergeStatus == mergerequest.CannotMerge:
+		return "broken_status"
+	default:
+		return "mergeable"
+	}
+}

@@ -1,0 +1,95 @@
+package mergerequest
+
+import (
+	"context"
+
+	"github.com/uptrace/bun"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/internal/search"
+)
+
+// Order is the sort key of a list of merge requests.
+type Order string
+
+// The orders.
+const (
+	ByCreation Order = "created_at"
+	ByUpdate   Order = "updated_at"
+	ByTitle    Order = "title"
+)
+
+// Query selects a page of merge requests.
+type Query struct {
+	// Projects are the UIDs of the target projects.
+	Projects []types.UID
+	// Conditions are true of all selected merge requests.
+	Conditions []Condition
+	Order      Order
+	Ascending  bool
+	// Skip is the number of merge requests before the page, and Limit the maximum number on it.
+	Skip, Limit int
+}
+
+// List returns a page of merge requests, and the number of selected merge requests.
+func (s *Store) List(ctx context.Context, of Query) (page []MergeRequest, total int, err error) {
+	err = s.db.Read(ctx, "listing merge requests", func(ctx context.Context, db bun.IDB) error {
+		q := inProjects(db.NewSelect().Model(&page).ExcludeColumn("text"), of.Projects)
+		for _, c := range of.Conditions {
+			query, args := c(db)
+			q = q.Where(query, args...)
+		}
+		n, err := q.Count(ctx)
+		if total = int(n); err != nil || total <= of.Skip {
+			return err
+		}
+		if err := of.sorted(db, q).Offset(int64(of.Skip)).Limit(int64(of.Limit)).Scan(ctx); err != nil {
+			return err
+		}
+		return complete(ctx, db, page)
+	})
+	return page, total, err
+}
+
+// sorted sorts merge requests. Equal ones are sorted by id, in the same direction.
+func (of Query) sorted(db bun.IDB, q *bun.SelectQuery) *bun.SelectQuery {
+	direction := " DESC"
+	if of.Ascending {
+		direction = " ASC"
+	}
+	by := "merge_request." + string(of.Order)
+	switch of.Order {
+	case ByTitle:
+		by = search.TitleOf(db, "merge_request.text")
+	}
+	return q.OrderExpr(by + direction).OrderExpr("merge_request.id" + direction)
+}
+
+// CountLabels returns the numbers of open merge requests with labels by the UIDs of the labels, in some projects. Labels without one are left out.
+func (s *Store) CountLabels(ctx context.Context, projects []types.UID, labels ...types.UID) (map[types.UID]int64, error) {
+	counts := map[types.UID]int64{}
+	if len(labels) == 0 {
+		return counts, nil
+	}
+	var rows []struct {
+		UID types.UID
+		N   int64
+	}
+	err := s.db.Read(ctx, "counting the merge requests of labels", func(ctx context.Context, db bun.IDB) error {
+		return inProjects(db.NewSelect().Model((*MergeRequest)(nil)), projects).Join("JOIN merge_request_labels AS l ON l.merge_request_id = merge_request.id").
+			ColumnExpr("l.label_uid AS uid").ColumnExpr("count(*) AS n").
+			Where("l.label_uid IN (?)", bun.List(labels)).Where("merge_request.state = ?", Opened).Group("l.label_uid").Scan(ctx, &rows)
+	})
+	for _, r := range rows {
+		counts[r.UID] = r.N
+	}
+	return counts, err
+}
+
+// inProjects selects the merge requests of projects.
+func inProjects(q *bun.SelectQuery, projects []types.UID) *bun.SelectQuery {
+	if len(projects) == 0 {
+		return q.Where("FALSE")
+	}
+	return q.Where("merge_request.subject_uid IN (?)", bun.List(projects))
+}

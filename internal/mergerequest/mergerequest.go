@@ -1,0 +1,194 @@
+// Package mergerequest stores the merge requests of projects: tables of the activity database.
+package mergerequest
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"time"
+
+	"github.com/uptrace/bun"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/iid"
+	"github.com/forgeplane/forgeplane/internal/search"
+	"github.com/forgeplane/forgeplane/internal/sweep"
+)
+
+// Kind is the kind of items that are merge requests.
+const Kind = "merge_request"
+
+//go:embed migrations
+var migrations embed.FS
+
+// Migrations returns the migrations of the tables, for database.Open.
+func Migrations() fs.FS { return migrations }
+
+// State is the state of a merge request.
+type State string
+
+// The states. A merge request is locked while it is being merged.
+const (
+	Opened State = "opened"
+	Closed State = "closed"
+	Locked State = "locked"
+	Merged State = "merged"
+)
+
+// MergeStatus says whether the source branch can be merged into the target branch without conflicts.
+type MergeStatus string
+
+// The merge statuses. Recheck is that of a merge request that had conflicts before one of its branches changed.
+const (
+	Unchecked     MergeStatus = "unchecked"
+	Checking      MergeStatus = "checking"
+	CanBeMerged   MergeStatus = "can_be_merged"
+	CannotMerge   MergeStatus = "cannot_be_merged"
+	CannotRecheck MergeStatus = "cannot_be_merged_recheck"
+)
+
+// ErrNotFound says that a project has no merge request with an iid.
+var ErrNotFound = errors.New("there is no such merge request")
+
+// MergeRequest is a merge request of a project, which has the target branch.
+type MergeRequest struct {
+	bun.BaseModel `bun:"table:merge_requests"`
+
+	ID int64 `bun:"id,pk,autoincrement"`
+	// In is the target project, and Source the project that has the source branch. They are equal unless Source is a fork.
+	In           database.Subject `bun:"embed:subject_"`
+	IID          int64            `bun:"iid"`
+	Source       database.Subject `bun:"embed:source_"`
+	SourceBranch string           `bun:"source_branch"`
+	TargetBranch string           `bun:"target_branch"`
+	Title        string           `bun:"title"`
+	Description  string           `bun:"description"`
+	// Text is the text for searches, and Draft what the title says. The store writes them; it does not read Text.
+	Text  string `bun:"text"`
+	Draft bool   `bun:"draft"`
+	State State  `bun:"state"`
+	// DiscussionLocked is nil until somebody locks the discussion.
+	DiscussionLocked *bool `bun:"discussion_locked"`
+	// Squash, RemoveSourceBranch and AllowCollaboration are what the author asks for.
+	Squash             bool          `bun:"squash"`
+	RemoveSourceBranch bool          `bun:"remove_source_branch"`
+	AllowCollaboration bool          `bun:"allow_collaboration"`
+	ApprovalsRequired  int64         `bun:"approvals_required"`
+	Author             database.User `bun:"embed:author_"`
+	// MilestoneID is 0 without one.
+	MilestoneID int64 `bun:"milestone_id"`
+	// Head, Base and Start are the commits of the latest version: the source branch, its merge base with the target branch, and the target branch at
+	// that time. They are empty if the source branch does not exist.
+	Head  string `bun:"head_sha"`
+	Base  string `bun:"base_sha"`
+	Start string `bun:"start_sha"`
+	// ChangesCount is the number of changed files, such as 3 or 1000+; empty while it is unknown.
+	ChangesCount string      `bun:"changes_count"`
+	MergeStatus  MergeStatus `bun:"merge_status"`
+	// MergeError is why the last merge failed.
+	MergeError   string `bun:"merge_error"`
+	MergeCommit  string `bun:"merge_commit_sha"`
+	SquashCommit string `bun:"squash_commit_sha"`
+	// ShouldRemoveSource is what the merge asked for; nil before.
+	ShouldRemoveSource *bool         `bun:"should_remove_source"`
+	Merger             database.User `bun:"embed:merger_"`
+	MergedAt           time.Time     `bun:"merged_at,nullzero"`
+	// Closer is the user who closed the merge request. Closer and ClosedAt are empty unless it is closed.
+	Closer   database.User `bun:"embed:closer_"`
+	ClosedAt time.Time     `bun:"closed_at,nullzero"`
+	// PreparedAt is when the first version was recorded and checked.
+	PreparedAt time.Time `bun:"prepared_at,nullzero"`
+	// Estimate and Spent are times in seconds.
+	Estimate int64     `bun:"time_estimate"`
+	Spent    int64     `bun:"time_spent"`
+	Created  time.Time `bun:"created_at"`
+	Updated  time.Time `bun:"updated_at"`
+
+	// Labels, Assignees and Reviewers are in tables of their own.
+	Labels    []Label         `bun:"-"`
+	Assignees []database.User `bun:"-"`
+	Reviewers []database.User `bun:"-"`
+}
+
+// Label is a label of a merge request.
+type Label struct {
+	ID  int64
+	UID types.UID
+}
+
+// Item identifies the merge request in its notes, reactions and state events.
+func (m MergeRequest) Item() database.Item { return database.Item{Kind: Kind, ID: m.ID} }
+
+// DiscussionIsLocked reports whether only members can write notes.
+func (m MergeRequest) DiscussionIsLocked() bool {
+	return m.DiscussionLocked != nil && *m.DiscussionLocked
+}
+
+var draft = regexp.MustCompile(`(?i)^\s*(draft:|\[draft\]|\(draft\))`)
+
+// IsDraft reports whether a title is that of a draft (API behaviour, section 2.5).
+func IsDraft(title string) bool { return draft.MatchString(title) }
+
+// Store is the merge requests in a database. It is safe for concurrent use.
+type Store struct {
+	db    *database.DB
+	clock clock.PassiveClock
+}
+
+// New returns the merge requests of a database. The database must have been opened with Migrations and iid.Migrations.
+func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
+
+// Subjects are the merge requests by their projects, for a sweep.Sweeper.
+func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*MergeRequest)(nil)) }
+
+// DuplicateError says that a source branch already has an open merge request into the target branch.
+type DuplicateError struct {
+	// IID is the iid of the open merge request in the target project.
+	IID int64
+}
+
+func (e *DuplicateError) Error() string {
+	return fmt.Sprintf("Another open merge request already exists for this source branch: !%d", e.IID)
+}
+
+// derive sets the fields that follow from others.
+func (m *MergeRequest) derive() {
+	m.Text, m.Draft = search.Fold(m.Title, m.Description), IsDraft(m.Title)
+}
+
+// Create adds a merge request with its labels, assignees and reviewers, and completes it. The error is a *DuplicateError if there is an open one.
+func (s *Store) Create(ctx context.Context, m *MergeRequest) error {
+	m.Created = s.clock.Now().UTC()
+	m.Updated, m.State, m.MergeStatus = m.Created, Opened, Unchecked
+	m.derive()
+	return s.db.Atomically(ctx, fmt.Sprintf("creating a merge request in %s", m.In), func(ctx context.Context, db bun.IDB) (err error) {
+		// The number comes first: it makes other creations in the project wait.
+		if m.IID, err = iid.Next(ctx, s.db, m.In, Kind); err != nil {
+			return err
+		}
+		if err := s.unique(ctx, db, *m); err != nil {
+			return err
+		}
+		if _, err = db.NewInsert().Model(m).Returning("id").Exec(ctx); err != nil {
+			return err
+		}
+		return attach(ctx, db, m)
+	})
+}
+
+// unique returns a *DuplicateError if another merge request of the branches is open.
+func (s *Store) unique(ctx context.Context, db bun.IDB, m MergeRequest) error {
+	var iids []int64
+	err := db.NewSelect().Model((*MergeRequest)(nil)).Column("iid").Where("source_uid = ?", m.Source.UID).Where("source_branch = ?", m.SourceBranch).
+		Where("subject_uid = ?", m.In.UID).Where("target_branch = ?", m.TargetBranch).Where("state IN (?)", bun.List([]State{Opened, Locked})).
+		Where("id <> ?", m.ID).Limit(1).Scan(ctx, &iids)
+	if err == nil && len(iids) > 0 {
+		err = &DuplicateError{iids[0]}
+	}
+	return err
+}
