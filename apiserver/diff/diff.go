@@ -3,10 +3,16 @@ package diff
 
 import (
 	"cmp"
+	"net/http"
 	"strings"
+	"time"
 
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/git/history"
 )
+
+// Patience limits the time for the texts of a comparison, because kube-apiserver ends requests after a minute.
+const Patience = 20 * time.Second
 
 // Diff is "Diff" of the core interface document.
 type Diff struct {
@@ -33,6 +39,27 @@ func Show(c history.Change, unidiff bool) Diff {
 	}
 	if unidiff && strings.HasPrefix(c.Text, "@@") {
 		shown.Diff = c.Names + c.Text
+	}
+	return shown
+}
+
+// Page returns the page of changes that p requests.
+func Page(p endpoint.Paging, all history.Diff, unidiff bool) (endpoint.List[Diff], error) {
+	if all.TimedOut {
+		return endpoint.List[Diff]{}, endpoint.Message(http.StatusServiceUnavailable, "The diff takes too long")
+	}
+	show := func(c history.Change) Diff { return Show(c, unidiff) }
+	if skip, size := p.Window(); all.Truncated {
+		return endpoint.Part(endpoint.Rows(p, all.Changes), skip+size < len(all.Changes), show), nil
+	}
+	return endpoint.Page(p, all.Changes, show), nil
+}
+
+// All returns all changes in the form of the REST API.
+func All(changes []history.Change, unidiff bool) []Diff {
+	shown := make([]Diff, len(changes))
+	for i, c := range changes {
+		shown[i] = Show(c, unidiff)
 	}
 	return shown
 }

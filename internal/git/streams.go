@@ -15,8 +15,8 @@ const maxBlobs = 64
 
 // Slots limit how many operations of each kind run at once, and share them among callers. Fields that are not set have defaults.
 type Slots struct {
-	// Archives and Blobs limit the archives, and the blobs that are too large for memory, that are being written. Their duration depends on
-	// how fast the receiver is.
+	// Archives and Blobs limit the archives and patches, and the blobs that are too large for memory, that are being written. Their duration
+	// depends on how fast the receiver is.
 	Archives, Blobs fair.Limits
 	// Walks limit the commands that walk through history or compare: each can use up to one processor and much memory.
 	Walks fair.Limits

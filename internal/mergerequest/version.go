@@ -17,18 +17,20 @@ var ErrVersionNotFound = errors.New("there is no such version")
 type Version struct {
 	bun.BaseModel `bun:"table:merge_request_versions"`
 
-	ID             int64     `bun:"id,pk,autoincrement"`
-	MergeRequestID int64     `bun:"merge_request_id"`
-	Head           string    `bun:"head_sha"`
-	Base           string    `bun:"base_sha"`
-	Start          string    `bun:"start_sha"`
-	Created        time.Time `bun:"created_at"`
+	ID             int64  `bun:"id,pk,autoincrement"`
+	MergeRequestID int64  `bun:"merge_request_id"`
+	Head           string `bun:"head_sha"`
+	Base           string `bun:"base_sha"`
+	Start          string `bun:"start_sha"`
+	// ChangesCount is the number of changed files, as in MergeRequest.
+	ChangesCount string    `bun:"changes_count"`
+	Created      time.Time `bun:"created_at"`
 }
 
 // AddVersion records a version, makes it the latest one of its merge request, and removes the approvals if the head is another one than before.
 // changes is the value of ChangesCount.
 func (s *Store) AddVersion(ctx context.Context, v *Version, changes string) error {
-	v.Created = s.clock.Now().UTC()
+	v.Created, v.ChangesCount = s.clock.Now().UTC(), changes
 	return s.db.Atomically(ctx, fmt.Sprintf("recording a version of merge request %d", v.MergeRequestID), func(ctx context.Context, db bun.IDB) error {
 		moved, err := db.NewSelect().Model((*MergeRequest)(nil)).Where("id = ?", v.MergeRequestID).Where("head_sha NOT IN ('', ?)", v.Head).Exists(ctx)
 		if err != nil {

@@ -4,7 +4,6 @@ package commits
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -17,9 +16,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 )
-
-// diffPatience limits the time for the text of a diff, because kube-apiserver ends requests after a minute.
-const diffPatience = 20 * time.Second
 
 // Family serves the commits of projects.
 type Family struct {
@@ -151,18 +147,11 @@ func (f *Family) diff(ctx context.Context, s auth.Project, r *diffRequest) (none
 	if len(c.Parents) > 0 {
 		parent = c.Parents[0]
 	}
-	changes, err := history.Compare(ctx, repo, parent, c.ID, diffPatience)
+	changes, err := history.Compare(ctx, repo, parent, c.ID, diff.Patience)
 	if err != nil {
 		return none, err
 	}
-	if changes.TimedOut {
-		return none, endpoint.Message(http.StatusServiceUnavailable, "The diff takes too long")
-	}
-	show := func(c history.Change) diff.Diff { return diff.Show(c, r.Unidiff) }
-	if skip, size := r.Paging.Window(); changes.Truncated {
-		return endpoint.Part(endpoint.Rows(r.Paging, changes.Changes), skip+size < len(changes.Changes), show), nil
-	}
-	return endpoint.Page(r.Paging, changes.Changes, show), nil
+	return diff.Page(r.Paging, changes, r.Unidiff)
 }
 
 type refsRequest struct {

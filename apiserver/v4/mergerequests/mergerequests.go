@@ -3,6 +3,7 @@ package mergerequests
 
 import (
 	"context"
+	"slices"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
@@ -34,10 +35,10 @@ const (
 
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
-	return endpoint.Table{
+	return slices.Concat(endpoint.Table{
 		endpoint.Get(one, f.get).Needs(auth.ReadMergeRequests).Found(f.items.MergeRequest).Anonymous(endpoint.Served).
 			Doc("Get a merge request."),
-	}
+	}, f.diffTable())
 }
 
 func (f *Family) get(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], _ *endpoint.None) (Detailed, error) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -20,9 +19,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 )
-
-// comparePatience limits the time for the texts of a comparison, because kube-apiserver ends requests after a minute.
-const comparePatience = 20 * time.Second
 
 // Compare is "Compare result" of the core interface document.
 type Compare struct {
@@ -87,15 +83,12 @@ func (f *Family) compare(ctx context.Context, s auth.Project, r *compareRequest)
 		dots = ".."
 	}
 	shown := Compare{
-		Commits: make([]commit.Commit, len(commits)), Diffs: make([]diff.Diff, len(changes.Changes)),
+		Commits: make([]commit.Commit, len(commits)), Diffs: diff.All(changes.Changes, r.Unidiff),
 		CompareTimeout: changes.TimedOut || changes.Truncated, CompareSameRef: from == to, WebURL: url + "/-/compare/" + from + dots + to,
 	}
 	for i, c := range commits {
 		shown.Commits[i] = commit.Show(c, url)
 		shown.Commit = &shown.Commits[i]
-	}
-	for i, c := range changes.Changes {
-		shown.Diffs[i] = diff.Show(c, r.Unidiff)
 	}
 	return shown, nil
 }
@@ -135,7 +128,7 @@ func between(ctx context.Context, repo *git.Repository, from, to string, straigh
 				return err
 			}
 		}
-		changes, err = history.Compare(ctx, repo, base, to, comparePatience)
+		changes, err = history.Compare(ctx, repo, base, to, diff.Patience)
 		return err
 	})
 	err = both.Wait()

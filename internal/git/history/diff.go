@@ -42,12 +42,10 @@ func (timedOut) Unwrap() error { return process.ErrBusy }
 
 // Compare compares two commits within the given time. An empty from stands for the empty tree. Callers must not change the result.
 func Compare(ctx context.Context, r *git.Repository, from, to string, patience time.Duration) (Diff, error) {
-	if err := object.CheckIDs(to); err != nil {
-		return Diff{}, err
-	}
 	if from == "" {
 		from = object.EmptyTree(to)
-	} else if err := object.CheckIDs(from); err != nil {
+	}
+	if err := object.CheckIDs(from, to); err != nil {
 		return Diff{}, err
 	}
 	size := func(d Diff) (bytes int) {
@@ -70,10 +68,7 @@ var errPatience = errors.New("comparing took too long")
 func compare(ctx context.Context, r *git.Repository, from, to string, patience time.Duration) (Diff, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
 	defer cancel()
-	c := process.In(r.Dir(), "diff-tree", "-r", "-z", "--raw", "--patch", "--unified=3", "--find-renames", "-l"+renameLimit, "--no-color",
-		"--no-ext-diff", "--no-textconv", "--no-relative", "--ignore-submodules=none", "--submodule=short",
-		"--src-prefix=a/", "--dst-prefix=b/", from, to, "--")
-	c.Settings = []process.Setting{{"core.bigFileThreshold", comparedFile}}
+	c := diffTree(r, from, to, "-z", "--raw")
 	p := &diffParser{limits: diffBounds}
 	leave, err := process.Enter(limited, r.Engine().Walks())
 	if err == nil {
@@ -91,4 +86,40 @@ func compare(ctx context.Context, r *git.Repository, from, to string, patience t
 	default:
 		return Diff{}, fmt.Errorf("comparing %s with %s: %w", from, to, err)
 	}
+}
+
+// diffTree returns a command that writes a patch.
+func diffTree(r *git.Repository, from, to string, options ...string) process.Command {
+	c := process.In(r.Dir(), "diff-tree", "-r", "--patch", "--unified=3", "--find-renames", "-l"+renameLimit, "--no-color",
+		"--no-ext-diff", "--no-textconv", "--no-relative", "--ignore-submodules=none", "--submodule=short", "--src-prefix=a/", "--dst-prefix=b/")
+	c.Args = append(append(c.Args, options...), from, to, "--")
+	c.Settings = []process.Setting{{"core.bigFileThreshold", comparedFile}}
+	return c
+}
+
+const (
+	// patchTimeout limits the time to write a patch, which depends on how fast its receiver is, and patchCPU its processor time.
+	patchTimeout = time.Hour
+	patchCPU     = 2 * time.Minute
+)
+
+// WritePatch writes the differences between two commits as a patch, without a limit of its size. An empty from stands for the empty tree. The error is
+// git.ErrBusy if too many patches and archives are being written.
+func WritePatch(ctx context.Context, r *git.Repository, from, to string, w io.Writer) error {
+	if from == "" {
+		from = object.EmptyTree(to)
+	}
+	if err := object.CheckIDs(from, to); err != nil {
+		return err
+	}
+	leave, err := process.Enter(ctx, r.Engine().Archives())
+	if err != nil {
+		return fmt.Errorf("writing a patch: %w", err)
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeoutCause(ctx, patchTimeout, fmt.Errorf("writing a patch took longer than %s", patchTimeout))
+	defer cancel()
+	c := diffTree(r, from, to, "--full-index")
+	c.Stdout, c.Bounds = w, process.Bounds{CPU: patchCPU}
+	return r.Run(ctx, c)
 }

@@ -150,14 +150,21 @@ const (
 )
 
 // CommitsBetween returns the commits that are reachable from to but not from from, the oldest first; of more than 10,000 commits, the
-// newest. It abridges messages of more than 16 KiB, and once all messages exceed 16 MiB, messages of more than 1 KiB. Callers must not
-// change the result.
+// newest. An empty from excludes none. It abridges messages of more than 16 KiB, and once all messages exceed 16 MiB, messages of more than
+// 1 KiB. Callers must not change the result.
 func CommitsBetween(ctx context.Context, r *git.Repository, from, to string) ([]*object.Commit, error) {
-	if err := object.CheckIDs(from, to); err != nil {
+	if err := object.CheckIDs(to); err != nil {
 		return nil, err
 	}
+	args := []string{"rev-list", "--reverse", fmt.Sprintf("--max-count=%d", maxCommits), to}
+	if from != "" {
+		if err := object.CheckIDs(from); err != nil {
+			return nil, err
+		}
+		args = append(args, "^"+from)
+	}
 	return recall.Find(ctx, r.Results(), "listing commits", from+" "+to, sizeOfCommits, func(ctx context.Context) ([]*object.Commit, error) {
-		out, err := r.WalkOutput(ctx, process.In(r.Dir(), "rev-list", "--reverse", fmt.Sprintf("--max-count=%d", maxCommits), to, "^"+from, "--"))
+		out, err := r.WalkOutput(ctx, process.In(r.Dir(), append(args, "--")...))
 		if err != nil {
 			return nil, err
 		}

@@ -104,6 +104,7 @@ CREATE TABLE merge_request_versions (
     head_sha         TEXT NOT NULL,
     base_sha         TEXT NOT NULL,
     start_sha        TEXT NOT NULL,
+    changes_count    TEXT NOT NULL,
     created_at       TIMESTAMPTZ NOT NULL
 );
 CREATE INDEX merge_request_versions_in_order ON merge_request_versions (merge_request_id, id);
