@@ -38,7 +38,8 @@ func (f *Family) diffTable() endpoint.Table {
 	for _, e := range table {
 		e.Needs(auth.ReadMergeRequests).Found(f.items.MergeRequest).Anonymous(endpoint.Served)
 	}
-	return table
+	return append(table, endpoint.Get("/projects/{id}/repository/commits/{sha}/merge_requests", f.ofCommit).Needs(auth.ReadMergeRequests).
+		Anonymous(endpoint.Served).Doc("List the merge requests that have a commit, or whose merge made it, the newest first."))
 }
 
 // Changed is a merge request with its changes.

@@ -212,3 +212,31 @@ func TestVersions_thatDoNotExistAreNotFound(t *testing.T) {
 		familytest.Asks{"GET /projects/20/merge_requests/3/raw_diffs", `404 {"message":"404 Commit Not Found"}`},
 	)
 }
+
+func TestMergeRequestsOfACommit_areThoseThatHaveIt(t *testing.T) {
+	w := newDiffWorld(t)
+	w.version(w.create("main"), w.id("main~1"), w.id("topic"))
+	w.version(w.create("release"), w.id("main~1"), w.id("topic~1"))
+	merged := w.create("squashed")
+	_, err := w.Activity.MergeRequests.Update(t.Context(), w.web.UID, merged.IID, func(m *mergerequest.MergeRequest) error {
+		m.State, m.MergeCommit, m.SquashCommit = mergerequest.Merged, w.id("main"), w.id("main")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.version(w.create("gone"), w.id("main~1"), strings.Repeat("1", 40))
+	for path, want := range map[string]string{
+		"topic/merge_requests": "[1]", "topic~1/merge_requests": "[2 1]", "main/merge_requests": "[3]", "main~1/merge_requests": "[]",
+		w.id("topic~1") + "/merge_requests?per_page=1&page=2": "[1]",
+	} {
+		var iids []int64
+		for _, m := range familytest.Decode[[]struct{ IID int64 }](t, w.As("", "GET /projects/20/repository/commits/"+path, "")) {
+			iids = append(iids, m.IID)
+		}
+		if fmt.Sprint(iids) != want {
+			t.Errorf("%s: got %v, want %s", path, iids, want)
+		}
+	}
+	w.Expect(t, familytest.Asks{"GET /projects/20/repository/commits/unknown/merge_requests", `404 {"message":"404 Commit Not Found"}`})
+}

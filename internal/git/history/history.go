@@ -35,6 +35,26 @@ func Merged(ctx context.Context, r *git.Repository, into string, commits ...stri
 	})
 }
 
+// Descendants reports which of some commits a commit is reachable from, including itself. It is reachable from none that does not exist.
+func Descendants(ctx context.Context, r *git.Repository, commit string, of ...string) (map[string]bool, error) {
+	if err := object.CheckIDs(append([]string{commit}, of...)...); err != nil {
+		return nil, err
+	}
+	asked, found := map[string]bool{}, map[string]bool{commit: true}
+	for _, id := range of {
+		asked[id] = true
+	}
+	c := process.In(r.Dir(), "rev-list", "--ancestry-path", "--ignore-missing", "--stdin")
+	c.Stdin = strings.NewReader("^" + commit + "\n" + strings.Join(of, "\n") + "\n")
+	c.Stdout = &lines{each: func(id []byte) {
+		if asked[string(id)] {
+			found[string(id)] = true
+		}
+	}}
+	err := r.Walking(ctx, func(ctx context.Context) error { return r.Run(ctx, c) })
+	return found, err
+}
+
 // remaining are the commits that rev-list has not printed.
 type remaining map[string]bool
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -189,5 +190,32 @@ func TestReadCommit_truncatesHugeCommits(t *testing.T) {
 			g.Expect(len(found.Message)).To(BeNumerically("~", tt.length, 1<<10))
 			g.Expect(len(listed[0].Message)).To(BeNumerically("<", 17<<10))
 		})
+	}
+}
+
+func TestDescendants_areThoseWithTheCommitAmongTheirAncestors(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "a", "1")
+	c.Commit(t, "a", "2")
+	c.Git(t, "checkout", "--quiet", "-b", "side")
+	c.Commit(t, "b", "1")
+	c.Git(t, "checkout", "--quiet", "main")
+	c.Commit(t, "a", "3")
+	c.Git(t, "merge", "--quiet", "--no-edit", "side")
+	r := gittest.Bare(t, c)
+	id := func(revision string) string { return c.Git(t, "rev-parse", revision) }
+	all := []string{id("main"), id("main~1"), id("main~2"), id("main~3"), id("side"), strings.Repeat("1", 40)}
+	for from, want := range map[string][]string{
+		"side": {id("main"), id("side")}, "main~2": {id("main"), id("main~1"), id("main~2"), id("side")}, "main": {id("main")},
+	} {
+		found, err := history.Descendants(t.Context(), r, id(from), all...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range all {
+			if found[one] != slices.Contains(want, one) {
+				t.Errorf("%s: %s is among the descendants: %t", from, one, found[one])
+			}
+		}
 	}
 }

@@ -52,6 +52,9 @@ CREATE INDEX merge_requests_of_milestone ON merge_requests (milestone_id);
 CREATE INDEX merge_requests_of_author ON merge_requests (author_uid);
 CREATE INDEX merge_requests_of_source ON merge_requests (source_uid, source_branch);
 CREATE INDEX merge_requests_into_target ON merge_requests (subject_uid, target_branch);
+CREATE INDEX merge_requests_with_head ON merge_requests (subject_uid, head_sha);
+CREATE INDEX merge_requests_with_merge_commit ON merge_requests (subject_uid, merge_commit_sha);
+CREATE INDEX merge_requests_with_squash_commit ON merge_requests (subject_uid, squash_commit_sha);
 -- A branch has at most one open merge request into a branch.
 CREATE UNIQUE INDEX merge_requests_open ON merge_requests (source_uid, source_branch, subject_uid, target_branch) WHERE state IN ('opened', 'locked');
 -- The labels of merge requests. The title is not here, because labels can be renamed.
