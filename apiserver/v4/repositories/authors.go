@@ -7,25 +7,39 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/changelog"
+	"github.com/forgeplane/forgeplane/internal/git/history"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// MergeRequests finds the merge requests of commits.
+// MergeRequests finds the merge requests of commits; see mergerequest.Store.
 type MergeRequests interface {
-	// Brought returns the iid of the first merged merge request of each commit, by the ids of the commits. It omits commits without a merge
-	// request.
-	Brought(ctx context.Context, project int64, commits []string) (map[string]int64, error)
+	MergedWith(ctx context.Context, project types.UID, commits []string) ([]mergerequest.Commits, error)
 }
 
-// NoMergeRequests is a MergeRequests for projects without merge requests.
-type NoMergeRequests struct{}
-
-// Brought implements MergeRequests.
-func (NoMergeRequests) Brought(context.Context, int64, []string) (map[string]int64, error) {
-	return nil, nil
+// brought returns the iid of the merge request that was the first to bring each commit of a graph, by the ids of the commits. It omits commits without one.
+func (f *Family) brought(ctx context.Context, project types.UID, g *history.Graph) (map[string]int64, error) {
+	merged, err := f.mergeRequests.MergedWith(ctx, project, g.IDs())
+	if err != nil {
+		return nil, fmt.Errorf("finding the merge requests of commits: %w", err)
+	}
+	iids := map[string]int64{}
+	for _, m := range merged {
+		note := func(id string) {
+			if iids[id] == 0 {
+				iids[id] = m.IID
+			}
+		}
+		note(m.Merge)
+		note(m.Squash)
+		g.Between(m.Base, m.Head, note)
+	}
+	return iids, nil
 }
 
 // authors finds the authors of commits, each once.

@@ -107,11 +107,11 @@ func (f *Family) section(ctx context.Context, s auth.Project, repo *git.Reposito
 	if err != nil {
 		return none, err
 	}
-	commits, err := f.picked(ctx, repo, from, to, cmp.Or(r.Trailer, "Changelog"))
+	commits, graph, err := f.picked(ctx, repo, from, to, cmp.Or(r.Trailer, "Changelog"))
 	if err != nil {
 		return none, err
 	}
-	entries, err := f.entries(ctx, s, commits, config.Groups)
+	entries, err := f.entries(ctx, s, commits, graph, config.Groups)
 	if err != nil {
 		return none, err
 	}
@@ -122,27 +122,28 @@ func (f *Family) section(ctx context.Context, s auth.Project, repo *git.Reposito
 	return changelog.Release{Version: r.Version, Date: date, Config: config, Entries: entries}.Section()
 }
 
-// picked returns the commits of a range with a trailer.
-func (f *Family) picked(ctx context.Context, repo *git.Repository, from, to, trailer string) ([]changelog.Picked, error) {
+// picked returns the commits of a range with a trailer, and all commits of the range.
+func (f *Family) picked(ctx context.Context, repo *git.Repository, from, to, trailer string) ([]changelog.Picked, *history.Graph, error) {
 	limited, err := f.Features.Enabled(ctx, feature.ChangelogCommitsLimitation)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	limit := maxUnlimitedCommits
 	if limited {
 		limit = maxChangelogCommits
 	}
-	commits := changelog.Pick(trailer)
+	commits, all := changelog.Pick(trailer), &history.Graph{}
 	for c, err := range history.Walk(ctx, repo, history.Log{Tips: []string{to}, Without: []string{from}, Limit: limit}) {
 		switch {
 		case errors.Is(err, history.ErrTooManyCommits):
-			return nil, changelog.Error(fmt.Sprintf("There are more than %d commits since the start of the range", limit))
+			return nil, nil, changelog.Error(fmt.Sprintf("There are more than %d commits since the start of the range", limit))
 		case err != nil:
-			return nil, err
+			return nil, nil, err
 		}
 		commits.Add(c)
+		all.Add(c)
 	}
-	return commits.Picked(), nil
+	return commits.Picked(), all, nil
 }
 
 // configuration reads the configuration that a request names, or else the first of configFiles that exists.
@@ -209,15 +210,11 @@ func noCommit(revision string) error {
 	return changelog.Error(fmt.Sprintf("There is no commit %.100q", revision))
 }
 
-// entries returns the changelog entries of commits.
-func (f *Family) entries(ctx context.Context, s auth.Project, commits []changelog.Picked, groups []string) ([]changelog.Entry, error) {
-	ids := make([]string, len(commits))
-	for i, c := range commits {
-		ids[i] = c.ID
-	}
-	brought, err := f.mergeRequests.Brought(ctx, s.Scope.Project.RESTID(), ids)
+// entries returns the changelog entries of commits, which are in a graph.
+func (f *Family) entries(ctx context.Context, s auth.Project, commits []changelog.Picked, g *history.Graph, groups []string) ([]changelog.Entry, error) {
+	brought, err := f.brought(ctx, s.Scope.Project.UID, g)
 	if err != nil {
-		return nil, fmt.Errorf("finding the merge requests of commits: %w", err)
+		return nil, err
 	}
 	authors, err := f.authors(ctx, s, groups)
 	if err != nil {

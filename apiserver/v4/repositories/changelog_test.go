@@ -9,11 +9,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
@@ -23,6 +25,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
 )
 
 // press is a forge with the public project web in the group acme. Web protects main. In acme, mary is a Maintainer, dora a Developer, rita a
@@ -37,27 +40,21 @@ type press struct {
 	pushed  int
 }
 
-// brought finds merge requests by the titles of their commits.
+// brought finds the merge requests that a test sets.
 type brought struct {
-	client *gittest.Client
-	iids   map[string]int64
+	merged []mergerequest.Commits
 	err    error
 	// meanwhile, unless nil, is called while the notes are being made.
 	meanwhile func()
 }
 
-func (b *brought) Brought(_ context.Context, project int64, commits []string) (map[string]int64, error) {
+func (b *brought) MergedWith(_ context.Context, _ types.UID, commits []string) (found []mergerequest.Commits, err error) {
 	if b.meanwhile != nil {
 		b.meanwhile()
 	}
-	if len(b.iids) == 0 {
-		return nil, b.err
-	}
-	found := map[string]int64{}
-	for _, id := range commits {
-		title, err := b.client.Try("show", "--no-patch", "--format=%s", id)
-		if iid := b.iids[strings.TrimSpace(title)]; err == nil && project == 20 && iid != 0 {
-			found[id] = iid
+	for _, m := range b.merged {
+		if slices.ContainsFunc([]string{m.Head, m.Merge, m.Squash}, func(id string) bool { return slices.Contains(commits, id) }) {
+			found = append(found, m)
 		}
 	}
 	return found, b.err
@@ -89,7 +86,7 @@ func newPress(t *testing.T, c *gittest.Client) *press {
 		},
 	)
 	repos := familytest.Repositories(t, f.Catalog)
-	p := &press{Forge: f, client: c, brought: brought{client: c}, git: familytest.Push(t, repos, web, c)}
+	p := &press{Forge: f, client: c, git: familytest.Push(t, repos, web, c)}
 	familytest.Push(t, repos, archived, c)
 	nothing, err := repos.Of(t.Context(), empty)
 	if err == nil {
@@ -160,7 +157,7 @@ func TestNotes_listCommitsSinceThePreviousVersion(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			c := released(t, format)
 			p := newPress(t, c)
-			p.brought.iids = map[string]int64{"Second": 12}
+			p.brought.merged = []mergerequest.Commits{{IID: 12, Head: c.Git(t, "rev-parse", ":/^Second"), Base: c.Git(t, "rev-parse", "v1.1.0-rc.1^{commit}")}}
 			added, fixed := p.line(t, "Fourth", "")+p.line(t, "First", " by @otto"), p.line(t, "Second", " ([merge request](acme/web!12))")
 			whole := "### added (2 changes)\n\n" + added + "\n### fixed (1 change)\n\n" + fixed
 			for query, want := range map[string]string{
@@ -182,6 +179,33 @@ func TestNotes_listCommitsSinceThePreviousVersion(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestNotes_nameTheFirstMergeRequestOfEachCommit(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "a", "1")
+	c.Git(t, "tag", "v1.0.0")
+	c.Git(t, "checkout", "--quiet", "-b", "topic")
+	changed(t, c, "ann@example.com", "First", "Changelog: a")
+	changed(t, c, "ann@example.com", "Second", "Changelog: a")
+	c.Git(t, "checkout", "--quiet", "main")
+	changed(t, c, "ann@example.com", "Direct", "Changelog: b")
+	c.Git(t, "merge", "--quiet", "--no-ff", "--message=Merge\n\nChangelog: c", "topic")
+	changed(t, c, "ann@example.com", "Squashed", "Changelog: d")
+	id := func(revision string) string { return c.Git(t, "rev-parse", revision) }
+	p := newPress(t, c)
+	p.brought.merged = []mergerequest.Commits{
+		{IID: 7, Head: id("topic"), Base: id("v1.0.0"), Merge: id("main~1")},
+		{IID: 9, Head: id("topic"), Base: id("topic~1")},
+		{IID: 8, Head: strings.Repeat("1", 40), Base: id("v1.0.0"), Merge: id("main"), Squash: id("main")},
+	}
+	const first = " ([merge request](acme/web!7))"
+	want := "## 1.1.0 (2026-06-15)\n\n### d (1 change)\n\n" + p.line(t, "Squashed", " ([merge request](acme/web!8))") +
+		"\n### c (1 change)\n\n" + p.line(t, "Merge", first) + "\n### b (1 change)\n\n" + p.line(t, "Direct", "") +
+		"\n### a (2 changes)\n\n" + p.line(t, "Second", first) + p.line(t, "First", first)
+	if got := p.notes(t, "", "version=1.1.0"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
