@@ -46,13 +46,18 @@ func Show(c history.Change, unidiff bool) Diff {
 // Page returns the page of changes that p requests.
 func Page(p endpoint.Paging, all history.Diff, unidiff bool) (endpoint.List[Diff], error) {
 	if all.TimedOut {
-		return endpoint.List[Diff]{}, endpoint.Message(http.StatusServiceUnavailable, "The diff takes too long")
+		return endpoint.List[Diff]{}, Late()
 	}
 	show := func(c history.Change) Diff { return Show(c, unidiff) }
 	if skip, size := p.Window(); all.Truncated {
 		return endpoint.Part(endpoint.Rows(p, all.Changes), skip+size < len(all.Changes), show), nil
 	}
 	return endpoint.Page(p, all.Changes, show), nil
+}
+
+// Late is the answer if the time ran out before all changes were known, and the answer cannot say so otherwise.
+func Late() *endpoint.Error {
+	return endpoint.Message(http.StatusServiceUnavailable, "The diff takes too long")
 }
 
 // All returns all changes in the form of the REST API.

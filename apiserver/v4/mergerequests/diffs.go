@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
 	"slices"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -24,7 +23,7 @@ func (f *Family) diffTable() endpoint.Table {
 	table := endpoint.Table{
 		endpoint.Get(one+"/changes", f.changes).
 			Doc("Get a merge request with its changes. Deprecated: list the diffs instead."),
-		endpoint.Get(one+"/diffs", f.diffs).Also(http.StatusServiceUnavailable).
+		endpoint.Get(one+"/diffs", f.diffs).
 			Doc("List the changes of a merge request since the merge base of its branches."),
 		endpoint.Get(one+"/raw_diffs", f.rawDiffs).
 			Doc("Get the changes of a merge request as a patch."),
@@ -116,7 +115,7 @@ func (f *Family) rawDiffs(ctx context.Context, s auth.ProjectRecord[item.MergeRe
 	if err != nil {
 		return none, err
 	}
-	return endpoint.Content{Type: "text/plain; charset=utf-8", Size: -1, Write: func(w io.Writer) error {
+	return endpoint.Content{Type: "text/plain", Size: -1, Write: func(w io.Writer) error {
 		return f.reading(ctx, s.Subject, v, func(ctx context.Context, repo *git.Repository) error {
 			return history.WritePatch(ctx, repo, v.Base, v.Head, w)
 		})
@@ -170,6 +169,9 @@ func (f *Family) version(ctx context.Context, s auth.ProjectRecord[item.MergeReq
 		return none, err
 	}
 	changes, err := f.compare(ctx, s.Subject, v)
+	if err == nil && changes.TimedOut {
+		err = diff.Late()
+	}
 	if err != nil {
 		return none, err
 	}

@@ -98,7 +98,7 @@ func TestDiffs_showTheLatestVersion(t *testing.T) {
 		"/diffs?page=2&unidiff=true&per_page=1": {{"sp ace", named, true}},
 	} {
 		if diffs := got[[]change](w, path); fmt.Sprint(diffs) != fmt.Sprint(want) {
-			t.Errorf("%s: got %q, want %q", path, diffs, want)
+			t.Errorf("%s: got %+v, want %+v", path, diffs, want)
 		}
 	}
 	changed := got[struct {
@@ -124,7 +124,7 @@ func TestRawDiffs_areAPatch(t *testing.T) {
 	w := newDiffWorld(t)
 	w.version(w.create("main"), w.id("main~1"), w.id("topic"))
 	a := w.As("", "GET /projects/20/merge_requests/1/raw_diffs", "")
-	if kind := a.Header.Get("Content-Type"); a.Code != 200 || kind != "text/plain; charset=utf-8" {
+	if kind := a.Header.Get("Content-Type"); a.Code != 200 || kind != "text/plain" {
 		t.Fatalf("got %s as %s", a, kind)
 	}
 	file := filepath.Join(t.TempDir(), "patch")
@@ -138,7 +138,7 @@ func TestRawDiffs_areAPatch(t *testing.T) {
 	}
 }
 
-func TestDiffs_ofAMergeRequestWithoutVersionAreEmpty(t *testing.T) {
+func TestDiffs_areEmptyWithoutVersion(t *testing.T) {
 	w := newDiffWorld(t)
 	w.create("main")
 	for _, list := range []string{"diffs", "commits", "versions"} {
@@ -150,7 +150,7 @@ func TestDiffs_ofAMergeRequestWithoutVersionAreEmpty(t *testing.T) {
 	}
 }
 
-func TestDiffs_ofAMergeRequestWithoutSourceBranchAreThoseOfTheLastVersion(t *testing.T) {
+func TestDiffs_remainWithoutSourceBranch(t *testing.T) {
 	w := newDiffWorld(t)
 	m := w.create("main")
 	w.version(m, w.id("main~1"), w.id("topic"))
@@ -166,7 +166,7 @@ func TestDiffs_ofAMergeRequestWithoutSourceBranchAreThoseOfTheLastVersion(t *tes
 	}
 }
 
-func TestDiffs_withoutMergeBaseAreSinceTheEmptyTree(t *testing.T) {
+func TestDiffs_beginWithTheEmptyTreeWithoutMergeBase(t *testing.T) {
 	w := newDiffWorld(t)
 	w.version(w.create("main"), "", w.id("topic"))
 	if diffs, commits := got[[]change](w, "/diffs"), got[[]pushed](w, "/commits"); len(diffs) != 3 || len(commits) != 3 {
@@ -196,7 +196,7 @@ func TestVersions_listTheNewestFirst(t *testing.T) {
 	}
 }
 
-func TestVersions_thatDoNotExistAreNotFound(t *testing.T) {
+func TestVersions_areNotFoundIfTheyDoNotExist(t *testing.T) {
 	w := newDiffWorld(t)
 	w.create("main")
 	other := w.version(w.create("release"), w.id("main~1"), w.id("topic"))
@@ -213,7 +213,7 @@ func TestVersions_thatDoNotExistAreNotFound(t *testing.T) {
 	)
 }
 
-func TestMergeRequestsOfACommit_areThoseThatHaveIt(t *testing.T) {
+func TestMergeRequestsOfCommit_haveIt(t *testing.T) {
 	w := newDiffWorld(t)
 	w.version(w.create("main"), w.id("main~1"), w.id("topic"))
 	w.version(w.create("release"), w.id("main~1"), w.id("topic~1"))

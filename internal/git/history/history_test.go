@@ -193,7 +193,7 @@ func TestReadCommit_truncatesHugeCommits(t *testing.T) {
 	}
 }
 
-func TestDescendants_areThoseWithTheCommitAmongTheirAncestors(t *testing.T) {
+func TestDescendants_haveTheCommitAmongTheirAncestors(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "a", "1")
 	c.Commit(t, "a", "2")
