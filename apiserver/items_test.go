@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/uptrace/bun"
@@ -18,6 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/issue"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/milestone"
 	"github.com/forgeplane/forgeplane/internal/note"
 	"github.com/forgeplane/forgeplane/internal/reaction"
@@ -30,7 +32,7 @@ var itemTables = []string{"iids", "issues", "issue_labels", "issue_assignees", "
 
 // items are issue 1 of the project and epic 1 of the group. Each has a note of each user and one of the author. All users have reacted to each item
 // and to the note of its author, and each item was closed once. Milestone 1 is of the project, and
-// milestone 2 of the group.
+// milestone 2 of the group. Merge request 1 of the project has a version.
 type items struct {
 	t *testing.T
 	// conn has a copy of the initial state attached, and version is the version of the data after the last reset.
@@ -38,7 +40,7 @@ type items struct {
 	version int
 }
 
-func newItems(t *testing.T, stores activity.Stores, objects []client.Object) *items {
+func newItems(t *testing.T, stores activity.Stores, objects []client.Object, refs map[string][]byte) *items {
 	t.Helper()
 	app := project(objects, "app")
 	in := database.Subject{Kind: database.KindProject, ID: projectID, UID: app.UID}
@@ -63,6 +65,8 @@ func newItems(t *testing.T, stores activity.Stores, objects []client.Object) *it
 			t.Fatal(err)
 		}
 	}
+	head := func(branch string) string { return strings.TrimSpace(string(refs["heads/"+branch])) }
+	m := mergerequest.MergeRequest{In: in, Source: in, SourceBranch: "signed", TargetBranch: "main", Title: "Signed", Author: author}
 	var file string
 	check(stores.Database.Atomically(t.Context(), "adding items", func(ctx context.Context, db bun.IDB) error {
 		for _, of := range []database.Subject{in, above} {
@@ -70,6 +74,8 @@ func newItems(t *testing.T, stores activity.Stores, objects []client.Object) *it
 		}
 		check(stores.Issues.Create(ctx, &i))
 		check(stores.Epics.Create(ctx, &e))
+		check(stores.MergeRequests.Create(ctx, &m))
+		check(stores.MergeRequests.AddVersion(ctx, &mergerequest.Version{MergeRequestID: m.ID, Head: head("signed"), Base: head("main"), Start: head("main")}, "0"))
 		noted.On, notedAbove.On = i.Item(), e.Item()
 		check(stores.Notes.Create(ctx, &noted))
 		check(stores.Notes.Create(ctx, &notedAbove))

@@ -142,6 +142,8 @@ var named = map[string]string{
 	"resource_state_events/{event_id}":                         "1",
 	"discussions/{discussion_id}":                              "1",
 	"issues/{id}":                                              "1",
+	"merge_requests/{merge_request_iid}":                       "1",
+	"versions/{version_id}":                                    "1",
 }
 
 // namedInGroup are those that differ below /groups.
