@@ -80,6 +80,11 @@ func ApprovedBy(user types.UID) Condition {
 	return where("merge_request.id IN (SELECT merge_request_id FROM merge_request_approvals WHERE user_uid = ?)", user)
 }
 
+// FullyApproved is true of merge requests with as many approvals as they require.
+func FullyApproved() Condition {
+	return where("(SELECT count(*) FROM merge_request_approvals AS a WHERE a.merge_request_id = merge_request.id) >= merge_request.approvals_required")
+}
+
 // From is true of merge requests of a source branch.
 func From(branch string) Condition { return where("merge_request.source_branch = ?", branch) }
 
@@ -112,6 +117,9 @@ func PlannedFor(title string) Condition {
 	}
 }
 
+// InMilestone is true of merge requests with a certain milestone.
+func InMilestone(id int64) Condition { return where("merge_request.milestone_id = ?", id) }
+
 // ReactedTo is true of merge requests to which a user has given a reaction; any reaction if name is empty.
 func ReactedTo(user types.UID, name string) Condition {
 	return func(db bun.IDB) (string, []any) {
@@ -126,7 +134,7 @@ func Containing(text string, in search.Part) Condition {
 	}
 }
 
-// Time is a time of an merge_request.
+// Time is a time of a merge request.
 type Time string
 
 // The times.

@@ -34,11 +34,7 @@ type Query struct {
 // List returns a page of merge requests, and the number of selected merge requests.
 func (s *Store) List(ctx context.Context, of Query) (page []MergeRequest, total int, err error) {
 	err = s.db.Read(ctx, "listing merge requests", func(ctx context.Context, db bun.IDB) error {
-		q := inProjects(db.NewSelect().Model(&page).ExcludeColumn("text"), of.Projects)
-		for _, c := range of.Conditions {
-			query, args := c(db)
-			q = q.Where(query, args...)
-		}
+		q := of.selected(db).Model(&page).ExcludeColumn("text")
 		n, err := q.Count(ctx)
 		if total = int(n); err != nil || total <= of.Skip {
 			return err
@@ -51,6 +47,16 @@ func (s *Store) List(ctx context.Context, of Query) (page []MergeRequest, total 
 	return page, total, err
 }
 
+// selected selects the merge requests of a query, in no order.
+func (of Query) selected(db bun.IDB) *bun.SelectQuery {
+	q := inProjects(db.NewSelect().Model((*MergeRequest)(nil)), of.Projects)
+	for _, c := range of.Conditions {
+		query, args := c(db)
+		q = q.Where(query, args...)
+	}
+	return q
+}
+
 // sorted sorts merge requests. Equal ones are sorted by id, in the same direction.
 func (of Query) sorted(db bun.IDB, q *bun.SelectQuery) *bun.SelectQuery {
 	direction := " DESC"
@@ -58,8 +64,7 @@ func (of Query) sorted(db bun.IDB, q *bun.SelectQuery) *bun.SelectQuery {
 		direction = " ASC"
 	}
 	by := "merge_request." + string(of.Order)
-	switch of.Order {
-	case ByTitle:
+	if of.Order == ByTitle {
 		by = search.TitleOf(db, "merge_request.text")
 	}
 	return q.OrderExpr(by + direction).OrderExpr("merge_request.id" + direction)

@@ -48,6 +48,7 @@ CREATE TABLE merge_requests (
 );
 CREATE INDEX merge_requests_by_creation ON merge_requests (subject_uid, created_at, id);
 CREATE INDEX merge_requests_by_update ON merge_requests (subject_uid, updated_at, id);
+CREATE INDEX merge_requests_by_state ON merge_requests (subject_uid, state, created_at, id);
 CREATE INDEX merge_requests_of_milestone ON merge_requests (milestone_id);
 CREATE INDEX merge_requests_of_author ON merge_requests (author_uid);
 CREATE INDEX merge_requests_of_source ON merge_requests (source_uid, source_branch);
