@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -71,6 +72,34 @@ func (l *Labels) ByTitle(ctx context.Context, in catalog.Scope) (map[string][]*v
 		titled[d.Spec.Title] = append(titled[d.Spec.Title], d.Label)
 	}
 	return titled, err
+}
+
+// LabelFinder returns the UIDs of the labels with a title that the items of a list can have.
+type LabelFinder func(ctx context.Context, title string) ([]types.UID, error)
+
+// Within finds the labels of a project or group and of the groups above it.
+func (l *Labels) Within(in catalog.Scope) LabelFinder {
+	var titled map[string][]*v1alpha1.Label
+	return func(ctx context.Context, title string) (_ []types.UID, err error) {
+		if titled == nil {
+			titled, err = l.ByTitle(ctx, in)
+		}
+		return uidsOf(titled[title]), err
+	}
+}
+
+// Anywhere is a LabelFinder for the labels of all projects and groups.
+func (l *Labels) Anywhere(ctx context.Context, title string) ([]types.UID, error) {
+	all, err := label.Titled(ctx, l.catalog, title)
+	return uidsOf(all), err
+}
+
+func uidsOf(labels []*v1alpha1.Label) []types.UID {
+	uids := make([]types.UID, len(labels))
+	for i, l := range labels {
+		uids[i] = l.UID
+	}
+	return uids
 }
 
 // create creates a label in a project or group. If another request creates it at the same time, create returns the label of that request. The

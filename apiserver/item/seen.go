@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/visible"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/issue"
@@ -41,18 +42,26 @@ func SeenHere(s auth.Subject) Seen {
 // auth.ReadConfidential.
 func SeenIn(ctx context.Context, projects *visible.Projects, s auth.Subject, in visible.In) (Seen, error) {
 	seen := Seen{Seen: issue.Seen{Viewer: Viewer(s)}, Scopes: map[types.UID]catalog.Scope{}}
-	all, err := projects.Find(ctx, s.Caller, in, everything{})
+	all, err := ProjectsIn(ctx, projects, s, in, auth.ReadIssues)
 	for _, p := range all {
-		access, uid := auth.AccessOf(s.Caller, p), p.Project.UID
-		if !s.Has(access, auth.ReadIssues) {
-			continue
-		}
+		uid := p.Project.UID
 		seen.Projects, seen.Scopes[uid] = append(seen.Projects, uid), p.Scope
-		if s.Has(access, auth.ReadConfidential) {
+		if s.Has(auth.AccessOf(s.Caller, p), auth.ReadConfidential) {
 			seen.Trusted = append(seen.Trusted, uid)
 		}
 	}
 	return seen, err
+}
+
+// ProjectsIn returns the projects of a place in which the caller has an ability. The endpoint must ask for it.
+func ProjectsIn(ctx context.Context, projects *visible.Projects, s auth.Subject, in visible.In, read endpoint.Ability) (some []catalog.Seen, err error) {
+	all, err := projects.Find(ctx, s.Caller, in, everything{})
+	for _, p := range all {
+		if s.Has(auth.AccessOf(s.Caller, p), read) {
+			some = append(some, p)
+		}
+	}
+	return some, err
 }
 
 // everything is a visible.Filter for all projects.

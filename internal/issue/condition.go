@@ -12,31 +12,19 @@ import (
 	"github.com/forgeplane/forgeplane/internal/search"
 )
 
-// Condition is true of some issues. It is never unknown, so Not is true of all others.
-type Condition func(db bun.IDB) (query string, args []any)
-
-func where(query string, args ...any) Condition {
-	return func(bun.IDB) (string, []any) { return query, args }
-}
+// Condition is true of some issues.
+type Condition = database.Condition
 
 // among is true if a column has one of some values.
 func among[T any](column string, values []T) Condition {
 	if len(values) == 0 {
-		return where("FALSE")
+		return database.Where("FALSE")
 	}
-	return where("issue."+column+" IN (?)", bun.List(values))
-}
-
-// Not is true of the issues of which c is not true.
-func Not(c Condition) Condition {
-	return func(db bun.IDB) (string, []any) {
-		query, args := c(db)
-		return "NOT (" + query + ")", args
-	}
+	return database.Where("issue."+column+" IN (?)", bun.List(values))
 }
 
 // Is is true of issues in a state.
-func Is(s State) Condition { return where("issue.state = ?", s) }
+func Is(s State) Condition { return database.Where("issue.state = ?", s) }
 
 // Numbered is true of issues with one of the iids.
 func Numbered(iids ...int64) Condition { return among("iid", iids) }
@@ -45,29 +33,31 @@ func Numbered(iids ...int64) Condition { return among("iid", iids) }
 func By(authors ...types.UID) Condition { return among("author_uid", authors) }
 
 // Assigned is true of issues with an assignee.
-func Assigned() Condition { return where("issue.id IN (SELECT issue_id FROM issue_assignees)") }
+func Assigned() Condition {
+	return database.Where("issue.id IN (SELECT issue_id FROM issue_assignees)")
+}
 
 // AssignedTo is true of issues that one of the users is assigned to.
 func AssignedTo(users ...types.UID) Condition {
 	if len(users) == 0 {
-		return where("FALSE")
+		return database.Where("FALSE")
 	}
-	return where("issue.id IN (SELECT issue_id FROM issue_assignees WHERE user_uid IN (?))", bun.List(users))
+	return database.Where("issue.id IN (SELECT issue_id FROM issue_assignees WHERE user_uid IN (?))", bun.List(users))
 }
 
 // Labeled is true of issues with a label.
-func Labeled() Condition { return where("issue.id IN (SELECT issue_id FROM issue_labels)") }
+func Labeled() Condition { return database.Where("issue.id IN (SELECT issue_id FROM issue_labels)") }
 
 // LabeledWith is true of issues with one of the labels.
 func LabeledWith(labels ...types.UID) Condition {
 	if len(labels) == 0 {
-		return where("FALSE")
+		return database.Where("FALSE")
 	}
-	return where("issue.id IN (SELECT issue_id FROM issue_labels WHERE label_uid IN (?))", bun.List(labels))
+	return database.Where("issue.id IN (SELECT issue_id FROM issue_labels WHERE label_uid IN (?))", bun.List(labels))
 }
 
 // Planned is true of issues with a milestone.
-func Planned() Condition { return where("issue.milestone_id IN (SELECT id FROM milestones)") }
+func Planned() Condition { return database.Where("issue.milestone_id IN (SELECT id FROM milestones)") }
 
 // PlannedFor is true of issues whose milestone has a title.
 func PlannedFor(title string) Condition {
@@ -86,7 +76,7 @@ type SeenEpics struct {
 
 // InEpic is true of issues in an epic that is seen.
 func InEpic(seen SeenEpics) Condition {
-	return where("issue.epic_id IN (SELECT id FROM epics WHERE subject_uid IN (?) AND (NOT confidential OR subject_uid IN (?) OR author_uid = ?))",
+	return database.Where("issue.epic_id IN (SELECT id FROM epics WHERE subject_uid IN (?) AND (NOT confidential OR subject_uid IN (?) OR author_uid = ?))",
 		bun.List(seen.Groups), bun.List(seen.Trusted), seen.Viewer)
 }
 
@@ -94,16 +84,18 @@ func InEpic(seen SeenEpics) Condition {
 func InEpics(ids ...int64) Condition { return among("epic_id", ids) }
 
 // Weighed is true of issues with a weight.
-func Weighed() Condition { return where("issue.weight IS NOT NULL") }
+func Weighed() Condition { return database.Where("issue.weight IS NOT NULL") }
 
 // Weighing is true of issues with a certain weight.
-func Weighing(weight int64) Condition { return where("COALESCE(issue.weight = ?, FALSE)", weight) }
+func Weighing(weight int64) Condition {
+	return database.Where("COALESCE(issue.weight = ?, FALSE)", weight)
+}
 
 // OfType is true of issues of a type.
-func OfType(t string) Condition { return where("issue.issue_type = ?", t) }
+func OfType(t string) Condition { return database.Where("issue.issue_type = ?", t) }
 
 // Confidential is true of confidential issues.
-func Confidential() Condition { return where("issue.confidential") }
+func Confidential() Condition { return database.Where("issue.confidential") }
 
 // ReactedTo is true of issues to which a user has given a reaction; any reaction if name is empty.
 func ReactedTo(user types.UID, name string) Condition {
@@ -130,18 +122,18 @@ const (
 
 // Since is true of issues whose time is not before at.
 func (t Time) Since(at time.Time) Condition {
-	return where("issue."+string(t)+" >= ?", database.Time(at))
+	return database.Where("issue."+string(t)+" >= ?", database.Time(at))
 }
 
 // Until is true of issues whose time is not after at.
 func (t Time) Until(at time.Time) Condition {
-	return where("issue."+string(t)+" <= ?", database.Time(at))
+	return database.Where("issue."+string(t)+" <= ?", database.Time(at))
 }
 
 // HasDue is true of issues with a due date.
-func HasDue() Condition { return where("issue.due_date <> ''") }
+func HasDue() Condition { return database.Where("issue.due_date <> ''") }
 
 // Due is true of issues whose due date is not before the day from and before the day to. An empty from stands for any day before to.
 func Due(from, to string) Condition {
-	return where("issue.due_date <> '' AND issue.due_date >= ? AND issue.due_date < ?", from, to)
+	return database.Where("issue.due_date <> '' AND issue.due_date >= ? AND issue.due_date < ?", from, to)
 }

@@ -327,11 +327,11 @@ func TestList_agreesWithModel(t *testing.T) {
 			if got, want := list(c.Condition), model(c.holds); got != want {
 				t.Errorf("%s\ngot  %s\nwant %s", c.name, got, want)
 			}
-			if got, want := list(issue.Not(c.Condition)), model(func(s sample) bool { return !c.holds(s) }); got != want {
+			if got, want := list(database.Not(c.Condition)), model(func(s sample) bool { return !c.holds(s) }); got != want {
 				t.Errorf("not %s\ngot  %s\nwant %s", c.name, got, want)
 			}
 			next := claims()[(n+1)%len(claims())]
-			if got, want := list(c.Condition, issue.Not(next.Condition)), model(func(s sample) bool { return c.holds(s) && !next.holds(s) }); got != want {
+			if got, want := list(c.Condition, database.Not(next.Condition)), model(func(s sample) bool { return c.holds(s) && !next.holds(s) }); got != want {
 				t.Errorf("%s and not %s\ngot  %s\nwant %s", c.name, next.name, got, want)
 			}
 		}

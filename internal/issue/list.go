@@ -6,6 +6,7 @@ import (
 	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/search"
 )
 
@@ -61,11 +62,7 @@ type Query struct {
 // List returns a page of issues, and the number of selected issues.
 func (s *Store) List(ctx context.Context, of Query) (page []Issue, total int, err error) {
 	err = s.db.Read(ctx, "listing issues", func(ctx context.Context, db bun.IDB) error {
-		q := of.among(db.NewSelect().Model(&page).ExcludeColumn("text"))
-		for _, c := range of.Conditions {
-			query, args := c(db)
-			q = q.Where(query, args...)
-		}
+		q := database.Select(db, of.among(db.NewSelect().Model(&page).ExcludeColumn("text")), of.Conditions)
 		n, err := q.Count(ctx)
 		if total = int(n); err != nil || total <= of.Skip {
 			return err

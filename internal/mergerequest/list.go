@@ -6,6 +6,7 @@ import (
 	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/search"
 )
 
@@ -49,12 +50,7 @@ func (s *Store) List(ctx context.Context, of Query) (page []MergeRequest, total 
 
 // selected selects the merge requests of a query, in no order.
 func (of Query) selected(db bun.IDB) *bun.SelectQuery {
-	q := inProjects(db.NewSelect().Model((*MergeRequest)(nil)), of.Projects)
-	for _, c := range of.Conditions {
-		query, args := c(db)
-		q = q.Where(query, args...)
-	}
-	return q
+	return database.Select(db, inProjects(db.NewSelect().Model((*MergeRequest)(nil)), of.Projects), of.Conditions)
 }
 
 // sorted sorts merge requests. Equal ones are sorted by id, in the same direction.

@@ -57,6 +57,7 @@ func claims() []claim {
 		{"reviewed by nobody", mergerequest.ReviewedBy(), func(sample) bool { return false }},
 		{"approved", mergerequest.Approved(), func(s sample) bool { return len(s.approvers) > 0 }},
 		{"approved by", mergerequest.ApprovedBy(bob.UID), func(s sample) bool { return slices.Contains(s.approvers, bob) }},
+		{"approved by nobody", mergerequest.ApprovedBy(), func(sample) bool { return false }},
 		{"fully approved", mergerequest.FullyApproved(), func(s sample) bool { return int64(len(s.approvers)) >= s.ApprovalsRequired }},
 		{"from", mergerequest.From("b3"), func(s sample) bool { return s.SourceBranch == "b3" }},
 		{"into", mergerequest.Into("main"), func(s sample) bool { return s.TargetBranch == "main" }},
@@ -179,11 +180,11 @@ func TestList_agreesWithModel(t *testing.T) {
 			if got, want := list(c.Condition), model(c.holds); got != want {
 				t.Errorf("%s\ngot  %s\nwant %s", c.name, got, want)
 			}
-			if got, want := list(mergerequest.Not(c.Condition)), model(func(s sample) bool { return !c.holds(s) }); got != want {
+			if got, want := list(database.Not(c.Condition)), model(func(s sample) bool { return !c.holds(s) }); got != want {
 				t.Errorf("not %s\ngot  %s\nwant %s", c.name, got, want)
 			}
 			next := claims[(n+1)%len(claims)]
-			if got, want := list(c.Condition, mergerequest.Not(next.Condition)), model(func(s sample) bool { return c.holds(s) && !next.holds(s) }); got != want {
+			if got, want := list(c.Condition, database.Not(next.Condition)), model(func(s sample) bool { return c.holds(s) && !next.holds(s) }); got != want {
 				t.Errorf("%s and not %s\ngot  %s\nwant %s", c.name, next.name, got, want)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/iid"
 	"github.com/forgeplane/forgeplane/internal/milestone"
@@ -20,7 +21,7 @@ func TestList_scansNoTableOfMergeRequests(t *testing.T) {
 	for name, c := range map[string][]Condition{
 		"all": nil, "state": {Is(Opened)}, "iids": {Numbered(1, 2)}, "author": {By("a")}, "any assignee": {Assigned()}, "assignee": {AssignedTo("a")},
 		"any reviewer": {Reviewed()}, "reviewer": {ReviewedBy("a")}, "any approval": {Approved()}, "approver": {ApprovedBy("a")}, "approved": {FullyApproved()},
-		"source": {From("b")}, "target": {Into("b")}, "drafts": {Drafts()}, "any label": {Labeled()}, "label": {LabeledWith("a")}, "no label": {Not(LabeledWith("a"))},
+		"source": {From("b")}, "target": {Into("b")}, "drafts": {Drafts()}, "any label": {Labeled()}, "label": {LabeledWith("a")}, "no label": {database.Not(LabeledWith("a"))},
 		"any milestone": {Planned()}, "milestone": {PlannedFor("1.0")}, "one milestone": {InMilestone(1)}, "reaction": {ReactedTo("a", "tada")},
 		"search": {Containing("text", "")}, "created": {Created.Since(time.Now())}, "updated": {Updated.Until(time.Now())},
 	} {

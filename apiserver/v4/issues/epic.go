@@ -71,7 +71,7 @@ func (f *Family) inEpic(ctx context.Context, s auth.Subject, in places, sent end
 	}
 	if sent.Word != "" {
 		seen, err := f.epicsAbove(ctx, s, in)
-		return []issue.Condition{either(issue.InEpic(seen), sent.Word == anyWord)}, err
+		return []issue.Condition{item.Is(issue.InEpic(seen), sent.Word == item.AnyWord)}, err
 	}
 	seen, err := f.seenEpics(ctx, s, []int64{sent.Value})
 	return []issue.Condition{issue.InEpics(slices.Collect(maps.Keys(seen))...)}, err

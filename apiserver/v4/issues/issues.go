@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
@@ -15,7 +13,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/visible"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/issue"
-	"github.com/forgeplane/forgeplane/internal/label"
 )
 
 // Family serves issues.
@@ -65,39 +62,19 @@ func (f *Family) Table() endpoint.Table {
 // places are the projects whose issues a list can have.
 type places struct {
 	item.Seen
-	// label returns the labels with a title that the issues can have.
-	label func(ctx context.Context, title string) ([]types.UID, error)
+	// label finds the labels that the issues can have.
+	label item.LabelFinder
 }
 
 // among returns the projects in a place that the caller sees.
 func (f *Family) among(ctx context.Context, s auth.Subject, in visible.In) (places, error) {
 	seen, err := item.SeenIn(ctx, f.visible, s, in)
-	return places{seen, f.everywhere}, err
+	return places{seen, f.labels.Anywhere}, err
 }
 
 // here returns the project of a request.
 func (f *Family) here(s auth.Subject) places {
-	var titled map[string][]*v1alpha1.Label
-	return places{item.SeenHere(s), func(ctx context.Context, title string) (_ []types.UID, err error) {
-		if titled == nil {
-			titled, err = f.labels.ByTitle(ctx, s.Scope)
-		}
-		return uidsOf(titled[title]), err
-	}}
-}
-
-// everywhere returns the labels with a title of all projects and groups.
-func (f *Family) everywhere(ctx context.Context, title string) ([]types.UID, error) {
-	all, err := label.Titled(ctx, f.Catalog, title)
-	return uidsOf(all), err
-}
-
-func uidsOf(labels []*v1alpha1.Label) []types.UID {
-	uids := make([]types.UID, len(labels))
-	for i, l := range labels {
-		uids[i] = l.UID
-	}
-	return uids
+	return places{item.SeenHere(s), f.labels.Within(s.Scope)}
 }
 
 func (f *Family) get(ctx context.Context, s auth.ProjectRecord[item.Issue], _ *endpoint.None) (Issue, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -13,8 +12,8 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/apiserver/visible"
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/issue"
-	"github.com/forgeplane/forgeplane/internal/search"
 )
 
 // filters select issues.
@@ -62,15 +61,6 @@ type negative struct {
 	EpicID           endpoint.Optional[int64]  `param:"epic_id" doc:"Id of an epic."`
 }
 
-// maxConditions is the maximum number of filters. Each label and each assignee counts as one. SQLite has a limit of its own.
-const maxConditions = 200
-
-// scopes are the values of the parameter scope.
-const (
-	createdByMe  = "created_by_me"
-	assignedToMe = "assigned_to_me"
-)
-
 type listRequest struct {
 	endpoint.Paging
 	filters
@@ -114,14 +104,9 @@ func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint
 	if q.Conditions, err = f.conditions(ctx, s, in, r); err != nil {
 		return endpoint.List[Issue]{}, err
 	}
-	switch strings.ReplaceAll(scope, "-", "_") {
-	case createdByMe:
-		q.Conditions = append(q.Conditions, issue.By(in.Viewer))
-	case assignedToMe:
-		q.Conditions = append(q.Conditions, issue.AssignedTo(in.Viewer))
-	}
-	if len(q.Conditions) > maxConditions {
-		return endpoint.List[Issue]{}, endpoint.Parameters("there are too many filters")
+	q.Conditions = append(q.Conditions, item.Among(scope, issue.By(in.Viewer), issue.AssignedTo(in.Viewer))...)
+	if err := item.CheckFilters(q.Conditions); err != nil {
+		return endpoint.List[Issue]{}, err
 	}
 	rows, total, err := f.Activity.Issues.List(ctx, q)
 	if err != nil {
@@ -138,17 +123,17 @@ func (f *Family) conditions(ctx context.Context, s auth.Subject, in places, r fi
 	if r.State != "all" {
 		add(issue.Is(issue.State(r.State)))
 	}
-	add(orWord(nonempty(r.Milestone), issue.Planned(), issue.PlannedFor)...)
-	add(orWord(r.Weight, issue.Weighed(), issue.Weighing)...)
-	add(orWord(nonempty(r.MyReaction), issue.ReactedTo(in.Viewer, ""), func(name string) issue.Condition { return issue.ReactedTo(in.Viewer, name) })...)
+	add(item.OrWord(item.Nonempty(r.Milestone), issue.Planned(), issue.PlannedFor)...)
+	add(item.OrWord(r.Weight, issue.Weighed(), issue.Weighing)...)
+	add(item.OrWord(item.Nonempty(r.MyReaction), issue.ReactedTo(in.Viewer, ""), func(name string) issue.Condition { return issue.ReactedTo(in.Viewer, name) })...)
 	if len(r.IIDs) > 0 {
 		add(issue.Numbered(r.IIDs...))
 	}
 	if r.Search != "" {
-		add(issue.Containing(r.Search, part(r.In)))
+		add(issue.Containing(r.Search, item.Part(r.In)))
 	}
 	if r.Confidential.Set && !r.Confidential.Null {
-		add(either(issue.Confidential(), r.Confidential.Value))
+		add(item.Is(issue.Confidential(), r.Confidential.Value))
 	}
 	if r.Type != "" {
 		add(issue.OfType(r.Type))
@@ -166,9 +151,9 @@ func (f *Family) conditions(ctx context.Context, s auth.Subject, in places, r fi
 	add(epic...)
 	switch {
 	case r.Labels.Word != "":
-		add(either(issue.Labeled(), r.Labels.Word == anyWord))
+		add(item.Is(issue.Labeled(), r.Labels.Word == item.AnyWord))
 	default:
-		labels, err := labeled(ctx, in, r.Labels.Value)
+		labels, err := item.Labeled(ctx, in.label, r.Labels.Value, issue.LabeledWith)
 		if err != nil {
 			return nil, err
 		}
@@ -176,109 +161,30 @@ func (f *Family) conditions(ctx context.Context, s auth.Subject, in places, r fi
 	}
 	negative, err := f.negative(ctx, s, in, r.Not)
 	for _, c := range negative {
-		add(issue.Not(c))
+		add(database.Not(c))
 	}
 	return all, err
-}
-
-// anyWord is the word for anything.
-const anyWord = "Any"
-
-// either returns a condition or its negation.
-func either(c issue.Condition, holds bool) issue.Condition {
-	if holds {
-		return c
-	}
-	return issue.Not(c)
-}
-
-// orWord returns the condition of a filter: anything for the word Any, its negation for None, and otherwise the value that was sent.
-func orWord[T any](sent endpoint.Either[T], anything issue.Condition, is func(T) issue.Condition) []issue.Condition {
-	switch {
-	case !sent.Set:
-		return nil
-	case sent.Word != "":
-		return []issue.Condition{either(anything, sent.Word == anyWord)}
-	default:
-		return []issue.Condition{is(sent.Value)}
-	}
-}
-
-// nonempty returns a filter that counts as not sent if it is empty.
-func nonempty(sent endpoint.Either[string]) endpoint.Either[string] {
-	sent.Set = sent.Set && (sent.Word != "" || sent.Value != "")
-	return sent
-}
-
-// labeled returns for each title the condition that issues have a label with it.
-func labeled(ctx context.Context, in places, titles []string) (all []issue.Condition, err error) {
-	for _, title := range titles {
-		uids, err := in.label(ctx, title)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, issue.LabeledWith(uids...))
-	}
-	return all, nil
-}
-
-// part returns the part of issues that a search looks through.
-func part(in []string) search.Part {
-	if len(in) != 1 {
-		return ""
-	}
-	return search.Part(in[0])
 }
 
 // people returns the conditions on the author and the assignees.
-func (f *Family) people(ctx context.Context, r filters) (all []issue.Condition, err error) {
-	var uids []types.UID
-	switch {
-	case r.AuthorID.Set && !r.AuthorID.Null:
-		uids, err = item.UserUIDs(ctx, f.Catalog, r.AuthorID.Value)
-		all = append(all, issue.By(uids...))
-	case r.AuthorUsername.Or("") != "":
-		uids, err = item.NamedUIDs(ctx, f.Catalog, r.AuthorUsername.Value)
-		all = append(all, issue.By(uids...))
-	}
+func (f *Family) people(ctx context.Context, r filters) ([]issue.Condition, error) {
+	author, err := item.By(ctx, f.Catalog, r.AuthorID, r.AuthorUsername, issue.By)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case r.AssigneeID.Word != "" || r.AssigneeUsername.Word != "":
-		all = append(all, either(issue.Assigned(), r.AssigneeID.Word == anyWord || r.AssigneeUsername.Word == anyWord))
-	case r.AssigneeID.Set && r.AssigneeID.Value == 0:
-		all = append(all, issue.Not(issue.Assigned()))
-	case r.AssigneeID.Set:
-		uids, err = item.UserUIDs(ctx, f.Catalog, r.AssigneeID.Value)
-		all = append(all, issue.AssignedTo(uids...))
-	}
-	for _, name := range r.AssigneeUsername.Value {
-		if err == nil {
-			uids, err = item.NamedUIDs(ctx, f.Catalog, name)
-			all = append(all, issue.AssignedTo(uids...))
-		}
-	}
-	return all, err
+	assignees, err := item.AssignedTo(ctx, f.Catalog, r.AssigneeID, r.AssigneeUsername, issue.Assigned(), issue.AssignedTo)
+	return append(author, assignees...), err
 }
 
 // times returns the conditions on times and the due date.
 func (f *Family) times(r filters) (all []issue.Condition) {
-	for _, t := range []struct {
-		sent endpoint.Optional[time.Time]
-		is   func(time.Time) issue.Condition
-	}{
-		{r.CreatedAfter, issue.Created.Since}, {r.CreatedBefore, issue.Created.Until}, {r.UpdatedAfter, issue.Updated.Since}, {r.UpdatedBefore, issue.Updated.Until},
-	} {
-		if t.sent.Set && !t.sent.Null {
-			all = append(all, t.is(t.sent.Value))
-		}
-	}
+	all = slices.Concat(item.When(r.CreatedAfter, issue.Created.Since), item.When(r.CreatedBefore, issue.Created.Until),
+		item.When(r.UpdatedAfter, issue.Updated.Since), item.When(r.UpdatedBefore, issue.Updated.Until))
 	switch r.DueDate {
 	case "":
 		return all
 	case "0":
-		return append(all, issue.Not(issue.HasDue()))
+		return append(all, database.Not(issue.HasDue()))
 	case "any":
 		return append(all, issue.HasDue())
 	default:
@@ -312,7 +218,7 @@ func days(span string, now time.Time) (from, to string) {
 
 // negative returns the conditions that must not hold.
 func (f *Family) negative(ctx context.Context, s auth.Subject, in places, r negative) (all []issue.Condition, err error) {
-	if all, err = labeled(ctx, in, r.Labels); err != nil {
+	if all, err = item.Labeled(ctx, in.label, r.Labels, issue.LabeledWith); err != nil {
 		return nil, err
 	}
 	add := func(c issue.Condition) { all = append(all, c) }
@@ -323,7 +229,7 @@ func (f *Family) negative(ctx context.Context, s auth.Subject, in places, r nega
 		add(issue.ReactedTo(in.Viewer, name))
 	}
 	if r.Search != "" {
-		add(issue.Containing(r.Search, part(r.In)))
+		add(issue.Containing(r.Search, item.Part(r.In)))
 	}
 	if r.Type != "" {
 		add(issue.OfType(r.Type))
@@ -344,15 +250,11 @@ func (f *Family) negative(ctx context.Context, s auth.Subject, in places, r nega
 		names []string
 		is    func(...types.UID) issue.Condition
 	}{{r.AuthorID, r.AuthorUsername, issue.By}, {r.AssigneeID, r.AssigneeUsername, issue.AssignedTo}} {
-		known, err := item.UserUIDs(ctx, f.Catalog, who.ids...)
+		c, err := item.AnyOf(ctx, f.Catalog, who.ids, who.names, who.is)
 		if err != nil {
 			return nil, err
 		}
-		named, err := item.NamedUIDs(ctx, f.Catalog, who.names...)
-		if err != nil {
-			return nil, err
-		}
-		add(who.is(append(known, named...)...))
+		add(c)
 	}
 	return all, nil
 }
