@@ -26,6 +26,12 @@ type User struct {
 	UID types.UID
 }
 
+// Label identifies a label of a row, also by REST id and UID.
+type Label struct {
+	ID  int64
+	UID types.UID
+}
+
 // Item identifies a row that rows of other aggregates belong to, such as the issue of a note. Ids of items are never reused.
 type Item struct {
 	Kind string

@@ -16,6 +16,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/iid"
+	"github.com/forgeplane/forgeplane/internal/labeling"
 	"github.com/forgeplane/forgeplane/internal/search"
 	"github.com/forgeplane/forgeplane/internal/sweep"
 )
@@ -70,10 +71,7 @@ type Epic struct {
 }
 
 // Label is a label of an epic.
-type Label struct {
-	ID  int64
-	UID types.UID
-}
+type Label = database.Label
 
 // label is a row of the table of labels.
 type label struct {
@@ -97,6 +95,9 @@ func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
 
 // Subjects are the epics by their groups, for a sweep.Sweeper.
 func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*Epic)(nil)) }
+
+// Labels are the labels of epics.
+func (s *Store) Labels() labeling.Rows { return labeling.New(s.db, "epic_labels", "epic_id") }
 
 // Create adds an epic with its labels, and completes it.
 func (s *Store) Create(ctx context.Context, e *Epic) error {

@@ -150,26 +150,3 @@ func TestStore_listsByFilter(t *testing.T) {
 		g.Expect(page).To(HaveExactElements(And(HaveField("Labels", ConsistOf(bug, docs)), HaveField("Description", "Größe"), HaveField("Text", ""))))
 	})
 }
-
-func TestLabels_areForgottenAndSwept(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *WithT, s *epic.Store, c *clocktesting.FakePassiveClock) {
-		other := epic.Label{ID: 1, UID: "other"}
-		both := add(t, s, c, epic.Epic{In: acme, Title: "both", Author: mary, Labels: []epic.Label{bug, docs}})
-		single := add(t, s, c, epic.Epic{In: acme, Title: "single", Author: mary, Labels: []epic.Label{other}})
-		rows := func(after database.Subject) []database.Subject {
-			t.Helper()
-			found, err := s.Labels().After(t.Context(), after)
-			g.Expect(err).NotTo(HaveOccurred())
-			return found
-		}
-		first := database.Subject{Kind: "label", ID: 1, UID: "bug"}
-		second, third := database.Subject{Kind: "label", ID: 1, UID: "other"}, database.Subject{Kind: "label", ID: 2, UID: "docs"}
-		g.Expect(rows(database.Subject{Kind: "label"})).To(Equal([]database.Subject{first, second, third}))
-		g.Expect(s.ForgetLabel(t.Context(), bug)).To(Succeed())
-		g.Expect(stored(t, s, both.ID)).To(HaveField("Labels", []epic.Label{docs}))
-		g.Expect(stored(t, s, single.ID)).To(HaveField("Labels", []epic.Label{other}))
-		g.Expect(rows(first)).To(Equal([]database.Subject{second, third}))
-		g.Expect(s.Labels().Remove(t.Context(), third)).To(Succeed())
-		g.Expect(rows(database.Subject{Kind: "label"})).To(Equal([]database.Subject{second}))
-	})
-}

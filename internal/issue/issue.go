@@ -16,6 +16,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/iid"
+	"github.com/forgeplane/forgeplane/internal/labeling"
 	"github.com/forgeplane/forgeplane/internal/search"
 	"github.com/forgeplane/forgeplane/internal/sweep"
 )
@@ -76,10 +77,7 @@ type Issue struct {
 }
 
 // Label is a label of an issue.
-type Label struct {
-	ID  int64
-	UID types.UID
-}
+type Label = database.Label
 
 // Item identifies the issue in its notes, reactions and state events.
 func (i Issue) Item() database.Item { return database.Item{Kind: Kind, ID: i.ID} }
@@ -111,6 +109,9 @@ func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
 
 // Subjects are the issues by their projects, for a sweep.Sweeper.
 func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*Issue)(nil)) }
+
+// Labels are the labels of issues.
+func (s *Store) Labels() labeling.Rows { return labeling.New(s.db, "issue_labels", "issue_id") }
 
 // Create adds an issue with its labels and assignees, and completes it. If Created is not zero, it stays.
 func (s *Store) Create(ctx context.Context, i *Issue) error {

@@ -138,31 +138,6 @@ func TestCountLabels_countsSeenIssues(t *testing.T) {
 	})
 }
 
-func TestLabels_areMovedAndForgotten(t *testing.T) {
-	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
-		g, s := NewWithT(t), open(t, name)
-		bug, docs, other := issue.Label{ID: 9, UID: "bug"}, issue.Label{ID: 10, UID: "docs"}, issue.Label{ID: 9, UID: "other"}
-		for _, labels := range [][]issue.Label{{bug}, {bug, docs}, {other}} {
-			s.create(t, issue.Issue{In: web, Title: "An issue", Type: "issue", Author: ann, Labels: labels})
-		}
-		g.Expect(s.MoveLabel(t.Context(), bug, docs)).To(Succeed())
-		for number, want := range map[int64][]issue.Label{1: {docs}, 2: {docs}, 3: {other}} {
-			g.Expect(s.Get(t.Context(), web.UID, number)).To(HaveField("Labels", want))
-		}
-		rows := func(after database.Subject) []database.Subject {
-			t.Helper()
-			found, err := s.Labels().After(t.Context(), after)
-			g.Expect(err).NotTo(HaveOccurred())
-			return found
-		}
-		first, second := database.Subject{Kind: "label", ID: 9, UID: "other"}, database.Subject{Kind: "label", ID: 10, UID: "docs"}
-		g.Expect(rows(database.Subject{Kind: "label"})).To(Equal([]database.Subject{first, second}))
-		g.Expect(rows(first)).To(Equal([]database.Subject{second}))
-		g.Expect(s.Labels().Remove(t.Context(), first)).To(Succeed())
-		g.Expect(rows(database.Subject{Kind: "label"})).To(Equal([]database.Subject{second}))
-	})
-}
-
 // sample is an issue with the other data that conditions use.
 type sample struct {
 	issue.Issue

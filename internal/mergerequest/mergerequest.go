@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/uptrace/bun"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/iid"
+	"github.com/forgeplane/forgeplane/internal/labeling"
 	"github.com/forgeplane/forgeplane/internal/search"
 	"github.com/forgeplane/forgeplane/internal/sweep"
 )
@@ -116,10 +116,7 @@ type MergeRequest struct {
 }
 
 // Label is a label of a merge request.
-type Label struct {
-	ID  int64
-	UID types.UID
-}
+type Label = database.Label
 
 // Item identifies the merge request in its notes, reactions and state events.
 func (m MergeRequest) Item() database.Item { return database.Item{Kind: Kind, ID: m.ID} }
@@ -145,6 +142,11 @@ func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
 
 // Subjects are the merge requests by their projects, for a sweep.Sweeper.
 func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*MergeRequest)(nil)) }
+
+// Labels are the labels of merge requests.
+func (s *Store) Labels() labeling.Rows {
+	return labeling.New(s.db, "merge_request_labels", "merge_request_id")
+}
 
 // DuplicateError says that a source branch already has an open merge request into the target branch.
 type DuplicateError struct {

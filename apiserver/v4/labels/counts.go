@@ -9,7 +9,8 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/apiserver/visible"
-	"github.com/forgeplane/forgeplane/internal/issue"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/labeling"
 )
 
 // Counts are the numbers of issues and merge requests with a label in a project, or in the projects below a group, which the caller sees.
@@ -19,8 +20,13 @@ type Counts struct {
 	OpenMergeRequests int64 `json:"open_merge_requests_count"`
 }
 
-// ofIssue returns a label in the form of the labels of issues.
-func ofIssue(l *v1alpha1.Label) issue.Label { return issue.Label{ID: l.RESTID(), UID: l.UID} }
+// row returns a label in the form of rows.
+func row(l *v1alpha1.Label) database.Label { return database.Label{ID: l.RESTID(), UID: l.UID} }
+
+// labeled are the labels of the items that can have labels.
+func (f *Family) labeled() []labeling.Rows {
+	return []labeling.Rows{f.Activity.Issues.Labels(), f.Activity.Epics.Labels()}
+}
 
 // count returns the counts of labels by their UIDs. It omits labels with zero counts.
 func (f *Family) count(ctx context.Context, s auth.Subject, of []entry) (map[types.UID]Counts, error) {

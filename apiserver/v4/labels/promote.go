@@ -108,7 +108,7 @@ func (f *Family) merge(ctx context.Context, e entry, above catalog.Scope, merged
 			err = f.Activity.Subscriptions.Move(ctx, subject(l.Label), subject(into))
 		}
 		if err == nil {
-			err = f.Activity.Issues.MoveLabel(ctx, ofIssue(l.Label), ofIssue(into))
+			err = f.move(ctx, l.Label, into)
 		}
 		if err != nil {
 			return nil, err
@@ -118,6 +118,16 @@ func (f *Family) merge(ctx context.Context, e entry, above catalog.Scope, merged
 		}
 	}
 	return into, nil
+}
+
+// move gives all items with a label another one instead.
+func (f *Family) move(ctx context.Context, from, to *v1alpha1.Label) error {
+	for _, rows := range f.labeled() {
+		if err := rows.Move(ctx, row(from), row(to)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // inGroup returns the label with the title of the group or of a group above. If it does not exist, inGroup creates it with the id of the

@@ -13,7 +13,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/label"
 )
 
@@ -214,8 +213,11 @@ func (f *Family) removeKey(ctx context.Context, s auth.Subject, key string) (end
 			return withPriority(all, e.Spec.Title, nil)
 		})
 	}
-	return endpoint.None{}, errors.Join(err, f.Activity.Subscriptions.Remove(ctx, subject(e.Label)), f.Activity.Issues.ForgetLabel(ctx, ofIssue(e.Label)),
-		f.Activity.Epics.ForgetLabel(ctx, epic.Label{ID: e.RESTID(), UID: e.UID}))
+	err = errors.Join(err, f.Activity.Subscriptions.Remove(ctx, subject(e.Label)))
+	for _, rows := range f.labeled() {
+		err = errors.Join(err, rows.Forget(ctx, row(e.Label)))
+	}
+	return endpoint.None{}, err
 }
 
 // changeable returns an error if the label belongs to a group above in which the caller cannot change labels.
