@@ -17,7 +17,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/iid"
 	"github.com/forgeplane/forgeplane/internal/labeling"
 	"github.com/forgeplane/forgeplane/internal/search"
-	"github.com/forgeplane/forgeplane/internal/sweep"
 )
 
 // Kind is the kind of items that are merge requests.
@@ -139,9 +138,6 @@ type Store struct {
 
 // New returns the merge requests of a database. The database must have been opened with Migrations and iid.Migrations.
 func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
-
-// Subjects are the merge requests by their projects, for a sweep.Sweeper.
-func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*MergeRequest)(nil)) }
 
 // Labels are the labels of merge requests.
 func (s *Store) Labels() labeling.Rows {

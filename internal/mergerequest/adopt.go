@@ -1,0 +1,65 @@
+package mergerequest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/uptrace/bun"
+
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/sweep"
+)
+
+// Subjects are the merge requests by their projects, for a sweep.Sweeper.
+func (s *Store) Subjects() sweep.Inherited {
+	return subjects{sweep.Table(s.db, (*MergeRequest)(nil)), s}
+}
+
+type subjects struct {
+	sweep.Inherited
+	*Store
+}
+
+// Move implements sweep.Inherited. Merge requests with a source branch in the former project follow, also those of other projects. If two open ones
+// would be of the same branches, the older one is closed.
+func (m subjects) Move(ctx context.Context, from, to database.Subject, unique ...string) error {
+	if err := m.closeRivals(ctx, from, to); err != nil {
+		return err
+	}
+	if err := m.moveSources(ctx, from, to); err != nil {
+		return err
+	}
+	return m.Inherited.Move(ctx, from, to, unique...)
+}
+
+func (s *Store) closeRivals(ctx context.Context, from, to database.Subject) error {
+	const one = "CASE merge_requests.%[1]s WHEN ?1 THEN ?2 ELSE merge_requests.%[1]s END = CASE o.%[1]s WHEN ?1 THEN ?2 ELSE o.%[1]s END"
+	query := "UPDATE merge_requests SET state = 'closed', closed_at = ?0 WHERE state = 'opened' AND (source_uid IN (?1, ?2) OR subject_uid IN (?1, ?2)) AND EXISTS (" +
+		"SELECT 1 FROM merge_requests AS o WHERE o.source_uid IN (merge_requests.source_uid, ?1, ?2) AND o.source_branch = merge_requests.source_branch " +
+		"AND o.target_branch = merge_requests.target_branch AND o.state IN ('opened', 'locked') AND o.id > merge_requests.id " +
+		"AND " + fmt.Sprintf(one, "source_uid") + " AND " + fmt.Sprintf(one, "subject_uid") + ")"
+	return s.db.Write(ctx, fmt.Sprintf("closing merge requests of the same branches in %s", to), func(ctx context.Context, db bun.IDB) error {
+		_, err := db.NewRaw(query, s.clock.Now().UTC(), from.UID, to.UID).Exec(ctx)
+		return err
+	})
+}
+
+// moveSources works in batches, as sweep.Table does.
+func (s *Store) moveSources(ctx context.Context, from, to database.Subject) error {
+	const batch int64 = 100
+	for changed := batch; changed == batch; {
+		err := s.db.Write(ctx, fmt.Sprintf("giving source branches to %s", to), func(ctx context.Context, db bun.IDB) error {
+			some := db.NewSelect().Model((*MergeRequest)(nil)).Column("id").Where("source_uid = ?", from.UID).Limit(batch)
+			result, err := db.NewUpdate().Model((*MergeRequest)(nil)).Set("source_id = ?", to.ID).Set("source_uid = ?", to.UID).Where("id IN (?)", some).Exec(ctx)
+			if err != nil {
+				return err
+			}
+			changed, err = result.RowsAffected()
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
