@@ -66,6 +66,9 @@ func PlannedFor(title string) Condition {
 	}
 }
 
+// InMilestone is true of issues with a certain milestone.
+func InMilestone(id int64) Condition { return database.Where("issue.milestone_id = ?", id) }
+
 // SeenEpics selects the epics of groups that a viewer can see.
 type SeenEpics struct {
 	// Groups are the UIDs of the groups. Trusted are the UIDs of those groups in which all confidential epics are seen.

@@ -173,6 +173,7 @@ func claims() []claim {
 		{"labeled with nothing", issue.LabeledWith(), func(sample) bool { return false }},
 		{"planned", issue.Planned(), func(s sample) bool { return s.milestone != "" && s.milestone != gone }},
 		{"planned for", issue.PlannedFor("1.0"), func(s sample) bool { return s.milestone == "1.0" }},
+		{"in the milestone", issue.InMilestone(2), func(s sample) bool { return s.MilestoneID == 2 }},
 		{"in an epic", issue.InEpic(issue.SeenEpics{Groups: []types.UID{acme.UID}}), func(s sample) bool { return s.EpicID == 1 }},
 		{"in an epic of a trusted group", issue.InEpic(issue.SeenEpics{Groups: []types.UID{acme.UID}, Trusted: []types.UID{acme.UID}}), func(s sample) bool { return s.EpicID == 1 || s.EpicID == 2 }},
 		{"in an epic for its author", issue.InEpic(issue.SeenEpics{Groups: []types.UID{acme.UID}, Viewer: ann.UID}), func(s sample) bool { return s.EpicID == 1 || s.EpicID == 2 }},

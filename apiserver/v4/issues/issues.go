@@ -48,6 +48,10 @@ func (f *Family) Table() endpoint.Table {
 			Doc("List the issues of the projects of a group and of its subgroups."),
 		endpoint.Get(ofProject, f.listInProject).Needs(auth.ReadIssues).Asks(shown...).Anonymous(endpoint.Served).
 			Doc("List the issues of a project."),
+		endpoint.Get("/projects/{id}/milestones/{milestone_id}/issues", f.listOfMilestone).Needs(auth.ReadIssues).Asks(shown...).Anonymous(endpoint.Served).
+			Doc("List the issues of a milestone of a project."),
+		endpoint.Get("/groups/{id}/milestones/{milestone_id}/issues", f.listOfGroupMilestone).Needs(auth.ReadGroupMilestones).Asks(shown...).Asks(auth.ReadIssues).
+			Anonymous(endpoint.Served).Doc("List the issues of a milestone of a group."),
 		endpoint.Get(one, f.get).Needs(auth.ReadIssues).Asks(shown...).Found(f.items.Issue).Anonymous(endpoint.Served).
 			Doc("Get an issue."),
 		endpoint.Post(ofProject, f.create).Needs(auth.CreateIssues).Asks(shown...).Asks(auth.AdminIssues, auth.DestroyIssues, auth.WriteLabels).

@@ -72,6 +72,23 @@ func TestList_filters(t *testing.T) {
 	g.Expect(a.Header.Get("X-Total")).To(Equal("3"))
 }
 
+func TestList_showsIssuesOfMilestone(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	group, web := place[*v1alpha1.Group](w, database.KindGroup, 10), place[*v1alpha1.Project](w, database.KindProject, 20)
+	all, one := w.milestone(group, "All"), w.milestone(web, "1.0")
+	w.create("rita", fmt.Sprintf(`{"title":"Crash","milestone_id":%d}`, all))
+	w.create("rita", fmt.Sprintf(`{"title":"Noise","milestone_id":%d}`, one))
+	w.create("rita", fmt.Sprintf(`{"title":"Smoke","milestone_id":%d,"confidential":true}`, all))
+	for _, test := range []struct{ as, request, want string }{
+		{"rita", fmt.Sprintf("/groups/10/milestones/%d/issues", all), "[3 1]"}, {"", fmt.Sprintf("/groups/10/milestones/%d/issues", all), "[1]"},
+		{"rita", fmt.Sprintf("/projects/20/milestones/%d/issues", one), "[2]"},
+		{"rita", fmt.Sprintf("/projects/20/milestones/%d/issues", all), `404 {"message":"404 Not found"}`},
+		{"rita", fmt.Sprintf("/groups/10/milestones/%d/issues", one), `404 {"message":"404 Not found"}`},
+	} {
+		g.Expect(w.iids(test.as, test.request)).To(Equal(test.want), "%s as %q", test.request, test.as)
+	}
+}
+
 func TestList_showsNoIssueByEpicThatCallerCannotSee(t *testing.T) {
 	g, w := NewWithT(t), newWorld(t)
 	group := place[*v1alpha1.Group](w, database.KindGroup, 10)

@@ -64,7 +64,7 @@ func New(k family.Kit) *Family {
 func (f *Family) Table() endpoint.Table {
 	all := slices.Concat(f.ofProjects(), f.ofGroups())
 	for _, e := range all {
-		e.Asks(auth.ReadIssues, auth.ReadConfidential) // to count the issues that the caller sees
+		e.Asks(auth.ReadIssues, auth.ReadConfidential, auth.ReadMergeRequests) // to count what the caller sees
 	}
 	return all
 }

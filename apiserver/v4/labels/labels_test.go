@@ -20,6 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/issue"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/subscription"
 )
 
@@ -168,6 +169,25 @@ func (f forge) there(t *testing.T) map[string]v1alpha1.LabelSpec {
 	return all
 }
 
+func (f forge) project(t *testing.T, id int64) database.Subject {
+	t.Helper()
+	p, err := catalog.ByID[*v1alpha1.Project](t.Context(), f.Catalog, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return database.Subject{Kind: database.KindProject, ID: id, UID: p.UID}
+}
+
+// mergeRequest creates a merge request of a project with a label.
+func (f forge) mergeRequest(t *testing.T, project, labeled int64) {
+	t.Helper()
+	in := f.project(t, project)
+	m := mergerequest.MergeRequest{
+		In: in, Source: in, SourceBranch: "fix", TargetBranch: "main", Title: "A change", Labels: []mergerequest.Label{{ID: labeled, UID: f.subject(t, labeled).UID}},
+	}
+	NewWithT(t).Expect(f.Activity.MergeRequests.Create(t.Context(), &m)).To(Succeed())
+}
+
 // issue creates an issue of a project with a label.
 func (f forge) issue(t *testing.T, project, labeled int64, change func(*issue.Issue)) {
 	t.Helper()
@@ -199,6 +219,26 @@ func TestLabel_countsIssuesThatCallerSees(t *testing.T) {
 			g.Expect(fmt.Sprint(l.OpenIssues, l.ClosedIssues)).To(Equal(counts), "%s as %s", request, as)
 		}
 	}
+}
+
+func TestLabel_countsOpenMergeRequestsThatCallerSees(t *testing.T) {
+	f, g := newForge(t), NewWithT(t)
+	f.mergeRequest(t, 20, 32)
+	f.mergeRequest(t, 21, 32)
+	for request, want := range map[string]map[string]int64{
+		"GET /projects/20/labels/32": {"mary": 1, "otto": 1},
+		"GET /groups/11/labels/32":   {"mary": 2, "otto": 1},
+	} {
+		for as, count := range want {
+			g.Expect(familytest.Decode[Counts](t, f.As(as, request, "")).OpenMergeRequests).To(Equal(count), "%s as %s", request, as)
+		}
+	}
+	g.Expect(f.As("rita", "DELETE /groups/11/labels/32", "").Code).To(Equal(204))
+	_, labeled, err := f.Activity.MergeRequests.List(t.Context(), mergerequest.Query{
+		Projects: []types.UID{f.project(t, 20).UID}, Conditions: []mergerequest.Condition{mergerequest.Labeled()}, Order: mergerequest.ByCreation, Limit: 1,
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(labeled).To(BeZero(), "a deleted label is removed")
 }
 
 func TestLabel_showsCountsSubscriptionAndPriority(t *testing.T) {

@@ -35,12 +35,14 @@ func TestPromoteLabel_makesItAGroupLabel(t *testing.T) {
 	f.subscribe(t, 60, 3, 4)
 	f.issue(t, 20, 30, func(i *issue.Issue) { i.State = issue.Opened })
 	f.issue(t, 21, 60, func(i *issue.Issue) { i.State = issue.Closed })
+	f.mergeRequest(t, 20, 30)
+	f.mergeRequest(t, 21, 60)
 	got := f.As("rita", "PUT /projects/20/labels/bug/promote", "")
 	g.Expect(got.Code).To(Equal(200))
 	g.Expect(got.Body).To(MatchJSON(`{"id":30,"name":"bug","description":"Something is **wrong**","description_html":"Something is <strong>wrong</strong>",
-		"color":"#FFFFFF","open_issues_count":1,"closed_issues_count":0,"open_merge_requests_count":0,"subscribed":true}`))
+		"color":"#FFFFFF","open_issues_count":1,"closed_issues_count":0,"open_merge_requests_count":1,"subscribed":true}`))
 	expectPromoted(t, f, 30)
-	g.Expect(f.As("rita", "GET /groups/11/labels/bug", "").Body).To(ContainSubstring(`"open_issues_count":1,"closed_issues_count":1`))
+	g.Expect(f.As("rita", "GET /groups/11/labels/bug", "").Body).To(ContainSubstring(`"open_issues_count":1,"closed_issues_count":1,"open_merge_requests_count":2`))
 }
 
 // expectPromoted expects that the label bug of the group sub has the id, and has replaced all labels bug of projects in that group.

@@ -3,6 +3,7 @@ package mergerequests
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -27,6 +28,10 @@ func (f *Family) listTable() endpoint.Table {
 			Doc("List the merge requests of the projects of a group and of its subgroups."),
 		endpoint.Get(ofProject, f.listInProject).Needs(auth.ReadMergeRequests).Anonymous(endpoint.Served).
 			Doc("List the merge requests of a project."),
+		endpoint.Get("/projects/{id}/milestones/{milestone_id}/merge_requests", f.listOfMilestone).Needs(auth.ReadMergeRequests).Anonymous(endpoint.Served).
+			Doc("List the merge requests of a milestone of a project."),
+		endpoint.Get("/groups/{id}/milestones/{milestone_id}/merge_requests", f.listOfGroupMilestone).Needs(auth.ReadGroupMilestones).Asks(auth.ReadMergeRequests).
+			Anonymous(endpoint.Served).Doc("List the merge requests of a milestone of a group."),
 	}
 }
 
@@ -151,16 +156,11 @@ func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint
 		return endpoint.List[Listed]{}, err
 	}
 	q := mergerequest.Query{Conditions: all, Order: mergerequest.Order(r.OrderBy), Ascending: r.Sort == "asc"}
-	for uid := range in.scopes {
-		q.Projects = append(q.Projects, uid)
-	}
-	q.Skip, q.Limit = p.Window()
-	rows, total, err := f.Activity.MergeRequests.List(ctx, q)
+	rows, total, err := f.rows(ctx, in, q, p)
 	if err != nil {
 		return endpoint.List[Listed]{}, err
 	}
-	page := endpoint.Cut(rows, total, func(m mergerequest.MergeRequest) mergerequest.MergeRequest { return m })
-	return endpoint.Each(page, func(rows []mergerequest.MergeRequest) ([]Listed, error) {
+	return endpoint.Each(endpoint.Cut(rows, total, same), func(rows []mergerequest.MergeRequest) ([]Listed, error) {
 		if r.View == "simple" {
 			return f.showSimple(in.scopes, rows), nil
 		}
@@ -168,6 +168,15 @@ func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint
 		return inList(shown), err
 	})
 }
+
+// rows returns a page of the merge requests that a query selects in some places, and their total number.
+func (f *Family) rows(ctx context.Context, in places, q mergerequest.Query, p endpoint.Paging) ([]mergerequest.MergeRequest, int, error) {
+	q.Projects = slices.Collect(maps.Keys(in.scopes))
+	q.Skip, q.Limit = p.Window()
+	return f.Activity.MergeRequests.List(ctx, q)
+}
+
+func same(m mergerequest.MergeRequest) mergerequest.MergeRequest { return m }
 
 // conditions translates the filters of a request.
 func (f *Family) conditions(ctx context.Context, viewer types.UID, in places, r filters) ([]mergerequest.Condition, error) {

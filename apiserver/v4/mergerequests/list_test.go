@@ -228,6 +228,26 @@ func TestList_showsMergeRequestsThatCallerSees(t *testing.T) {
 	}
 }
 
+func TestList_showsMergeRequestsOfMilestone(t *testing.T) {
+	g, w := NewWithT(t), newListWorld(t)
+	w.fill() // with the milestone 1 of web
+	acme, err := catalog.ByID[*v1alpha1.Group](t.Context(), w.Catalog, 10)
+	g.Expect(err).NotTo(HaveOccurred())
+	all := milestone.Milestone{In: database.Subject{Kind: database.KindGroup, ID: 10, UID: acme.UID}, Title: "All", State: milestone.Active}
+	g.Expect(w.Activity.Milestones.Create(t.Context(), &all)).To(Succeed())
+	w.create(mergerequest.MergeRequest{In: w.project(20), SourceBranch: "four", Title: "Fourth", Author: w.user("rita"), MilestoneID: all.ID})
+	w.create(mergerequest.MergeRequest{In: w.project(21), SourceBranch: "x", Title: "Hidden", Author: w.user("rita"), MilestoneID: all.ID})
+	for _, test := range []struct{ as, request, want string }{
+		{"", "/projects/20/milestones/1/merge_requests", "[1]"},
+		{"rita", "/groups/10/milestones/2/merge_requests", "[1 4]"}, {"", "/groups/10/milestones/2/merge_requests", "[4]"},
+		{"rita", "/projects/20/milestones/2/merge_requests", `404 {"message":"404 Not found"}`},
+		{"rita", "/groups/10/milestones/1/merge_requests", `404 {"message":"404 Not found"}`},
+		{"otto", "/projects/21/milestones/1/merge_requests", `404 {"message":"404 Project Not Found"}`},
+	} {
+		g.Expect(w.iids(test.as, test.request)).To(Equal(test.want), "%s as %q", test.request, test.as)
+	}
+}
+
 func TestList_showsWholeOrSimpleMergeRequests(t *testing.T) {
 	g, w := NewWithT(t), newListWorld(t)
 	w.fill()

@@ -41,7 +41,7 @@ func table[S auth.Form](f *Family, path, of string, read, write endpoint.Ability
 		endpoint.Put(one, auth.On[S](f.update)).Needs(write).
 			Doc("Update, close or reopen a milestone of a " + of + "."),
 		endpoint.Delete(one, auth.On[S](f.remove)).Needs(write).
-			Doc("Delete a milestone of a " + of + ". Its issues remain without it."),
+			Doc("Delete a milestone of a " + of + ". Its issues and merge requests remain without it."),
 	}
 }
 

@@ -1,6 +1,7 @@
 package milestones_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/milestones"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/issue"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
 )
 
 // newForge returns a forge with the public group acme/shop (11) in acme (10) and its public projects web (20) and app (21), and the private project
@@ -135,16 +137,21 @@ func TestListMilestones_showsThoseAboveToThoseWhoSeeTheGroup(t *testing.T) {
 	g.Expect(answer.Body).To(And(ContainSubstring(`"group_id":10`), ContainSubstring(`"web_url":"https://forge.example/groups/acme/-/milestones/1"`)))
 }
 
-func TestDeleteMilestone_leavesItsIssues(t *testing.T) {
+func TestDeleteMilestone_leavesItsItems(t *testing.T) {
 	g, f := NewWithT(t), newForge(t)
 	id := create(t, f, "/projects/20", `{"title":"1.0"}`)
 	other := create(t, f, "/projects/20", `{"title":"2.0"}`)
 	var p v1alpha1.Project
 	g.Expect(f.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: "web"}, &p)).To(Succeed())
 	for _, milestone := range []int64{id, other} {
-		g.Expect(f.Activity.Issues.Create(t.Context(), &issue.Issue{In: item.Place(catalog.Scope{Project: &p}), Title: "x", MilestoneID: milestone})).To(Succeed())
+		in := item.Place(catalog.Scope{Project: &p})
+		g.Expect(f.Activity.Issues.Create(t.Context(), &issue.Issue{In: in, Title: "x", MilestoneID: milestone})).To(Succeed())
+		m := mergerequest.MergeRequest{In: in, Source: in, SourceBranch: fmt.Sprint("b", milestone), TargetBranch: "main", Title: "x", MilestoneID: milestone}
+		g.Expect(f.Activity.MergeRequests.Create(t.Context(), &m)).To(Succeed())
 	}
 	g.Expect(f.As("rita", "DELETE /projects/20/milestones/1", "").Code).To(Equal(http.StatusNoContent))
+	g.Expect(f.Activity.MergeRequests.Get(t.Context(), p.UID, 1)).To(HaveField("MilestoneID", BeZero()))
+	g.Expect(f.Activity.MergeRequests.Get(t.Context(), p.UID, 2)).To(HaveField("MilestoneID", other))
 	g.Expect(f.Activity.Issues.Get(t.Context(), p.UID, 1)).To(HaveField("MilestoneID", BeZero()))
 	g.Expect(f.Activity.Issues.Get(t.Context(), p.UID, 2)).To(HaveField("MilestoneID", other))
 }

@@ -101,6 +101,9 @@ func (f *Family) remove(ctx context.Context, s auth.Subject, r *milestoneRequest
 		if err := f.Activity.Issues.ForgetMilestone(ctx, m.ID); err != nil {
 			return err
 		}
+		if err := f.Activity.MergeRequests.ForgetMilestone(ctx, m.ID); err != nil {
+			return err
+		}
 		return f.Activity.Milestones.Delete(ctx, m.ID)
 	})
 	if err != nil {
