@@ -273,8 +273,9 @@ var idle = map[string]bool{
 
 // variants are further samples of endpoints whose answer depends on the parameters of the request.
 var variants = map[string][]sample{
-	"GET /issues":     {{note: "all that the caller sees", body: `{"scope":"all"}`}},
-	"GET /users/{id}": {ownUser("users/{id}")},
+	"GET /issues":         {{note: "all that the caller sees", body: `{"scope":"all"}`}},
+	"GET /merge_requests": {{note: "all that the caller sees", body: `{"scope":"all"}`}},
+	"GET /users/{id}":     {ownUser("users/{id}")},
 	"POST /users/{user_id}/personal_access_tokens": {{
 		note: "their own", body: `{"name":"new","scopes":["api"]}`, own: ownUser("users/{user_id}").own,
 	}},
