@@ -1,4 +1,4 @@
-// Package labeling keeps the labels of items in tables of the activity database. Titles are not there, because labels can be renamed.
+// Package labeling keeps the labels of items in tables of the activity database, without their titles, because labels can be renamed.
 package labeling
 
 import (

@@ -42,7 +42,7 @@ const (
 // MergeStatus says whether the source branch can be merged into the target branch without conflicts.
 type MergeStatus string
 
-// The merge statuses. Recheck is that of a merge request that had conflicts before one of its branches changed.
+// The merge statuses. A merge request with conflicts has CannotRecheck after one of its branches has changed.
 const (
 	Unchecked     MergeStatus = "unchecked"
 	Checking      MergeStatus = "checking"
@@ -127,7 +127,7 @@ func (m MergeRequest) DiscussionIsLocked() bool {
 
 var draft = regexp.MustCompile(`(?i)^\s*(draft:|\[draft\]|\(draft\))`)
 
-// IsDraft reports whether a title is that of a draft (API behaviour, section 2.5).
+// IsDraft reports whether a merge request with a title is a draft (API behaviour, section 2.5).
 func IsDraft(title string) bool { return draft.MatchString(title) }
 
 // Store is the merge requests in a database. It is safe for concurrent use.

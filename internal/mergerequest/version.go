@@ -27,7 +27,7 @@ type Version struct {
 	Created      time.Time `bun:"created_at"`
 }
 
-// AddVersion records a version, makes it the latest one of its merge request, and removes the approvals if the head is another one than before.
+// AddVersion records a version, makes it the latest one of its merge request, and removes the approvals if the head has changed.
 // changes is the value of ChangesCount.
 func (s *Store) AddVersion(ctx context.Context, v *Version, changes string) error {
 	v.Created, v.ChangesCount = s.clock.Now().UTC(), changes
