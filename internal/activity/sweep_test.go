@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/issue"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/milestone"
 	"github.com/forgeplane/forgeplane/internal/note"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
@@ -74,6 +75,8 @@ func TestStores_giveActivityToProjectThatAdopts(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		first, own := issue.Issue{In: former, Title: "Broken"}, issue.Issue{In: next, Title: "New"}
 		g.Expect(s.Issues.Create(t.Context(), &first)).To(Succeed())
+		request := mergerequest.MergeRequest{In: former, Source: former, SourceBranch: "fix", TargetBranch: "main", Title: "Fix"}
+		g.Expect(s.MergeRequests.Create(t.Context(), &request)).To(Succeed())
 		comment := note.Note{In: former, On: first.Item(), Body: "Indeed."}
 		g.Expect(s.Notes.Create(t.Context(), &comment)).To(Succeed())
 
@@ -82,6 +85,7 @@ func TestStores_giveActivityToProjectThatAdopts(t *testing.T) {
 		}
 		g.Expect(s.Containers.Get(t.Context(), images.ID)).To(HaveField("ProjectUID", next.UID))
 		g.Expect(s.Issues.Get(t.Context(), next.UID, first.IID)).To(HaveField("In", next))
+		g.Expect(s.MergeRequests.Get(t.Context(), next.UID, request.IID)).To(And(HaveField("In", next), HaveField("Source", next)))
 		g.Expect(s.Notes.Get(t.Context(), first.Item(), comment.ID)).To(HaveField("In", next))
 		g.Expect(s.Issues.Create(t.Context(), &own)).To(Succeed())
 		g.Expect(own.IID).To(Equal(first.IID + 1))
