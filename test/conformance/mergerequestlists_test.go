@@ -83,7 +83,7 @@ var _ = throughEachDoor("Lists of merge requests", func(d *door) {
 		_, r, err := c.ListProjectMergeRequests(team.project.ID, &gitlab.ListProjectMergeRequestsOptions{OrderBy: gitlab.Ptr("priority")})
 		Expect(err).To(HaveOccurred())
 		Expect(answered(r)).To(Equal(`400 {"error":"order_by does not have a valid value"}`))
-		_, r, err = d.as(nobody).MergeRequests.ListMergeRequests(nil)
+		_, r, err = d.as(nobody).MergeRequests.ListMergeRequests(&gitlab.ListMergeRequestsOptions{})
 		Expect(err).To(HaveOccurred())
 		Expect(answered(r)).To(Equal(`401 {"message":"401 Unauthorized"}`))
 	})
