@@ -9,23 +9,30 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/milestone"
 )
 
-// Assignable returns the users with the given ids who can see a project. It leaves out all others, and the id 0.
-func Assignable(ctx context.Context, g *auth.Guard, c *catalog.Catalog, in catalog.Scope, ids []int64) ([]database.User, error) {
+// maxUsers is the maximum number of users in a parameter: each is looked up.
+const maxUsers = 200
+
+// Assignable returns the users who can see a project, of those whose ids a parameter has. It leaves out all others, and the id 0.
+func Assignable(ctx context.Context, k *family.Kit, in catalog.Scope, parameter string, ids []int64) ([]database.User, error) {
 	all := []database.User{}
+	if err := limit(parameter, len(ids), maxUsers); err != nil {
+		return nil, err
+	}
 	for _, id := range ids {
-		u, err := c.User(ctx, v1alpha1.Reference{ID: id})
+		u, err := k.Catalog.User(ctx, v1alpha1.Reference{ID: id})
 		if id == 0 || errors.Is(err, catalog.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		access, err := g.Access(ctx, auth.Caller{User: u, Admin: u.Spec.Admin}, in)
+		access, err := k.Guard.Access(ctx, auth.Caller{User: u, Admin: u.Spec.Admin}, in)
 		if err != nil {
 			return nil, err
 		}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/uptrace/bun"
 
@@ -54,7 +52,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	if err != nil {
 		return Issue{}, err
 	}
-	i := issue.Issue{In: item.Place(s.Scope), Author: item.User(author), Title: oneLine(r.Title), Type: "issue"}
+	i := issue.Issue{In: item.Place(s.Scope), Author: item.User(author), Title: item.OneLine(r.Title), Type: "issue"}
 	if s.Has(s.Access, auth.DestroyIssues) {
 		i.Created = r.CreatedAt.Value.UTC()
 		if i.Created.After(f.Clock.Now()) || i.Created.Year() < 1 {
@@ -80,11 +78,6 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	return f.showOne(ctx, s.Subject, s.Scope, i)
 }
 
-// oneLine returns a title as one line, without spaces around it.
-func oneLine(title string) string {
-	return strings.TrimSpace(strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ").Replace(title))
-}
-
 // apply gives an issue the description that was sent. If all is true, it also sets the type and whether the issue is confidential.
 func (d details) apply(i *issue.Issue, all bool) {
 	if d.Description.Set {
@@ -98,10 +91,7 @@ func (d details) apply(i *issue.Issue, all bool) {
 // check refuses texts that are too long.
 func check(i issue.Issue) error {
 	var a endpoint.Attributes
-	a.Text("title", i.Title, item.MaxTitle)
-	if n := utf8.RuneCountInString(i.Description); n > item.MaxDescription {
-		a.Refuse("description", fmt.Sprintf("is too long (%d). The maximum size is %d.", n, item.MaxDescription))
-	}
+	item.CheckTexts(&a, i.Title, i.Description)
 	return a.Err()
 }
 
@@ -114,7 +104,7 @@ func (f *Family) update(ctx context.Context, s auth.ProjectRecord[item.Issue], r
 	if !admin && !takesPart(s.Record.Issue, item.User(u)) {
 		return Issue{}, s.Denied(auth.AdminIssues)
 	}
-	if err := check(issue.Issue{Title: oneLine(r.Title.Value), Description: r.Description.Value}); err != nil {
+	if err := check(issue.Issue{Title: item.OneLine(r.Title.Value), Description: r.Description.Value}); err != nil {
 		return Issue{}, err
 	}
 	m, err := f.metadata(ctx, s.Subject, r)
@@ -126,7 +116,7 @@ func (f *Family) update(ctx context.Context, s auth.ProjectRecord[item.Issue], r
 		var became stateevent.State
 		i, err = f.Activity.Issues.Update(ctx, s.Scope.Project.UID, s.Record.IID, func(i *issue.Issue) error {
 			if r.Title.Set {
-				i.Title = oneLine(r.Title.Value)
+				i.Title = item.OneLine(r.Title.Value)
 			}
 			r.details.apply(i, admin)
 			m.apply(i)
