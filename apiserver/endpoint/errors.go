@@ -137,6 +137,11 @@ func Conflict(text string) *Error {
 	return Message(http.StatusConflict, "%s", text)
 }
 
+// Conflicts returns 409 with the texts in a list.
+func Conflicts(texts ...string) *Error {
+	return &Error{Status: http.StatusConflict, body: message{Message: texts}}
+}
+
 // Gone returns 410 for paths that are no longer served.
 func Gone(text string) *Error {
 	return &Error{Status: http.StatusGone, body: problem{Error: text}}

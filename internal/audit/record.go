@@ -119,6 +119,8 @@ const (
 	Note = "Note"
 	// Issue is an issue of a project.
 	Issue = "Issue"
+	// MergeRequest is a merge request of a project.
+	MergeRequest = "MergeRequest"
 )
 
 // Did adds a write outside the cluster, such as of a tag of an image. The id is 0 for objects without an id.
