@@ -60,6 +60,8 @@ func (f *Family) Table() endpoint.Table {
 			Doc("Change an issue, close it or open it again. Its author and assignees can change the title, description and state."),
 		endpoint.Delete(one, f.remove).Needs(auth.DestroyIssues).Asks(shown...).Found(f.items.Issue).Conditional().
 			Doc("Delete an issue with its notes, reactions and state events."),
+		endpoint.Get("/projects/{id}/merge_requests/{merge_request_iid}/closes_issues", f.closedBy).Needs(auth.ReadMergeRequests).Asks(shown...).
+			Found(f.items.MergeRequest).Anonymous(endpoint.Served).Doc("List the issues of the project that the description of a merge request closes."),
 	}
 }
 

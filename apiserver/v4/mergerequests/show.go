@@ -114,7 +114,11 @@ func (f *Family) detail(ctx context.Context, s auth.Subject, m mergerequest.Merg
 	if m.Head != "" {
 		d.DiffRefs = &DiffRefs{BaseSHA: m.Base, HeadSHA: m.Head, StartSHA: m.Start}
 	}
-	return d, nil
+	if d.Subscribed, err = f.subscribed(ctx, s, m); err != nil {
+		return Detailed{}, err
+	}
+	d.FirstContribution, err = f.firstContribution(ctx, s, m)
+	return d, err
 }
 
 // shower holds the related objects of the merge requests that it shows.
@@ -202,7 +206,7 @@ func (v *shower) mergeRequest(in, from catalog.Scope, m mergerequest.MergeReques
 		SHA: given(m.Head), MergeCommitSHA: given(m.MergeCommit), SquashCommitSHA: given(m.SquashCommit),
 		DiscussionLocked: m.DiscussionLocked, ShouldRemoveSourceBranch: m.ShouldRemoveSource, ForceRemoveSourceBranch: m.RemoveSourceBranch,
 		Reference: short, References: item.Refer(short, in, from), WebURL: fmt.Sprintf("%s/-/merge_requests/%d", web, m.IID),
-		TimeStats: item.TimeStats{TimeEstimate: m.Estimate, TotalTimeSpent: m.Spent}, Squash: m.Squash, SquashOnMerge: m.Squash,
+		TimeStats: item.Times(m.Estimate, m.Spent), Squash: m.Squash, SquashOnMerge: m.Squash,
 		Tasks: item.CountTasks(m.Description), BlockingDiscussionsResolved: true,
 	}
 	if len(shown.Assignees) > 0 {
