@@ -163,6 +163,8 @@ var namedInGroup = map[string]string{
 // others are the parameters of paths that differ from those in named for one endpoint.
 var others = map[string]map[string]string{
 	"POST /users/{id}/unban": {"users/{id}": strconv.Itoa(bannedID)},
+	// All users take part in merge request 1, and so are subscribed.
+	"POST /projects/{id}/merge_requests/{merge_request_iid}/subscribe": {"merge_requests/{merge_request_iid}": "2"},
 
 	"GET " + reactionToNote:        {"award_emoji/{award_id}": reactionTo("note", targetID)},
 	"DELETE " + reactionToNote:     {"award_emoji/{award_id}": reactionTo("note", targetID)},
@@ -238,6 +240,8 @@ var bodies = map[string]string{
 	"POST /groups/{id}/epics/{epic_id}/discussions":                    `{"body":"New"}`,
 	"POST /projects/{id}/issues":                                       `{"title":"New"}`,
 	"PUT /projects/{id}/issues/{issue_iid}":                            `{"title":"Renamed"}`,
+	"POST /projects/{id}/merge_requests":                               `{"title":"New","source_branch":"new","target_branch":"main"}`,
+	"PUT /projects/{id}/merge_requests/{merge_request_iid}":            `{"title":"Renamed"}`,
 	"PUT /user/avatar":                                                 `{"avatar":""}`,
 	"PUT /projects/{id}/transfer":                                      fmt.Sprintf(`{"namespace":%d}`, roomID),
 	"POST /projects/{id}/access_tokens":                                `{"name":"Robot","scopes":["api"],"access_level":30}`,
@@ -256,6 +260,9 @@ var bodies = map[string]string{
 
 	"POST /markdown":                         `{"text":"# Hello"}`,
 	"POST /projects/{id}/repository/commits": `{"branch":"topic","commit_message":"New","actions":[]}`,
+
+	"POST /projects/{id}/merge_requests/{merge_request_iid}/time_estimate":  `{"duration":"1h"}`,
+	"POST /projects/{id}/merge_requests/{merge_request_iid}/add_spent_time": `{"duration":"1h"}`,
 
 	"POST /projects/{id}/issues/{issue_iid}/award_emoji":                 `{"name":"tada"}`,
 	"POST /projects/{id}/issues/{issue_iid}/notes/{note_id}/award_emoji": `{"name":"tada"}`,
