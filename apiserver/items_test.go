@@ -28,7 +28,7 @@ import (
 
 // itemTables are the tables that reset restores.
 var itemTables = []string{"iids", "issues", "issue_labels", "issue_assignees", "epics", "epic_labels", "notes", "reactions", "state_events", "milestones", "merge_requests", "merge_request_labels",
-	"merge_request_assignees", "merge_request_reviewers", "merge_request_approvals", "merge_request_subscriptions", "merge_request_versions"}
+	"merge_request_assignees", "merge_request_reviewers", "merge_request_approvals", "merge_request_subscriptions", "merge_request_issues", "merge_request_versions"}
 
 // items are issue 1 of the project and epic 1 of the group. Each has a note of each user and one of the author. All users have reacted to each item
 // and to the note of its author, and each item was closed once. Milestone 1 is of the project, and

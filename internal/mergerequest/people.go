@@ -36,7 +36,7 @@ type person struct {
 	Position       int           `bun:"position"`
 }
 
-// attach writes the labels, assignees and reviewers of a merge request that has none.
+// attach writes the labels, assignees, reviewers and mentioned issues of a merge request that has none.
 func attach(ctx context.Context, db bun.IDB, m *MergeRequest) error {
 	labels := make([]label, len(m.Labels))
 	for n, l := range m.Labels {
@@ -50,10 +50,11 @@ func attach(ctx context.Context, db bun.IDB, m *MergeRequest) error {
 	for n, u := range m.Reviewers {
 		reviewers[n].person = person{m.ID, u, n}
 	}
+	issues := m.mentions()
 	for _, rows := range []struct {
 		n     int
 		model any
-	}{{len(labels), &labels}, {len(assignees), &assignees}, {len(reviewers), &reviewers}} {
+	}{{len(labels), &labels}, {len(assignees), &assignees}, {len(reviewers), &reviewers}, {len(issues), &issues}} {
 		if rows.n == 0 {
 			continue
 		}
@@ -64,9 +65,9 @@ func attach(ctx context.Context, db bun.IDB, m *MergeRequest) error {
 	return nil
 }
 
-// detach removes the labels, assignees and reviewers of a merge request.
+// detach removes the labels, assignees, reviewers and mentioned issues of a merge request.
 func detach(ctx context.Context, db bun.IDB, id int64) error {
-	for _, row := range []any{(*label)(nil), (*assignee)(nil), (*reviewer)(nil)} {
+	for _, row := range []any{(*label)(nil), (*assignee)(nil), (*reviewer)(nil), (*mention)(nil)} {
 		if _, err := db.NewDelete().Model(row).Where("merge_request_id = ?", id).Exec(ctx); err != nil {
 			return err
 		}

@@ -121,6 +121,12 @@ var _ = throughEachDoor("Merge requests", func(d *door) {
 		closed, _, err := c.GetIssuesClosedOnMerge(team.project.ID, made.IID, nil)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(closed).To(HaveExactElements(HaveField("ID", i.ID)))
+		by, _, err := d.as(guest).Issues.ListMergeRequestsClosingIssue(team.project.ID, i.IID, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(by).To(HaveExactElements(HaveField("ID", made.ID)))
+		related, _, err := d.as(guest).Issues.ListMergeRequestsRelatedToIssue(team.project.ID, i.IID, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(related).To(HaveExactElements(HaveField("ID", made.ID)))
 	})
 
 	It("target the origin of a fork", d.again(), func() {

@@ -101,6 +101,14 @@ CREATE TABLE merge_request_subscriptions (
     subscribed       BOOLEAN NOT NULL,
     PRIMARY KEY (merge_request_id, user_uid)
 );
+-- The issues of the project that the descriptions of merge requests mention.
+CREATE TABLE merge_request_issues (
+    merge_request_id INTEGER NOT NULL REFERENCES merge_requests (id) ON DELETE CASCADE,
+    issue_iid        INTEGER NOT NULL,
+    closes           BOOLEAN NOT NULL,
+    PRIMARY KEY (merge_request_id, issue_iid)
+);
+CREATE INDEX merge_request_issues_of_issue ON merge_request_issues (issue_iid, merge_request_id);
 -- The versions of merge requests: one for each push to the source branch.
 CREATE TABLE merge_request_versions (
     id               INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
