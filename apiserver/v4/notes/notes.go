@@ -1,4 +1,4 @@
-// Package notes is the family of notes on issues and epics, and of the discussions that notes form.
+// Package notes is the family of notes on issues, merge requests and epics, and of the discussions that notes form.
 package notes
 
 import (
@@ -12,6 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/issue"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/note"
 )
 
@@ -31,6 +32,11 @@ func (f *Family) Table() endpoint.Table {
 			Family: f, path: "/projects/{id}/issues/{issue_iid}", of: "an issue", read: auth.ReadIssues, internal: auth.ReadConfidential,
 			write: auth.CreateIssues, moderate: auth.ModerateNotes, resolve: auth.ResolveDiscussions, date: auth.OwnProject,
 			touch: f.Activity.Issues.Touch, gone: issue.ErrNotFound,
+		}),
+		table[auth.ProjectRecord[item.MergeRequest]](f.find.MergeRequest, collection{
+			Family: f, path: "/projects/{id}/merge_requests/{merge_request_iid}", of: "a merge request", read: auth.ReadMergeRequests,
+			internal: auth.ReadConfidential, write: auth.NoteMergeRequests, moderate: auth.ModerateNotes, resolve: auth.ResolveDiscussions,
+			date: auth.OwnProject, touch: f.Activity.MergeRequests.Touch, gone: mergerequest.ErrNotFound,
 		}),
 		table[auth.GroupRecord[item.Epic]](f.find.Epic, collection{
 			Family: f, path: "/groups/{id}/epics/{epic_id}", of: "an epic", read: auth.ReadEpics, internal: auth.ReadConfidentialEpics,

@@ -18,28 +18,31 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/issue"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/note"
 	"github.com/forgeplane/forgeplane/internal/reaction"
 )
 
 // world is a forge with the public project acme/web (20), whose issue 1 is open to all and whose issue 2 is locked, the private project acme/secret
-// (21) with issue 1, and epic 1 of the group acme (10). ann, a Guest of web, is the author of everything. rick is a Reporter, mary a Maintainer and
-// olga an Owner in the group; otto has no role.
+// (21) with issue 1, merge request 1 of web, and epic 1 of the group acme (10). ann, a Guest of web, is the author of everything. dan is a Developer of
+// web; rick is a Reporter, mary a Maintainer and olga an Owner in the group; otto has no role.
 type world struct {
 	*familytest.Forge
-	ann, otto database.User
-	issue     issue.Issue
-	epic      epic.Epic
+	ann, otto    database.User
+	issue        issue.Issue
+	mergeRequest mergerequest.MergeRequest
+	epic         epic.Epic
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{Forge: familytest.New(t,
 		familytest.User("root", 1, familytest.Admin), familytest.User("ann", 2), familytest.User("rick", 3), familytest.User("mary", 4),
-		familytest.User("olga", 5), familytest.User("otto", 6),
+		familytest.User("olga", 5), familytest.User("otto", 6), familytest.User("dan", 7),
 		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic),
 		familytest.Project("acme", "web", 20, "acme", v1alpha1.VisibilityPublic), familytest.Project("acme", "secret", 21, "acme", v1alpha1.VisibilityPrivate),
-		familytest.InProject("acme", "web", "ann", v1alpha1.RoleGuest), familytest.InGroup("acme", "acme", "rick", v1alpha1.RoleReporter),
+		familytest.InProject("acme", "web", "ann", v1alpha1.RoleGuest), familytest.InProject("acme", "web", "dan", v1alpha1.RoleDeveloper),
+		familytest.InGroup("acme", "acme", "rick", v1alpha1.RoleReporter),
 		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer), familytest.InGroup("acme", "acme", "olga", v1alpha1.RoleOwner),
 	)}
 	w.Activity = familytest.Activity(t, w.Clock)
@@ -53,6 +56,7 @@ func newWorld(t *testing.T) *world {
 		return database.Subject{Kind: database.KindProject, ID: o.RESTID(), UID: o.UID}
 	}
 	w.issue = issue.Issue{In: in(&web), Title: "Broken", Author: w.ann}
+	w.mergeRequest = mergerequest.MergeRequest{In: in(&web), Source: in(&web), SourceBranch: "topic", TargetBranch: "main", Title: "Mend", Author: w.ann}
 	w.epic = epic.Epic{In: database.Subject{Kind: database.KindGroup, ID: 10, UID: acme.UID}, Title: "Big", Author: w.ann}
 	locked := issue.Issue{In: in(&web), Title: "Locked", Author: w.ann, DiscussionLocked: true}
 	hidden := issue.Issue{In: in(&secret), Title: "Hidden", Author: w.ann}
@@ -60,6 +64,9 @@ func newWorld(t *testing.T) *world {
 		if err := w.Activity.Issues.Create(t.Context(), i); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := w.Activity.MergeRequests.Create(t.Context(), &w.mergeRequest); err != nil {
+		t.Fatal(err)
 	}
 	if err := w.Activity.Epics.Create(t.Context(), &w.epic); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ type Note struct {
 	UpdatedAt       endpoint.Time       `json:"updated_at"`
 	System          bool                `json:"system" doc:"Whether the note records a change of the item."`
 	NoteableID      int64               `json:"noteable_id"`
-	NoteableType    string              `json:"noteable_type" doc:"Issue or Epic."`
+	NoteableType    string              `json:"noteable_type" doc:"Issue, MergeRequest or Epic."`
 	ProjectID       *int64              `json:"project_id" doc:"null for an item of a group."`
 	NoteableIID     int64               `json:"noteable_iid"`
 	Resolvable      bool                `json:"resolvable"`
