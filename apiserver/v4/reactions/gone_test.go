@@ -10,6 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/issue"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/note"
 )
 
@@ -19,7 +20,10 @@ func TestCreate_writesNothingToItemThatIsGone(t *testing.T) {
 	f := New(w.Kit)
 	ann, err := w.Catalog.UserByUsername(t.Context(), "ann")
 	g.Expect(err).NotTo(HaveOccurred())
-	for _, gone := range []item.Item{item.Issue{Issue: issue.Issue{ID: 7}}, item.Epic{Epic: epic.Epic{ID: 7}}, item.Note{Note: note.Note{ID: 7}}} {
+	for _, gone := range []item.Item{
+		item.Issue{Issue: issue.Issue{ID: 7}}, item.MergeRequest{MergeRequest: mergerequest.MergeRequest{ID: 7}},
+		item.Epic{Epic: epic.Epic{ID: 7}}, item.Note{Note: note.Note{ID: 7}},
+	} {
 		_, err := f.create(t.Context(), auth.Subject{Caller: auth.Caller{User: ann}}, gone, &createRequest{Name: "tada"})
 		g.Expect(err).To(MatchError(gone.Missing()), gone.Type())
 		_, total, err := w.Activity.Reactions.List(t.Context(), gone.Item(), 0, 1)

@@ -32,9 +32,13 @@ func New(k family.Kit) *Family { return &Family{k} }
 func (f *Family) Table() endpoint.Table {
 	find := item.Finder{Stores: f.Activity}
 	onIssues, onEpics := auth.Inside[item.Issue](find.Issue, find.Note), auth.Inside[item.Epic](find.Epic, find.Note)
+	onMergeRequests := auth.Inside[item.MergeRequest](find.MergeRequest, find.Note)
 	return slices.Concat(
 		inProject[item.Issue](f, "issues/{issue_iid}", "an issue", find.Issue, auth.ReadIssues, auth.ReadConfidential),
 		inProject[auth.In[item.Issue, item.Note]](f, "issues/{issue_iid}/notes/{note_id}", "a note on an issue", onIssues, auth.ReadIssues, auth.ReadConfidential),
+		inProject[item.MergeRequest](f, "merge_requests/{merge_request_iid}", "a merge request", find.MergeRequest, auth.ReadMergeRequests),
+		inProject[auth.In[item.MergeRequest, item.Note]](f, "merge_requests/{merge_request_iid}/notes/{note_id}", "a note on a merge request",
+			onMergeRequests, auth.ReadMergeRequests, auth.ReadConfidential),
 		inGroup[item.Epic](f, "epics/{epic_id}", "an epic", find.Epic, auth.ReadEpics, auth.ReadConfidentialEpics),
 		inGroup[auth.In[item.Epic, item.Note]](f, "epics/{epic_id}/notes/{note_id}", "a note on an epic", onEpics, auth.ReadEpics, auth.ReadConfidentialEpics),
 	)

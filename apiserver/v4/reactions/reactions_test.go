@@ -21,6 +21,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/issue"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/note"
 )
 
@@ -33,11 +34,12 @@ const (
 )
 
 // world is a forge with the public project web (20), in which mary is a Reporter, and the private project secret (21), in the groups acme (10) and
-// lab (11). Issues 1 of both and epic 1 of acme have a note by ann. Issue 2 of web is confidential.
+// lab (11). Issues 1 of both, merge request 1 of web and epic 1 of acme have a note by ann. Issue 2 of web is
+// confidential.
 type world struct {
 	*familytest.Forge
-	// These are the paths of the reactions to items: an issue with three notes, and an epic with one.
-	issue, onIssue, system, internal, epic, onEpic string
+	// These are the paths of the reactions to items: an issue with three notes, and a merge request and an epic with one.
+	issue, onIssue, system, internal, mergeRequest, onMergeRequest, epic, onEpic string
 	// ids are the ids of these items.
 	ids map[string]int64
 }
@@ -61,6 +63,10 @@ func newWorld(t *testing.T, more ...client.Object) *world {
 	w.onIssue = w.newNote(t, "/projects/20/issues/1", note.Note{In: web, On: first.Item()})
 	w.system = w.newNote(t, "/projects/20/issues/1", note.Note{In: web, On: first.Item(), System: true})
 	w.internal = w.newNote(t, "/projects/20/issues/1", note.Note{In: web, On: first.Item(), Internal: true})
+	m := mergerequest.MergeRequest{In: web, Source: web, SourceBranch: "topic", TargetBranch: "main", Title: "Mend", Author: w.user(t, "ann")}
+	NewWithT(t).Expect(w.Activity.MergeRequests.Create(t.Context(), &m)).To(Succeed())
+	w.mergeRequest = w.at("/projects/20/merge_requests/1", m.ID)
+	w.onMergeRequest = w.newNote(t, "/projects/20/merge_requests/1", note.Note{In: web, On: m.Item()})
 	w.epic = w.at(fmt.Sprintf("/groups/10/epics/%d", e.ID), e.ID)
 	w.onEpic = w.newNote(t, fmt.Sprintf("/groups/10/epics/%d", e.ID), note.Note{In: acme, On: e.Item()})
 	w.Serve(reactions.New(w.Kit).Table())
@@ -122,7 +128,9 @@ func (w *world) give(t *testing.T, as, path, name string) int64 {
 
 func TestCreate_reactsToEachItem(t *testing.T) {
 	g, w := NewWithT(t), newWorld(t)
-	for path, kind := range map[string]string{w.issue: "Issue", w.onIssue: "Note", w.epic: "Epic", w.onEpic: "Note"} {
+	for path, kind := range map[string]string{
+		w.issue: "Issue", w.onIssue: "Note", w.mergeRequest: "MergeRequest", w.onMergeRequest: "Note", w.epic: "Epic", w.onEpic: "Note",
+	} {
 		answer := w.As("otto", "POST "+path, `{"name":"+1"}`)
 		g.Expect(answer.Code).To(Equal(http.StatusCreated), "%s: %s", path, answer.Body)
 		made := familytest.Decode[reactions.Reaction](t, answer)

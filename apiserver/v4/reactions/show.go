@@ -18,7 +18,7 @@ type Reaction struct {
 	CreatedAt     endpoint.Time       `json:"created_at"`
 	UpdatedAt     endpoint.Time       `json:"updated_at" doc:"The same time: reactions do not change."`
 	AwardableID   int64               `json:"awardable_id" doc:"Id of the item, which is not its iid."`
-	AwardableType string              `json:"awardable_type" doc:"Issue, Epic or Note."`
+	AwardableType string              `json:"awardable_type" doc:"Issue, MergeRequest, Epic or Note."`
 	URL           *string             `json:"url" doc:"null: there are no custom emoji."`
 }
 
