@@ -30,6 +30,8 @@ func (f *Family) Table() endpoint.Table {
 	find := item.Finder{Stores: f.Activity}
 	return slices.Concat(
 		table[auth.ProjectRecord[item.Issue]](f, "/projects/{id}/issues/{issue_iid}", "an issue", find.Issue, auth.ReadIssues, auth.ReadConfidential),
+		table[auth.ProjectRecord[item.MergeRequest]](f, "/projects/{id}/merge_requests/{merge_request_iid}", "a merge request", find.MergeRequest,
+			auth.ReadMergeRequests),
 		table[auth.GroupRecord[item.Epic]](f, "/groups/{id}/epics/{epic_id}", "an epic", find.Epic, auth.ReadEpics, auth.ReadConfidentialEpics),
 	)
 }
@@ -50,7 +52,7 @@ type Event struct {
 	ID                   int64               `json:"id"`
 	User                 *entity.UserSummary `json:"user" doc:"null if the user is gone."`
 	CreatedAt            endpoint.Time       `json:"created_at"`
-	ResourceType         string              `json:"resource_type" doc:"Issue or Epic."`
+	ResourceType         string              `json:"resource_type" doc:"Issue, MergeRequest or Epic."`
 	ResourceID           int64               `json:"resource_id" doc:"Id of the item, which is not its iid."`
 	State                stateevent.State    `json:"state" doc:"closed or reopened."`
 	SourceCommit         *string             `json:"source_commit" doc:"null: commits do not change states."`

@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/issue"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/stateevent"
 )
 
@@ -22,11 +23,11 @@ const (
 	noIssue  = `404 {"message":"404 Issue Not Found"}`
 )
 
-// world is a forge with the public project web (20) in the public group acme (10), in which mary is a Reporter. Issue 1 and the epic were closed
-// by ann at noon and reopened by otto a minute later. Issue 2 is confidential, and was closed by ann.
+// world is a forge with the public project web (20) in the public group acme (10), in which mary is a Reporter. Issue 1, the epic and the
+// merge request were closed by ann at noon and reopened by otto a minute later. Issue 2 is confidential, and was closed by ann.
 type world struct {
 	*familytest.Forge
-	issue, epic int64
+	issue, epic, mergeRequest int64
 }
 
 func newWorld(t *testing.T) *world {
@@ -55,7 +56,9 @@ func newWorld(t *testing.T) *world {
 		issues[n] = issue.Issue{In: web, Title: "Broken", Type: "issue", Confidential: n > 0, Author: user("ann")}
 		g.Expect(w.Activity.Issues.Create(t.Context(), &issues[n])).To(Succeed())
 	}
-	w.issue, w.epic = issues[0].ID, e.ID
+	m := mergerequest.MergeRequest{In: web, Source: web, SourceBranch: "topic", TargetBranch: "main", Title: "Mend", Author: user("ann")}
+	g.Expect(w.Activity.MergeRequests.Create(t.Context(), &m)).To(Succeed())
+	w.issue, w.epic, w.mergeRequest = issues[0].ID, e.ID, m.ID
 	record := func(in database.Subject, of database.Item, s stateevent.State, by string, after time.Duration) {
 		event := stateevent.Event{In: in, Of: of, State: s, User: user(by), Created: w.Clock.Now().Add(after)}
 		g.Expect(w.Activity.StateEvents.Add(t.Context(), &event)).To(Succeed())
@@ -65,6 +68,8 @@ func newWorld(t *testing.T) *world {
 	record(acme, e.Item(), stateevent.Closed, "ann", 0)
 	record(acme, e.Item(), stateevent.Reopened, "otto", time.Minute)
 	record(web, issues[1].Item(), stateevent.Closed, "ann", 0)
+	record(web, m.Item(), stateevent.Closed, "ann", 0)
+	record(web, m.Item(), stateevent.Reopened, "otto", time.Minute)
 	w.Serve(stateevents.New(w.Kit).Table())
 	return w
 }
@@ -82,7 +87,10 @@ func TestList_showsEventsOldestFirst(t *testing.T) {
 	for path, of := range map[string]struct {
 		kind      string
 		id, first int64
-	}{ofIssue: {"Issue", w.issue, 1}, ofEpic: {"Epic", w.epic, 3}} {
+	}{
+		ofIssue: {"Issue", w.issue, 1}, ofEpic: {"Epic", w.epic, 3},
+		"/projects/20/merge_requests/1/resource_state_events": {"MergeRequest", w.mergeRequest, 6},
+	} {
 		closed := fmt.Sprintf(form, of.first, 2, "ann", 0, of.kind, of.id, "closed")
 		reopened := fmt.Sprintf(form, of.first+1, 4, "otto", 1, of.kind, of.id, "reopened")
 		g.Expect(w.As("otto", "GET "+path, "").Body).To(MatchJSON("[" + closed + "," + reopened + "]"))
@@ -93,7 +101,7 @@ func TestList_showsEventsOldestFirst(t *testing.T) {
 		for _, request := range []string{"GET " + path, fmt.Sprintf("GET %s/%d", path, of.first)} {
 			g.Expect(w.As("", request, "").String()).To(Equal(`401 {"message":"401 Unauthorized"}`), request)
 		}
-		g.Expect(w.As("otto", "GET "+path+"/5", "").String()).To(Equal(notFound), "it is an event of another issue")
+		g.Expect(w.As("otto", "GET "+path+"/5", "").String()).To(Equal(notFound), "an event of another issue")
 		g.Expect(w.As("otto", "GET "+path+"/x", "").String()).To(Equal(`400 {"error":"event_id is invalid"}`))
 	}
 }
@@ -107,6 +115,7 @@ func TestList_hidesItemsThatCallerDoesNotSee(t *testing.T) {
 		}
 	}
 	g.Expect(w.As("otto", "GET /projects/20/issues/9/resource_state_events", "").String()).To(Equal(noIssue))
+	g.Expect(w.As("otto", "GET /projects/20/merge_requests/9/resource_state_events", "").String()).To(Equal(notFound))
 	g.Expect(w.As("otto", "GET /groups/10/epics/99/resource_state_events", "").String()).To(Equal(`404 {"message":"404 Epic Not Found"}`))
 }
 
