@@ -121,6 +121,8 @@ const (
 	Issue = "Issue"
 	// MergeRequest is a merge request of a project.
 	MergeRequest = "MergeRequest"
+	// ApprovalRule is an approval rule of a merge request.
+	ApprovalRule = "ApprovalRule"
 )
 
 // Did adds a write outside the cluster, such as of a tag of an image. The id is 0 for objects without an id.

@@ -49,9 +49,23 @@ func (s *Store) Unapprove(ctx context.Context, id int64, u database.User) (remov
 }
 
 // Approvals returns the approvals of a merge request, the oldest first.
-func (s *Store) Approvals(ctx context.Context, id int64) (all []Approval, err error) {
-	err = s.db.Read(ctx, fmt.Sprintf("reading the approvals of merge request %d", id), func(ctx context.Context, db bun.IDB) error {
-		return db.NewSelect().Model(&all).Where("merge_request_id = ?", id).Order("approved_at", "user_id").Scan(ctx)
+func (s *Store) Approvals(ctx context.Context, id int64) ([]Approval, error) {
+	all, err := s.ApprovalsOf(ctx, id)
+	return all[id], err
+}
+
+// ApprovalsOf returns the approvals of merge requests by the ids of the merge requests, the oldest first.
+func (s *Store) ApprovalsOf(ctx context.Context, ids ...int64) (map[int64][]Approval, error) {
+	all := map[int64][]Approval{}
+	if len(ids) == 0 {
+		return all, nil
+	}
+	var rows []Approval
+	err := s.db.Read(ctx, "reading the approvals of merge requests", func(ctx context.Context, db bun.IDB) error {
+		return db.NewSelect().Model(&rows).Where("merge_request_id IN (?)", bun.List(ids)).Order("approved_at", "user_id").Scan(ctx)
 	})
+	for _, a := range rows {
+		all[a.MergeRequestID] = append(all[a.MergeRequestID], a)
+	}
 	return all, err
 }

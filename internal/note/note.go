@@ -156,6 +156,23 @@ func (s *Store) Counts(ctx context.Context, kind string, ids ...int64) (map[int6
 	return counts, err
 }
 
+// Unresolved returns which of some items of a kind have a discussion that can be resolved and is not.
+func (s *Store) Unresolved(ctx context.Context, kind string, ids ...int64) (map[int64]bool, error) {
+	unresolved := map[int64]bool{}
+	if len(ids) == 0 {
+		return unresolved, nil
+	}
+	var found []int64
+	err := s.db.Read(ctx, "finding unresolved discussions", func(ctx context.Context, db bun.IDB) error {
+		return db.NewSelect().Model((*Note)(nil)).Distinct().Column("item_id").Where("item_kind = ?", kind).Where("item_id IN (?)", bun.List(ids)).
+			Where("resolvable").Where("resolved_at IS NULL").Scan(ctx, &found)
+	})
+	for _, id := range found {
+		unresolved[id] = true
+	}
+	return unresolved, err
+}
+
 // Remove removes all notes on an item, which is deleted in the same transaction, and returns their ids.
 func (s *Store) Remove(ctx context.Context, on database.Item) (ids []int64, err error) {
 	err = s.db.Write(ctx, fmt.Sprintf("removing the notes on %s", on), func(ctx context.Context, db bun.IDB) error {

@@ -138,3 +138,15 @@ func TestCounts_countsWhatPeopleWrote(t *testing.T) {
 		g.Expect(w.Counts(t.Context(), "issue")).To(BeEmpty())
 	})
 }
+
+func TestUnresolved_findsItems(t *testing.T) {
+	onEach(t, func(g *WithT, w *world) {
+		unresolved := func() (map[int64]bool, error) { return w.Unresolved(t.Context(), bug.Kind, bug.ID, other.ID) }
+		w.add("plain")
+		g.Expect(unresolved()).To(BeEmpty())
+		n := w.add("why?", threaded)
+		g.Expect(unresolved()).To(Equal(map[int64]bool{bug.ID: true}))
+		g.Expect(w.Resolve(t.Context(), bug, n.Discussion, ann)).To(Succeed())
+		g.Expect(unresolved()).To(BeEmpty())
+	})
+}

@@ -38,7 +38,7 @@ func (f *Family) Table() endpoint.Table {
 	return slices.Concat(endpoint.Table{
 		endpoint.Get(one, f.get).Needs(auth.ReadMergeRequests).Found(f.items.MergeRequest).Anonymous(endpoint.Served).
 			Doc("Get a merge request."),
-	}, f.diffTable(), f.listTable(), f.writeTable(), f.peopleTable(), f.timeTable(), f.issueTable())
+	}, f.diffTable(), f.listTable(), f.writeTable(), f.peopleTable(), f.timeTable(), f.issueTable(), f.approvalTable())
 }
 
 func (f *Family) get(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], _ *endpoint.None) (Detailed, error) {

@@ -129,6 +129,9 @@ type shower struct {
 	milestones map[int64]milestone.Milestone
 	notes      map[int64]int64
 	reactions  map[int64]reaction.Count
+	// unresolved are the merge requests with an unresolved discussion, and consents says how far each is approved.
+	unresolved map[int64]bool
+	consents   map[int64]consent
 	// sources are the projects that have the source branches, by their UIDs, as far as they exist.
 	sources map[types.UID]bool
 	// details says that labels are shown as objects.
@@ -167,6 +170,12 @@ func (f *Family) show(ctx context.Context, s auth.Subject, in map[types.UID]cata
 	if v.reactions, err = f.Activity.Reactions.Counts(ctx, mergerequest.Kind, ids...); err != nil {
 		return nil, err
 	}
+	if v.unresolved, err = f.Activity.Notes.Unresolved(ctx, mergerequest.Kind, ids...); err != nil {
+		return nil, err
+	}
+	if v.consents, err = f.consents(ctx, some...); err != nil {
+		return nil, err
+	}
 	shown := make([]MergeRequest, len(some))
 	for n, m := range some {
 		shown[n] = v.mergeRequest(in[m.In.UID], s.Scope, m)
@@ -202,12 +211,12 @@ func (v *shower) mergeRequest(in, from catalog.Scope, m mergerequest.MergeReques
 		SourceBranch: m.SourceBranch, TargetBranch: m.TargetBranch,
 		UserNotesCount: v.notes[m.ID], Upvotes: v.reactions[m.ID].Up, Downvotes: v.reactions[m.ID].Down, Author: v.users[m.Author.UID],
 		Assignees: v.known(m.Assignees), Reviewers: v.known(m.Reviewers), Labels: v.labels.Show(m.In.UID, uids, v.details),
-		Draft: m.Draft, WorkInProgress: m.Draft, MergeStatus: m.MergeStatus, DetailedMergeStatus: detailedStatus(m), HasConflicts: hasConflicts(m),
+		Draft: m.Draft, WorkInProgress: m.Draft, MergeStatus: m.MergeStatus, DetailedMergeStatus: detailedStatus(m, v.consents[m.ID]), HasConflicts: hasConflicts(m),
 		SHA: given(m.Head), MergeCommitSHA: given(m.MergeCommit), SquashCommitSHA: given(m.SquashCommit),
 		DiscussionLocked: m.DiscussionLocked, ShouldRemoveSourceBranch: m.ShouldRemoveSource, ForceRemoveSourceBranch: m.RemoveSourceBranch,
 		Reference: short, References: item.Refer(short, in, from), WebURL: fmt.Sprintf("%s/-/merge_requests/%d", web, m.IID),
 		TimeStats: item.Times(m.Estimate, m.Spent), Squash: m.Squash, SquashOnMerge: m.Squash,
-		Tasks: item.CountTasks(m.Description), BlockingDiscussionsResolved: true,
+		Tasks: item.CountTasks(m.Description), BlockingDiscussionsResolved: !v.unresolved[m.ID],
 	}
 	if len(shown.Assignees) > 0 {
 		shown.Assignee = shown.Assignees[0]
@@ -254,7 +263,7 @@ func hasConflicts(m mergerequest.MergeRequest) bool {
 }
 
 // detailedStatus returns mergeable, or the first reason why a merge request cannot be merged (API behaviour, section 2.5).
-func detailedStatus(m mergerequest.MergeRequest) string {
+func detailedStatus(m mergerequest.MergeRequest, c consent) string {
 	switch {
 	case m.State != mergerequest.Opened:
 		return "not_open"
@@ -266,6 +275,8 @@ func detailedStatus(m mergerequest.MergeRequest) string {
 		return "draft_status"
 	case m.MergeStatus == mergerequest.CannotMerge:
 		return "broken_status"
+	case c.left() > 0:
+		return "not_approved"
 	default:
 		return "mergeable"
 	}

@@ -1,0 +1,156 @@
+package mergerequests
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/item"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
+	"github.com/forgeplane/forgeplane/internal/role"
+)
+
+// consent says how far a merge request is approved.
+type consent struct {
+	approvals []mergerequest.Approval
+	rules     []ruled
+	// anybody is the number of approvals that the merge request needs apart from the rules.
+	anybody int64
+}
+
+// ruled is an approval rule with the approvals that count for it.
+type ruled struct {
+	mergerequest.ApprovalRule
+	by []mergerequest.Approval
+}
+
+func (r ruled) left() int64 { return max(r.Required-int64(len(r.by)), 0) }
+
+// required is the number of required approvals.
+func (c consent) required() int64 {
+	n := c.anybody
+	for _, r := range c.rules {
+		n += r.Required
+	}
+	return n
+}
+
+// left is the number of missing approvals. An approval counts for each rule that it fits.
+func (c consent) left() int64 {
+	n := max(c.anybody-int64(len(c.approvals)), 0)
+	for _, r := range c.rules {
+		n += r.left()
+	}
+	return n
+}
+
+// by reports whether a user has approved.
+func (c consent) by(user types.UID) bool {
+	return slices.ContainsFunc(c.approvals, func(a mergerequest.Approval) bool { return a.User.UID == user })
+}
+
+// consents returns how far merge requests are approved, by their ids.
+func (f *Family) consents(ctx context.Context, some ...mergerequest.MergeRequest) (map[int64]consent, error) {
+	ids := make([]int64, len(some))
+	for n, m := range some {
+		ids[n] = m.ID
+	}
+	approvals, err := f.Activity.MergeRequests.ApprovalsOf(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := f.Activity.MergeRequests.ApprovalRules(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	all := map[int64]consent{}
+	for _, m := range some {
+		c := consent{approvals: approvals[m.ID], anybody: m.ApprovalsRequired}
+		for _, r := range rules[m.ID] {
+			one := ruled{ApprovalRule: r}
+			for _, a := range c.approvals {
+				counts, err := f.eligible(ctx, r, a.User)
+				if err != nil {
+					return nil, err
+				}
+				if counts {
+					one.by = append(one.by, a)
+				}
+			}
+			c.rules = append(c.rules, one)
+		}
+		all[m.ID] = c
+	}
+	return all, nil
+}
+
+// consent returns how far a merge request is approved.
+func (f *Family) consent(ctx context.Context, m mergerequest.MergeRequest) (consent, error) {
+	all, err := f.consents(ctx, m)
+	return all[m.ID], err
+}
+
+// approved reports whether a merge request has all required approvals.
+func (f *Family) approved(ctx context.Context, m mergerequest.MergeRequest) (bool, error) {
+	c, err := f.consent(ctx, m)
+	return err == nil && c.left() == 0, err
+}
+
+// eligible reports whether the approval of a user counts for a rule: that of an approver, and of a Developer of a group that is one.
+func (f *Family) eligible(ctx context.Context, r mergerequest.ApprovalRule, u database.User) (bool, error) {
+	if len(r.Approvers) == 0 {
+		return true, nil
+	}
+	for _, a := range r.Approvers {
+		var counts bool
+		var err error
+		if a.Kind == mergerequest.KindUser {
+			counts = a.UID == u.UID
+		} else {
+			counts, err = f.develops(ctx, u, a)
+		}
+		if counts || err != nil {
+			return counts, err
+		}
+	}
+	return false, nil
+}
+
+// develops reports whether a user has at least the role Developer in a group. It reports false if one of them is gone.
+func (f *Family) develops(ctx context.Context, u database.User, group database.Subject) (bool, error) {
+	g, err := catalog.ByID[*v1alpha1.Group](ctx, f.Catalog, group.ID)
+	if err != nil || g.UID != group.UID {
+		return false, catalog.IgnoreNotFound(err)
+	}
+	member, err := f.Catalog.User(ctx, v1alpha1.Reference{ID: u.ID})
+	if err != nil || member.UID != u.UID {
+		return false, catalog.IgnoreNotFound(err)
+	}
+	has, err := f.Catalog.MemberRole(ctx, member, g, f.Clock.Now())
+	return has >= role.Developer, err
+}
+
+// canApprove reports whether the caller is allowed to approve a merge request: Developers and the approvers of its rules, but not its author.
+func (f *Family) canApprove(ctx context.Context, s auth.Subject, m mergerequest.MergeRequest, c consent) (bool, error) {
+	u := s.Caller.User
+	if u == nil || u.UID == m.Author.UID || m.State != mergerequest.Opened || c.by(u.UID) {
+		return false, nil
+	}
+	if s.Access.Role >= role.Developer {
+		return true, nil
+	}
+	for _, r := range c.rules {
+		if len(r.Approvers) == 0 {
+			continue
+		}
+		if counts, err := f.eligible(ctx, r.ApprovalRule, item.User(u)); counts || err != nil {
+			return counts, err
+		}
+	}
+	return false, nil
+}
