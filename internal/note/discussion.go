@@ -11,7 +11,7 @@ import (
 )
 
 // Reply adds a note to the discussion that it names, and completes it. The first note is no longer individual then, and resolvable if the new one
-// is. The new one is internal and resolved if the discussion is. If Created is not zero, it stays. Reply returns ErrNotFound if the item has no
+// is. The new one is internal, resolved and at a position if the discussion is. If Created is not zero, it stays. Reply returns ErrNotFound if the item has no
 // such discussion, and ErrSystem if it begins with a system note.
 func (s *Store) Reply(ctx context.Context, n *Note) error {
 	return s.db.Atomically(ctx, fmt.Sprintf("replying to a discussion on %s", n.On), func(ctx context.Context, db bun.IDB) error {
@@ -29,7 +29,7 @@ func (s *Store) Reply(ctx context.Context, n *Note) error {
 			return ErrSystem
 		}
 		n.Individual, n.Internal = false, first[0].Internal
-		n.Resolver, n.ResolvedAt = first[0].Resolver, first[0].ResolvedAt
+		n.Resolver, n.ResolvedAt, n.Position = first[0].Resolver, first[0].ResolvedAt, first[0].Position
 		return s.insert(ctx, n)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/note"
@@ -76,4 +77,30 @@ func TestResolve_coversDiscussion(t *testing.T) {
 		g.Expect(w.Resolve(t.Context(), bug, first.Discussion, nobody)).To(Succeed())
 		g.Expect(resolvers()).To(Equal([]database.User{nobody, nobody, nobody, nobody}))
 	})
+}
+
+func TestReply_isAtPositionOfDiscussion(t *testing.T) {
+	onEach(t, func(g *WithT, w *world) {
+		at := note.Position{
+			Base: "b", Start: "s", Head: "h", Type: note.Text, OldPath: "a.go", NewPath: "b.go", NewLine: ptr.To[int64](7),
+			LineRange: &note.LineRange{First: note.Line{Code: "1", Type: "new", New: ptr.To[int64](6)}, Last: note.Line{Code: "2", Old: ptr.To[int64](3)}},
+		}
+		first, plain := w.add("first", threaded, func(n *note.Note) { n.Position = &at }), w.add("plain")
+		_, err := w.reply(first, "second")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(w.Discussion(t.Context(), bug, everything, first.Discussion)).To(HaveExactElements(HaveField("Position", Equal(&at)), HaveField("Position", Equal(&at))))
+		g.Expect(w.Get(t.Context(), bug, plain.ID)).To(HaveField("Position", BeNil()))
+	})
+}
+
+func TestLineCode_namesPathAndLines(t *testing.T) {
+	g := NewWithT(t)
+	// The output of: printf README.md | sha1sum
+	const sum = "8ec9a00bfd09b3190ac6b22251dbb1aa95a0579d"
+	p := note.Position{Type: note.Text, OldPath: "README", NewPath: "README.md", OldLine: ptr.To[int64](10), NewLine: ptr.To[int64](9)}
+	g.Expect(p.LineCode()).To(Equal(sum + "_10_9"))
+	p.OldLine = nil
+	g.Expect(p.LineCode()).To(Equal(sum + "_0_9"))
+	p.Type = note.Image
+	g.Expect(p.LineCode()).To(BeEmpty())
 }

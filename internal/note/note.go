@@ -56,8 +56,10 @@ type Note struct {
 	// Resolver is the user who resolved the discussion. Resolver and ResolvedAt are empty while it is unresolved.
 	Resolver   database.User `bun:"embed:resolver_"`
 	ResolvedAt time.Time     `bun:"resolved_at,nullzero"`
-	Created    time.Time     `bun:"created_at"`
-	Updated    time.Time     `bun:"updated_at"`
+	// Position is nil unless the note is about a place in a diff.
+	Position *Position `bun:"position,type:text"`
+	Created  time.Time `bun:"created_at"`
+	Updated  time.Time `bun:"updated_at"`
 }
 
 // Item identifies the note in the reactions to it.

@@ -58,7 +58,12 @@ func answer(err error) error {
 
 // begin creates a discussion.
 func (c collection) begin(ctx context.Context, s auth.Subject, on item.Discussed, r *createRequest) (Discussion, error) {
-	n, err := c.add(ctx, s, on, r, false)
+	return c.start(ctx, s, on, r, nil)
+}
+
+// start creates a discussion about a place in a diff, or about the whole item if the position is nil.
+func (c collection) start(ctx context.Context, s auth.Subject, on item.Discussed, r *createRequest, at *note.Position) (Discussion, error) {
+	n, err := c.add(ctx, s, on, r, false, at)
 	if err != nil {
 		return Discussion{}, err
 	}

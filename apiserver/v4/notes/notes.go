@@ -36,7 +36,7 @@ func (f *Family) Table() endpoint.Table {
 		table[auth.ProjectRecord[item.MergeRequest]](f.find.MergeRequest, collection{
 			Family: f, path: "/projects/{id}/merge_requests/{merge_request_iid}", of: "a merge request", read: auth.ReadMergeRequests,
 			internal: auth.ReadConfidential, write: auth.NoteMergeRequests, moderate: auth.ModerateNotes, resolve: auth.ResolveDiscussions,
-			date: auth.OwnProject, touch: f.Activity.MergeRequests.Touch, gone: mergerequest.ErrNotFound,
+			date: auth.OwnProject, diff: true, touch: f.Activity.MergeRequests.Touch, gone: mergerequest.ErrNotFound,
 		}),
 		table[auth.GroupRecord[item.Epic]](f.find.Epic, collection{
 			Family: f, path: "/groups/{id}/epics/{epic_id}", of: "an epic", read: auth.ReadEpics, internal: auth.ReadConfidentialEpics,
@@ -53,6 +53,8 @@ type collection struct {
 	// The abilities: to read notes, to read and write internal ones, to write notes, to change and remove those of others, to resolve discussions
 	// of others, and to say when a note was written.
 	read, internal, write, moderate, resolve, date endpoint.Ability
+	// diff says that the items have a diff, which discussions can be about.
+	diff bool
 	// touch sets the time of the last change of an item. The error is gone if there is no such item any more.
 	touch func(ctx context.Context, id int64, at time.Time) error
 	gone  error
@@ -66,6 +68,10 @@ func table[S auth.Holder[T], T auth.Kept](find auth.Find[T], c collection) endpo
 	writes := func(e *endpoint.Endpoint, asks ...endpoint.Ability) *endpoint.Endpoint {
 		return e.Found(find).Needs(c.write).Asks(c.internal).Asks(asks...).Anonymous(endpoint.Challenged)
 	}
+	begin := endpoint.Post(c.path+"/discussions", auth.OnRecord[S](c.begin))
+	if c.diff {
+		begin = endpoint.Post(c.path+"/discussions", auth.OnRecord[S](c.beginAt))
+	}
 	return endpoint.Table{
 		reads(endpoint.Get(c.path+"/notes", auth.OnRecord[S](c.list))).Doc("List the notes on " + c.of + "."),
 		writes(endpoint.Post(c.path+"/notes", auth.OnRecord[S](c.create)), c.date).Doc("Create a note on " + c.of + "."),
@@ -73,7 +79,7 @@ func table[S auth.Holder[T], T auth.Kept](find auth.Find[T], c collection) endpo
 		writes(endpoint.Put(c.path+one, auth.OnRecord[S](c.update)), c.moderate).Doc("Update a note on " + c.of + "."),
 		writes(endpoint.Delete(c.path+one, auth.OnRecord[S](c.remove)), c.moderate).Doc("Delete a note on " + c.of + "."),
 		reads(endpoint.Get(c.path+"/discussions", auth.OnRecord[S](c.discussions))).Doc("List the discussions on " + c.of + "."),
-		writes(endpoint.Post(c.path+"/discussions", auth.OnRecord[S](c.begin)), c.date).Doc("Create a discussion on " + c.of + "."),
+		writes(begin, c.date).Doc("Create a discussion on " + c.of + "."),
 		reads(endpoint.Get(c.path+thread, auth.OnRecord[S](c.discussion))).Doc("Get a discussion on " + c.of + "."),
 		writes(endpoint.Put(c.path+thread, auth.OnRecord[S](c.settle)), c.resolve).Doc("Resolve a discussion on " + c.of + ", or make it unresolved again."),
 		writes(endpoint.Post(c.path+thread+"/notes", auth.OnRecord[S](c.reply)), c.date).Doc("Add a note to a discussion on " + c.of + "."),
@@ -128,7 +134,7 @@ type createRequest struct {
 }
 
 func (c collection) create(ctx context.Context, s auth.Subject, on item.Discussed, r *createRequest) (Note, error) {
-	n, err := c.add(ctx, s, on, r, true)
+	n, err := c.add(ctx, s, on, r, true, nil)
 	if err != nil {
 		return Note{}, err
 	}

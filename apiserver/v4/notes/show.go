@@ -16,7 +16,7 @@ import (
 // Note is a note on an item.
 type Note struct {
 	ID              int64               `json:"id"`
-	Type            *string             `json:"type" doc:"DiscussionNote for a note of a discussion, and null for an individual one."`
+	Type            *string             `json:"type" doc:"DiscussionNote for a note of a discussion, DiffNote if it is about a place in a diff, and null for an individual one."`
 	Body            string              `json:"body"`
 	Attachment      *string             `json:"attachment" doc:"Always null."`
 	Author          *entity.UserSummary `json:"author" doc:"null if the user is gone."`
@@ -34,6 +34,8 @@ type Note struct {
 	Confidential    bool                `json:"confidential" doc:"Deprecated in favour of internal."`
 	Internal        bool                `json:"internal" doc:"Whether only members with the role Reporter see the note."`
 	CommandsChanges struct{}            `json:"commands_changes"`
+	Position        *note.Position      `json:"position,omitempty" doc:"Place in the diff; absent unless the type is DiffNote."`
+	LineCode        string              `json:"line_code,omitempty" doc:"Identifier of the line; absent unless the position is in a text."`
 	Imported        bool                `json:"imported"`
 }
 
@@ -88,6 +90,9 @@ func (v view) note(n note.Note) Note {
 	}
 	if !n.Individual {
 		kind := "DiscussionNote"
+		if n.Position != nil {
+			kind, shown.Position, shown.LineCode = "DiffNote", n.Position, n.Position.LineCode()
+		}
 		shown.Type = &kind
 	}
 	return shown

@@ -59,12 +59,13 @@ func (c collection) draft(s auth.Subject, on item.Discussed, t text) (note.Note,
 	return n, nil
 }
 
-// add writes a note that is individual, or that begins a discussion.
-func (c collection) add(ctx context.Context, s auth.Subject, on item.Discussed, r *createRequest, individual bool) (note.Note, error) {
+// add writes a note that is individual, or that begins a discussion. Its position can be nil.
+func (c collection) add(ctx context.Context, s auth.Subject, on item.Discussed, r *createRequest, individual bool, at *note.Position) (note.Note, error) {
 	n, err := c.draft(s, on, r.text)
 	if err != nil {
 		return n, err
 	}
+	n.Position = at
 	n.Individual, n.Resolvable, n.Internal = individual, !individual && on.Resolvable(), r.Internal || r.Confidential
 	if n.Internal && !s.Has(s.Access, c.internal) {
 		return n, endpoint.Forbidden("").Describe("Internal notes need the role Reporter.")
