@@ -33,6 +33,11 @@ var itemTables = []string{"iids", "issues", "issue_labels", "issue_assignees", "
 // items are issue 1 of the project and epic 1 of the group. Each has a note of each user and one of the author. All users have reacted to each item
 // and to the note of its author, and each item was closed once. Milestone 1 is of the project, and
 // milestone 2 of the group. Merge request 1 of the project has a version.
+	"merge_request_assignees", "merge_request_reviewers", "merge_request_approvals", "merge_request_subscriptions", "merge_request_versions",
+	"merge_request_approval_rules", "merge_request_approvers"}
+// items are issue 1 and merge request 1 of the project, and epic 1 of the group. Each has a note of each user and one of the author. All users have
+// reacted to each item and to the note of its author, and each item was closed once. Merge request 1 has an approval rule, and all users have approved
+// merge request 2. Milestone 1 is of the project, and milestone 2 of the group.
 type items struct {
 	t *testing.T
 	// conn has a copy of the initial state attached, and version is the version of the data after the last reset.
@@ -67,6 +72,9 @@ func newItems(t *testing.T, stores activity.Stores, objects []client.Object, ref
 	}
 	head := func(branch string) string { return strings.TrimSpace(string(refs["heads/"+branch])) }
 	m := mergerequest.MergeRequest{In: in, Source: in, SourceBranch: "signed", TargetBranch: "main", Title: "Signed", Author: author}
+	m := mergerequest.MergeRequest{In: in, Source: in, SourceBranch: "topic", TargetBranch: "main", Title: "Mend", Author: author}
+	reviewed := mergerequest.MergeRequest{In: in, Source: in, SourceBranch: "bare", TargetBranch: "main", Title: "Improve", Author: author}
+	discussed := note.Note{In: in, Body: "Hello", Author: author, Discussion: "3", Resolvable: true}
 	var file string
 	check(stores.Database.Atomically(t.Context(), "adding items", func(ctx context.Context, db bun.IDB) error {
 		for _, of := range []database.Subject{in, above} {
@@ -77,10 +85,14 @@ func newItems(t *testing.T, stores activity.Stores, objects []client.Object, ref
 		check(stores.MergeRequests.Create(ctx, &m))
 		check(stores.MergeRequests.AddVersion(ctx, &mergerequest.Version{MergeRequestID: m.ID, Head: head("signed"), Base: head("main"), Start: head("main")}, "0"))
 		noted.On, notedAbove.On = i.Item(), e.Item()
+		check(stores.MergeRequests.Create(ctx, &reviewed))
+		check(stores.MergeRequests.SaveApprovalRule(ctx, &mergerequest.ApprovalRule{MergeRequestID: m.ID, Name: "Rule", Required: 1}))
+		noted.On, notedAbove.On, discussed.On = i.Item(), e.Item(), m.Item()
 		check(stores.Notes.Create(ctx, &noted))
 		check(stores.Notes.Create(ctx, &notedAbove))
-		for n, to := range []database.Item{i.Item(), noted.Item(), e.Item(), notedAbove.Item()} {
-			of := []database.Subject{in, above}[n/2]
+		check(stores.Notes.Create(ctx, &discussed))
+		for n, to := range []database.Item{i.Item(), noted.Item(), e.Item(), notedAbove.Item(), m.Item(), discussed.Item()} {
+			of := []database.Subject{in, above, in}[n/2]
 			for _, u := range users {
 				check(stores.Reactions.Add(ctx, &reaction.Reaction{ID: reactionID(reactedTo[n], u.ID), In: of, To: to, Name: "heart", User: u}))
 			}
@@ -88,12 +100,16 @@ func newItems(t *testing.T, stores activity.Stores, objects []client.Object, ref
 				check(stores.StateEvents.Add(ctx, &stateevent.Event{In: of, Of: to, State: stateevent.Closed, User: author, Created: noon}))
 			}
 		}
-		for n, on := range []database.Item{i.Item(), e.Item()} {
+		for n, on := range []database.Item{i.Item(), e.Item(), m.Item()} {
 			for _, u := range users {
 				check(stores.Notes.Create(ctx, &note.Note{
-					ID: ownNoteID(n, u.ID), In: []database.Subject{in, above}[n], On: on, Body: "Mine", Author: u, Discussion: []string{"mine", "mine above"}[n],
+					ID: ownNoteID(n, u.ID), In: []database.Subject{in, above, in}[n], On: on, Body: "Mine", Author: u, Discussion: ownDiscussions[n],
 				}))
 			}
+		}
+		for _, u := range users {
+			_, err := stores.MergeRequests.Approve(ctx, reviewed.ID, u)
+			check(err)
 		}
 		return db.NewSelect().ColumnExpr("file").TableExpr("pragma_database_list").Where("name = 'main'").Scan(ctx, &file)
 	}))
@@ -146,11 +162,12 @@ func (i *items) reset() {
 }
 
 // reactedTo are the items that have reactions, in the words of reactionID.
-var reactedTo = []string{"issue", "note", "epic", "note on an epic"}
+var reactedTo = []string{"issue", "note", "epic", "note on an epic", "merge request", "note on a merge request"}
 
 const (
-	reactionToNote     = "/projects/{id}/issues/{issue_iid}/notes/{note_id}/award_emoji/{award_id}"
-	reactionToEpicNote = "/groups/{id}/epics/{epic_id}/notes/{note_id}/award_emoji/{award_id}"
+	reactionToNote             = "/projects/{id}/issues/{issue_iid}/notes/{note_id}/award_emoji/{award_id}"
+	reactionToEpicNote         = "/groups/{id}/epics/{epic_id}/notes/{note_id}/award_emoji/{award_id}"
+	reactionToMergeRequestNote = "/projects/{id}/merge_requests/{merge_request_iid}/notes/{note_id}/award_emoji/{award_id}"
 )
 
 // reactionID is the id of the reaction of a user to an item.
@@ -169,12 +186,15 @@ func ownReaction(to string) sample {
 	}
 }
 
-// ownNoteID is the id of the note of a user on the issue (0) or the epic (1).
+// ownDiscussions are the discussions of the notes of all users on the issue, the epic and the merge request.
+var ownDiscussions = []string{"mine", "mine-above", "mine-in-review"}
+
+// ownNoteID is the id of the note of a user on the issue (0), the epic (1) or the merge request (2).
 func ownNoteID(on int, user int64) int64 { return int64(10_000*(1+on)) + user }
 
-// ownNote is a sample about the note of the caller on the issue (0) or the epic (1).
+// ownNote is a sample about the note of the caller on the issue (0), the epic (1) or the merge request (2).
 func ownNote(on int, body string) sample {
 	return sample{note: "their own", body: body, own: map[string]func(int64) int64{
 		"notes/{note_id}": func(user int64) int64 { return ownNoteID(on, user) },
-	}, names: map[string]string{"discussions/{discussion_id}": []string{"mine", "mine%20above"}[on]}}
+	}, names: map[string]string{"discussions/{discussion_id}": ownDiscussions[on]}}
 }

@@ -71,13 +71,21 @@ func (s sample) target(user int64) string {
 			segments[i] = strconv.FormatInt(own(user), 10)
 			continue
 		}
-		if strings.HasPrefix(s.endpoint.Path(), "/groups/") {
-			segments[i] = cmp.Or(s.names[key], namedInGroup[key], named[key])
-			continue
-		}
-		segments[i] = cmp.Or(s.names[key], named[key])
+		segments[i] = cmp.Or(s.names[key], s.near()[key], named[key])
 	}
 	return strings.Join(segments, "/")
+}
+
+// near are the parameters of paths that differ from those in named below the place of the sample.
+func (s sample) near() map[string]string {
+	switch path := s.endpoint.Path(); {
+	case strings.HasPrefix(path, "/groups/"):
+		return namedInGroup
+	case strings.Contains(path, "/merge_requests/"):
+		return namedInMergeRequest
+	default:
+		return nil
+	}
 }
 
 // absent returns a sample that names an object that does not exist, instead of the object that this sample is about.
@@ -144,6 +152,7 @@ var named = map[string]string{
 	"issues/{id}":                                              "1",
 	"merge_requests/{merge_request_iid}":                       "1",
 	"versions/{version_id}":                                    "1",
+	"approval_rules/{approval_rule_id}":                        "1",
 }
 
 // namedInGroup are those that differ below /groups.
@@ -160,6 +169,14 @@ var namedInGroup = map[string]string{
 	"discussions/{discussion_id}":      "2",
 }
 
+// namedInMergeRequest are those that differ below a merge request.
+var namedInMergeRequest = map[string]string{
+	"notes/{note_id}":                  "3",
+	"award_emoji/{award_id}":           reactionTo("merge request", targetID),
+	"resource_state_events/{event_id}": "3",
+	"discussions/{discussion_id}":      "3",
+}
+
 // others are the parameters of paths that differ from those in named for one endpoint.
 var others = map[string]map[string]string{
 	"POST /users/{id}/unban": {"users/{id}": strconv.Itoa(bannedID)},
@@ -170,6 +187,11 @@ var others = map[string]map[string]string{
 	"DELETE " + reactionToNote:     {"award_emoji/{award_id}": reactionTo("note", targetID)},
 	"GET " + reactionToEpicNote:    {"award_emoji/{award_id}": reactionTo("note on an epic", targetID)},
 	"DELETE " + reactionToEpicNote: {"award_emoji/{award_id}": reactionTo("note on an epic", targetID)},
+
+	"GET " + reactionToMergeRequestNote:    {"award_emoji/{award_id}": reactionTo("note on a merge request", targetID)},
+	"DELETE " + reactionToMergeRequestNote: {"award_emoji/{award_id}": reactionTo("note on a merge request", targetID)},
+
+	"POST /projects/{id}/merge_requests/{merge_request_iid}/unapprove": {"merge_requests/{merge_request_iid}": "2"},
 }
 
 // bodies are the bodies of the requests that need one.
@@ -268,6 +290,17 @@ var bodies = map[string]string{
 	"POST /projects/{id}/issues/{issue_iid}/notes/{note_id}/award_emoji": `{"name":"tada"}`,
 	"POST /groups/{id}/epics/{epic_id}/award_emoji":                      `{"name":"tada"}`,
 	"POST /groups/{id}/epics/{epic_id}/notes/{note_id}/award_emoji":      `{"name":"tada"}`,
+
+	"POST /projects/{id}/merge_requests/{merge_request_iid}/notes":                                      `{"body":"New"}`,
+	"PUT /projects/{id}/merge_requests/{merge_request_iid}/notes/{note_id}":                             `{"body":"Changed"}`,
+	"POST /projects/{id}/merge_requests/{merge_request_iid}/discussions":                                `{"body":"New"}`,
+	"PUT /projects/{id}/merge_requests/{merge_request_iid}/discussions/{discussion_id}":                 `{"resolved":true}`,
+	"POST /projects/{id}/merge_requests/{merge_request_iid}/discussions/{discussion_id}/notes":          `{"body":"New"}`,
+	"PUT /projects/{id}/merge_requests/{merge_request_iid}/discussions/{discussion_id}/notes/{note_id}": `{"body":"Changed"}`,
+	"POST /projects/{id}/merge_requests/{merge_request_iid}/award_emoji":                                `{"name":"tada"}`,
+	"POST /projects/{id}/merge_requests/{merge_request_iid}/notes/{note_id}/award_emoji":                `{"name":"tada"}`,
+	"POST /projects/{id}/merge_requests/{merge_request_iid}/approval_rules":                             `{"name":"New","approvals_required":1}`,
+	"PUT /projects/{id}/merge_requests/{merge_request_iid}/approval_rules/{approval_rule_id}":           `{"name":"Renamed"}`,
 }
 
 // idle are the endpoints whose request without a note has nothing to do for any caller.
@@ -381,18 +414,24 @@ var variants = map[string][]sample{
 	"GET /groups/{id}/labels/{label_id}":       {{note: "one of the group above", names: aboveLabel}},
 	"POST /projects/{id}/repository/changelog": {{note: "on a protected branch", body: `{"version":"1.1.0"}`}},
 
-	"DELETE /projects/{id}/issues/{issue_iid}/award_emoji/{award_id}":                      {ownReaction("issue")},
-	"DELETE " + reactionToNote:                                                             {ownReaction("note")},
-	"DELETE /groups/{id}/epics/{epic_id}/award_emoji/{award_id}":                           {ownReaction("epic")},
-	"DELETE " + reactionToEpicNote:                                                         {ownReaction("note on an epic")},
-	"PUT /projects/{id}/issues/{issue_iid}/notes/{note_id}":                                {ownNote(0, `{"body":"Changed"}`)},
-	"DELETE /projects/{id}/issues/{issue_iid}/notes/{note_id}":                             {ownNote(0, "")},
-	"PUT /projects/{id}/issues/{issue_iid}/discussions/{discussion_id}/notes/{note_id}":    {ownNote(0, `{"body":"Changed"}`)},
-	"DELETE /projects/{id}/issues/{issue_iid}/discussions/{discussion_id}/notes/{note_id}": {ownNote(0, "")},
-	"PUT /groups/{id}/epics/{epic_id}/notes/{note_id}":                                     {ownNote(1, `{"body":"Changed"}`)},
-	"DELETE /groups/{id}/epics/{epic_id}/notes/{note_id}":                                  {ownNote(1, "")},
-	"PUT /groups/{id}/epics/{epic_id}/discussions/{discussion_id}/notes/{note_id}":         {ownNote(1, `{"body":"Changed"}`)},
-	"DELETE /groups/{id}/epics/{epic_id}/discussions/{discussion_id}/notes/{note_id}":      {ownNote(1, "")},
+	"DELETE /projects/{id}/issues/{issue_iid}/award_emoji/{award_id}":                                      {ownReaction("issue")},
+	"DELETE " + reactionToNote:                                                                             {ownReaction("note")},
+	"DELETE /groups/{id}/epics/{epic_id}/award_emoji/{award_id}":                                           {ownReaction("epic")},
+	"DELETE " + reactionToEpicNote:                                                                         {ownReaction("note on an epic")},
+	"PUT /projects/{id}/issues/{issue_iid}/notes/{note_id}":                                                {ownNote(0, `{"body":"Changed"}`)},
+	"DELETE /projects/{id}/issues/{issue_iid}/notes/{note_id}":                                             {ownNote(0, "")},
+	"PUT /projects/{id}/issues/{issue_iid}/discussions/{discussion_id}/notes/{note_id}":                    {ownNote(0, `{"body":"Changed"}`)},
+	"DELETE /projects/{id}/issues/{issue_iid}/discussions/{discussion_id}/notes/{note_id}":                 {ownNote(0, "")},
+	"DELETE /projects/{id}/merge_requests/{merge_request_iid}/award_emoji/{award_id}":                      {ownReaction("merge request")},
+	"DELETE " + reactionToMergeRequestNote:                                                                 {ownReaction("note on a merge request")},
+	"PUT /projects/{id}/merge_requests/{merge_request_iid}/notes/{note_id}":                                {ownNote(2, `{"body":"Changed"}`)},
+	"DELETE /projects/{id}/merge_requests/{merge_request_iid}/notes/{note_id}":                             {ownNote(2, "")},
+	"PUT /projects/{id}/merge_requests/{merge_request_iid}/discussions/{discussion_id}/notes/{note_id}":    {ownNote(2, `{"body":"Changed"}`)},
+	"DELETE /projects/{id}/merge_requests/{merge_request_iid}/discussions/{discussion_id}/notes/{note_id}": {ownNote(2, "")},
+	"PUT /groups/{id}/epics/{epic_id}/notes/{note_id}":                                                     {ownNote(1, `{"body":"Changed"}`)},
+	"DELETE /groups/{id}/epics/{epic_id}/notes/{note_id}":                                                  {ownNote(1, "")},
+	"PUT /groups/{id}/epics/{epic_id}/discussions/{discussion_id}/notes/{note_id}":                         {ownNote(1, `{"body":"Changed"}`)},
+	"DELETE /groups/{id}/epics/{epic_id}/discussions/{discussion_id}/notes/{note_id}":                      {ownNote(1, "")},
 }
 
 var (
