@@ -56,8 +56,40 @@ func Commit(ctx context.Context, r *git.Repository, c NewCommit) (id string, err
 			return "", at(i, err)
 		}
 	}
-	id = t.pack.Add("commit", c.object(t.write()))
+	var parents []string
+	if c.Parent != "" {
+		parents = []string{c.Parent}
+	}
+	made := TreeCommit{Tree: t.write(), Parents: parents, Author: c.Author, Committer: c.Committer, Message: c.Message}
+	id = t.pack.Add("commit", made.object())
 	if err := store(ctx, r, t.pack); err != nil {
+		return "", fmt.Errorf("writing a commit: %w", err)
+	}
+	return id, nil
+}
+
+// TreeCommit describes a commit of a tree that exists.
+type TreeCommit struct {
+	Tree    string
+	Parents []string
+	// Author, Committer and Message are as in NewCommit.
+	Author, Committer object.Signature
+	Message           string
+}
+
+// CommitTree writes a commit of a tree and returns its id. The tree and the parents must be in the repository. See Commit for refs and errors.
+func CommitTree(ctx context.Context, r *git.Repository, c TreeCommit) (id string, err error) {
+	if err := object.CheckIDs(append([]string{c.Tree}, c.Parents...)...); err != nil {
+		return "", err
+	}
+	if len(c.Message) > object.MaxCommit/4 {
+		return "", ErrTooLarge
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, writeTimeout, fmt.Errorf("writing a commit took longer than %s", writeTimeout))
+	defer cancel()
+	pack := object.NewPack(len(c.Tree))
+	id = pack.Add("commit", c.object())
+	if err := store(ctx, r, pack); err != nil {
 		return "", fmt.Errorf("writing a commit: %w", err)
 	}
 	return id, nil
@@ -132,11 +164,11 @@ func checkLastCommits(ctx context.Context, r *git.Repository, c NewCommit) error
 }
 
 // object returns the content of the commit object.
-func (c NewCommit) object(tree string) []byte {
+func (c TreeCommit) object() []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "tree %s\n", tree)
-	if c.Parent != "" {
-		fmt.Fprintf(&b, "parent %s\n", c.Parent)
+	fmt.Fprintf(&b, "tree %s\n", c.Tree)
+	for _, p := range c.Parents {
+		fmt.Fprintf(&b, "parent %s\n", p)
 	}
 	fmt.Fprintf(&b, "author %s\ncommitter %s\n\n%s", c.Author, c.Committer, c.Message)
 	return []byte(b.String())
