@@ -89,10 +89,15 @@ type MergeRequest struct {
 	// ChangesCount is the number of changed files, such as 3 or 1000+; empty while it is unknown.
 	ChangesCount string      `bun:"changes_count"`
 	MergeStatus  MergeStatus `bun:"merge_status"`
+	// CheckedTarget is the head of the target branch for which MergeStatus was found out; empty if a branch did not exist.
+	CheckedTarget string `bun:"checked_target"`
 	// MergeError is why the last merge failed.
-	MergeError   string `bun:"merge_error"`
-	MergeCommit  string `bun:"merge_commit_sha"`
-	SquashCommit string `bun:"squash_commit_sha"`
+	MergeError string `bun:"merge_error"`
+	// PlannedCommit and PlannedSquash are the commits of the last merge that was begun.
+	PlannedCommit string `bun:"planned_commit"`
+	PlannedSquash string `bun:"planned_squash"`
+	MergeCommit   string `bun:"merge_commit_sha"`
+	SquashCommit  string `bun:"squash_commit_sha"`
 	// ShouldRemoveSource is what the merge asked for; nil before.
 	ShouldRemoveSource *bool         `bun:"should_remove_source"`
 	Merger             database.User `bun:"embed:merger_"`

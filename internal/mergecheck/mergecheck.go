@@ -1,0 +1,161 @@
+// Package mergecheck brings merge requests up to date with their branches: it records their versions, keeps their commits in refs of the
+// repository, finds out whether they can be merged, and finishes merges that were interrupted.
+package mergecheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/forgeplane/forgeplane/internal/activity"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/history"
+	"github.com/forgeplane/forgeplane/internal/git/merge"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
+	"github.com/forgeplane/forgeplane/internal/git/update"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// Checker checks merge requests. It is safe for concurrent use.
+type Checker struct {
+	catalog      *catalog.Catalog
+	repositories *repository.Repositories
+	stores       activity.Stores
+	clock        clock.PassiveClock
+}
+
+// New returns a checker.
+func New(cat *catalog.Catalog, r *repository.Repositories, s activity.Stores, c clock.PassiveClock) *Checker {
+	return &Checker{cat, r, s, c}
+}
+
+// Head and Merge return the names of the refs of a merge request in the repository of its project: the head of the source branch, and that
+// head merged into the target branch. Only the server writes them.
+func Head(iid int64) string { return fmt.Sprintf("refs/merge-requests/%d/head", iid) }
+
+// Merge returns the name of the ref of the merged commit; see Head.
+func Merge(iid int64) string { return fmt.Sprintf("refs/merge-requests/%d/merge", iid) }
+
+// Refresh compares a merge request with its branches and returns it. If it is open and a branch has moved since the last check, Refresh checks
+// it again and records the result. It changes nothing otherwise. If it is locked by a merge that was interrupted, Refresh finishes or undoes
+// that merge.
+func (c *Checker) Refresh(ctx context.Context, m mergerequest.MergeRequest) (mergerequest.MergeRequest, error) {
+	if m.State != mergerequest.Opened && m.State != mergerequest.Locked {
+		return m, nil
+	}
+	b, err := c.Branches(ctx, m)
+	switch {
+	case err != nil:
+		return m, err
+	case m.State == mergerequest.Locked:
+		return c.resolve(ctx, m, b)
+	case b.checked(m):
+		return m, nil
+	case !b.Exist():
+		return c.stores.MergeRequests.RecordCheck(ctx, m, mergerequest.Check{Status: mergerequest.Unchecked})
+	}
+	return c.check(ctx, m, b)
+}
+
+// check finds out whether the branches can be merged, and records it.
+func (c *Checker) check(ctx context.Context, m mergerequest.MergeRequest, b Branches) (mergerequest.MergeRequest, error) {
+	ctx, end, err := b.Repository.BeginWrite(ctx)
+	if err != nil {
+		return m, err
+	}
+	defer end()
+	if err := b.Repository.CheckRoom(ctx); err != nil {
+		return m, err
+	}
+	if b.source != b.Repository && b.keptHead != b.Source {
+		if err := transfer.Bring(ctx, b.Repository, b.source, b.Source); err != nil {
+			return m, fmt.Errorf("bringing the source branch of merge request %d: %w", m.ID, err)
+		}
+	}
+	found := mergerequest.Check{Head: b.Source, Target: b.Target, Status: mergerequest.CannotMerge}
+	if found.Base, err = history.CommonAncestor(ctx, b.Repository, b.Source, b.Target); err != nil {
+		return m, err
+	}
+	if found.Changes, err = count(ctx, b.Repository, found.Base, b.Source); err != nil {
+		return m, err
+	}
+	merged, err := trial(ctx, b)
+	if err != nil {
+		return m, err
+	}
+	if merged != "" {
+		found.Status = mergerequest.CanBeMerged
+	}
+	// The refs come first: no version names a commit that could be removed.
+	err = refs.Apply(ctx, b.Repository, b.updates(m.IID, merged)...)
+	if errors.Is(err, refs.ErrMoved) { // another check was faster
+		return c.stores.MergeRequests.WithID(ctx, m.ID)
+	}
+	if err != nil {
+		return m, fmt.Errorf("keeping the head of merge request %d: %w", m.ID, err)
+	}
+	return c.stores.MergeRequests.RecordCheck(ctx, m, found)
+}
+
+// trial merges the branches for the ref that Merge names, and returns the commit, or "" if they cannot be merged. It always makes the same
+// commit of the same branches.
+func trial(ctx context.Context, b Branches) (commit string, err error) {
+	source, err := b.Repository.ReadCommit(ctx, b.Source)
+	if err != nil {
+		return "", err
+	}
+	made, err := merge.Commits(ctx, b.Repository, merge.Request{
+		Target: b.Target, Source: b.Source, Message: fmt.Sprintf("Merge %s into %s\n", b.Source, b.Target),
+		Author: object.Signature{Name: "Forgeplane", Email: "forgeplane@noreply.invalid", When: source.Committer.When},
+	})
+	if Hopeless(err) {
+		return "", nil
+	}
+	return made.Commit, err
+}
+
+// Hopeless reports whether an error of merging says that the commits can never be merged.
+func Hopeless(err error) bool {
+	return errors.As(err, new(*merge.ConflictError)) || errors.Is(err, merge.ErrUnrelated) || errors.Is(err, merge.ErrContained) ||
+		git.LastingLimit(err) != ""
+}
+
+const (
+	// countPatience limits the time for counting changed files.
+	countPatience = 10 * time.Second
+	// maxCount is the highest exact number of changed files.
+	maxCount = 1000
+)
+
+// count returns the number of changed files as ChangesCount has it.
+func count(ctx context.Context, r *git.Repository, from, to string) (string, error) {
+	d, err := history.Compare(ctx, r, from, to, countPatience)
+	switch n := len(d.Changes); {
+	case err != nil:
+		return "", fmt.Errorf("counting the changes of a merge request: %w", err)
+	case n > maxCount:
+		return strconv.Itoa(maxCount) + "+", nil
+	case d.TimedOut:
+		return "", nil
+	default:
+		return strconv.Itoa(n), nil
+	}
+}
+
+// updates returns the updates of the refs of a merge request.
+func (b Branches) updates(iid int64, merged string) (all []update.Ref) {
+	for _, u := range []update.Ref{{Name: Head(iid), Old: b.keptHead, New: b.Source}, {Name: Merge(iid), Old: b.keptMerge, New: merged}} {
+		if u.Old != u.New {
+			all = append(all, u)
+		}
+	}
+	return all
+}

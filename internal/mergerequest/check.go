@@ -1,0 +1,55 @@
+package mergerequest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/uptrace/bun"
+)
+
+// Check is what a look at the branches of a merge request has found out.
+type Check struct {
+	// Head and Target are the heads of the source and target branches, and Base is their merge base. They are empty if a branch does not exist.
+	Head, Base, Target string
+	// Changes is the value of ChangesCount.
+	Changes string
+	Status  MergeStatus
+}
+
+// RecordCheck records a check of a merge request that was read before, and returns the merge request. It adds a version if the source branch
+// or the merge base is another one than before. If the merge request has changed since it was read in a way that matters, it records nothing.
+func (s *Store) RecordCheck(ctx context.Context, was MergeRequest, c Check) (now MergeRequest, err error) {
+	attempt := fmt.Sprintf("recording a check of merge request %d", was.ID)
+	err = s.db.Atomically(ctx, attempt, func(ctx context.Context, db bun.IDB) error {
+		if err := lock(ctx, db, was.ID); err != nil {
+			return err
+		}
+		if now, err = s.WithID(ctx, was.ID); err != nil {
+			return err
+		}
+		if now.State != was.State || now.TargetBranch != was.TargetBranch || now.Head != was.Head || now.CheckedTarget != was.CheckedTarget {
+			return nil
+		}
+		if c.Head != "" && (c.Head != now.Head || c.Base != now.Base) {
+			v := Version{MergeRequestID: was.ID, Head: c.Head, Base: c.Base, Start: c.Target}
+			if err := s.AddVersion(ctx, &v, c.Changes); err != nil {
+				return err
+			}
+		}
+		q := db.NewUpdate().Model((*MergeRequest)(nil)).Set("merge_status = ?", c.Status).Set("checked_target = ?", c.Target).Where("id = ?", was.ID)
+		if c.Head != "" && now.PreparedAt.IsZero() {
+			q = q.Set("prepared_at = ?", s.clock.Now().UTC())
+		}
+		if err := found(q.Exec(ctx)); err != nil {
+			return err
+		}
+		now, err = s.WithID(ctx, was.ID)
+		return err
+	})
+	return now, err
+}
+
+// lock makes other writes of a merge request wait until the transaction ends.
+func lock(ctx context.Context, db bun.IDB, id int64) error {
+	return found(db.NewUpdate().Model((*MergeRequest)(nil)).Set("updated_at = updated_at").Where("id = ?", id).Exec(ctx))
+}

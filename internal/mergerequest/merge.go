@@ -1,0 +1,64 @@
+package mergerequest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/uptrace/bun"
+
+	"github.com/forgeplane/forgeplane/internal/database"
+)
+
+// ErrNotOpen says that a merge request is not open, or that its source branch has changed.
+var ErrNotOpen = errors.New("the merge request is not open any more, or has changed")
+
+// Plan describes a merge that is about to happen in Git.
+type Plan struct {
+	// Commit is what the target branch will have, and Squash the commit in place of those of the source branch, or empty.
+	Commit, Squash string
+	Merger         database.User
+	// RemoveSource is the value of ShouldRemoveSource.
+	RemoveSource *bool
+}
+
+// Lock records a plan in an open merge request with a head, and locks the merge request. The error is ErrNotOpen if there is none.
+func (s *Store) Lock(ctx context.Context, id int64, head string, p Plan) error {
+	err := s.db.Write(ctx, fmt.Sprintf("locking merge request %d", id), func(ctx context.Context, db bun.IDB) error {
+		return found(db.NewUpdate().Model((*MergeRequest)(nil)).Set("state = ?", Locked).Set("planned_commit = ?", p.Commit).
+			Set("planned_squash = ?", p.Squash).Set("merger_id = ?", p.Merger.ID).Set("merger_uid = ?", p.Merger.UID).
+			Set("should_remove_source = ?", p.RemoveSource).Set("updated_at = ?", s.clock.Now().UTC()).
+			Where("id = ?", id).Where("state = ?", Opened).Where("head_sha = ?", head).Exec(ctx))
+	})
+	if errors.Is(err, ErrNotFound) {
+		return ErrNotOpen
+	}
+	return err
+}
+
+// Unlock opens a merge request again whose planned commit the target branch will never have. It does nothing if the merge request is not locked
+// for that commit. reason is the value of MergeError.
+func (s *Store) Unlock(ctx context.Context, id int64, commit, reason string) error {
+	return s.db.Write(ctx, fmt.Sprintf("unlocking merge request %d", id), func(ctx context.Context, db bun.IDB) error {
+		_, err := db.NewUpdate().Model((*MergeRequest)(nil)).Set("state = ?", Opened).Set("planned_commit = ''").Set("planned_squash = ''").
+			Set("merger_id = 0").Set("merger_uid = ''").Set("merge_error = ?", reason).Set("updated_at = ?", s.clock.Now().UTC()).
+			Where("id = ?", id).Where("state = ?", Locked).Where("planned_commit = ?", commit).Exec(ctx)
+		return err
+	})
+}
+
+// Finish marks a locked merge request as merged by its plan, and returns it. It reports false if the merge request is not locked.
+func (s *Store) Finish(ctx context.Context, id int64) (m MergeRequest, merged bool, err error) {
+	err = s.db.Atomically(ctx, fmt.Sprintf("finishing the merge of merge request %d", id), func(ctx context.Context, db bun.IDB) error {
+		at := s.clock.Now().UTC()
+		err := found(db.NewUpdate().Model((*MergeRequest)(nil)).Set("state = ?", Merged).Set("merge_commit_sha = planned_commit").
+			Set("squash_commit_sha = planned_squash").Set("merge_error = ''").Set("merged_at = ?", at).Set("updated_at = ?", at).
+			Where("id = ?", id).Where("state = ?", Locked).Exec(ctx))
+		if merged = err == nil; err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		m, err = s.WithID(ctx, id)
+		return err
+	})
+	return m, merged, err
+}
