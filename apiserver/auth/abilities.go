@@ -53,11 +53,13 @@ const (
 	AdminIssues      endpoint.Ability = "admin_issues"
 	DestroyIssues    endpoint.Ability = "destroy_issues"
 	// ReadMergeRequests allows seeing the merge requests of a project with their notes. CreateMergeRequests allows creating them from its branches,
-	// NoteMergeRequests writing notes on them, UpdateMergeRequests changing those of others, and DestroyMergeRequests deleting them.
+	// NoteMergeRequests writing notes on them, UpdateMergeRequests changing those of others, MergeMergeRequests merging and rebasing them, and
+	// DestroyMergeRequests deleting them.
 	ReadMergeRequests    endpoint.Ability = "read_merge_requests"
 	NoteMergeRequests    endpoint.Ability = "note_merge_requests"
 	CreateMergeRequests  endpoint.Ability = "create_merge_requests"
 	UpdateMergeRequests  endpoint.Ability = "update_merge_requests"
+	MergeMergeRequests   endpoint.Ability = "merge_merge_requests"
 	DestroyMergeRequests endpoint.Ability = "destroy_merge_requests"
 	// ModerateNotes allows changing and removing the notes of others, and ResolveDiscussions resolving discussions of others.
 	ModerateNotes      endpoint.Ability = "moderate_notes"
@@ -185,6 +187,7 @@ var rules = map[endpoint.Ability]rule{
 	NoteMergeRequests:           {about: aboutProject, code: true, repository: true},
 	CreateMergeRequests:         {about: aboutProject, role: role.Developer, code: true, repository: true},
 	UpdateMergeRequests:         {about: aboutProject, role: role.Developer, code: true},
+	MergeMergeRequests:          {about: aboutProject, role: role.Developer, code: true, repository: true},
 	DestroyMergeRequests:        {about: aboutProject, role: role.Owner},
 	ModerateNotes:               {about: aboutProject, role: role.Maintainer},
 	ResolveDiscussions:          {about: aboutProject, role: role.Developer},

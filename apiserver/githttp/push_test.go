@@ -218,6 +218,23 @@ func TestRefNames_areChecked(t *testing.T) {
 	}
 }
 
+func TestMergeRequestRefs_canOnlyBeFetched(t *testing.T) {
+	f, p, c := seeded(t, "sha1")
+	const name = "refs/merge-requests/1/head"
+	head := c.Git(t, "rev-parse", "HEAD")
+	(&gittest.Client{Dir: p.repository.Dir()}).Git(t, "update-ref", name, head)
+	c.Git(t, "fetch", "--quiet", "origin", name)
+	if got := c.Git(t, "rev-parse", "FETCH_HEAD"); got != head {
+		t.Errorf("fetched %s, want %s", got, head)
+	}
+	next := c.Commit(t, "a", "another\n")
+	f.unchanged(t, p, func() {
+		for _, refspec := range []string{":" + name, next + ":" + name, next + ":refs/merge-requests/2/head", next + ":refs/merge-requests/1/merge"} {
+			contains(t, c.Refused(t, "push", "--force", "origin", refspec), "is managed by the server")
+		}
+	})
+}
+
 // push sends a push of one ref without the checks that Git clients make, and returns the answer. The server must already have the object.
 // Without an id, the push deletes the ref.
 func (f *forge) push(t *testing.T, p *project, id, name string) string {

@@ -57,8 +57,19 @@ func (u *Updater) Update(ctx context.Context, s auth.Project, repo *git.Reposito
 // Write is Update with a prepare function that writes objects before the refs are changed. If the project takes no changes, prepare is not
 // called.
 func (u *Updater) Write(ctx context.Context, s auth.Project, repo *git.Repository, prepare func(ctx context.Context) ([]update.Ref, error)) error {
+	return u.write(ctx, s, repo, protection.API, prepare)
+}
+
+// Merge is Write for the merge of a merge request: it permits what a merge may do.
+func (u *Updater) Merge(ctx context.Context, s auth.Project, repo *git.Repository, prepare func(ctx context.Context) ([]update.Ref, error)) error {
+	return u.write(ctx, s, repo, protection.Merge, prepare)
+}
+
+func (u *Updater) write(
+	ctx context.Context, s auth.Project, repo *git.Repository, via protection.Via, prepare func(ctx context.Context) ([]update.Ref, error),
+) error {
 	w := change.Write{
-		Project: client.ObjectKeyFromObject(s.Scope.Project), Repository: repo, Via: protection.API, Written: u.written,
+		Project: client.ObjectKeyFromObject(s.Scope.Project), Repository: repo, Via: via, Written: u.written,
 		Authorize: func(ctx context.Context, branches []string) (protection.Actor, []protection.Rule, error) {
 			return u.authorize(ctx, s, repo, branches)
 		},
@@ -117,4 +128,9 @@ func MayPush(ctx context.Context, rules []protection.Rule, actor protection.Acto
 		Forced:     func(context.Context) (bool, error) { return false, nil },
 		OwnedPaths: func(context.Context) ([]string, error) { return nil, nil },
 	})
+}
+
+// MayMerge decides whether an actor may merge into a branch.
+func MayMerge(ctx context.Context, rules []protection.Rule, actor protection.Actor, ref string) (protection.Verdict, error) {
+	return protection.Decide(ctx, rules, actor, protection.Change{Ref: update.Ref{Name: ref, Old: "1", New: "2"}, Via: protection.Merge})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/apiserver/visible"
+	"github.com/forgeplane/forgeplane/internal/mergecheck"
 )
 
 // Family serves merge requests.
@@ -18,13 +19,14 @@ type Family struct {
 	items   item.Finder
 	labels  *item.Labels
 	visible *visible.Projects
+	checker *mergecheck.Checker
 }
 
 // New returns the family.
 func New(k family.Kit) *Family {
 	return &Family{
 		Kit: k, items: item.Finder{Stores: k.Activity}, labels: item.NewLabels(k.Catalog, k.Writer),
-		visible: visible.NewProjects(k.Catalog, k.Clock),
+		visible: visible.NewProjects(k.Catalog, k.Clock), checker: mergecheck.New(k.Catalog, k.Repositories, k.Activity, k.Clock),
 	}
 }
 
@@ -38,7 +40,7 @@ func (f *Family) Table() endpoint.Table {
 	return slices.Concat(endpoint.Table{
 		endpoint.Get(one, f.get).Needs(auth.ReadMergeRequests).Found(f.items.MergeRequest).Anonymous(endpoint.Served).
 			Doc("Get a merge request."),
-	}, f.diffTable(), f.listTable(), f.writeTable(), f.peopleTable(), f.timeTable(), f.issueTable(), f.approvalTable())
+	}, f.diffTable(), f.listTable(), f.writeTable(), f.peopleTable(), f.timeTable(), f.issueTable(), f.approvalTable(), f.mergeTable())
 }
 
 func (f *Family) get(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], _ *endpoint.None) (Detailed, error) {

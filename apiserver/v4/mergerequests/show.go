@@ -117,7 +117,10 @@ func (f *Family) detail(ctx context.Context, s auth.Subject, m mergerequest.Merg
 	if d.Subscribed, err = f.subscribed(ctx, s, m); err != nil {
 		return Detailed{}, err
 	}
-	d.FirstContribution, err = f.firstContribution(ctx, s, m)
+	if d.FirstContribution, err = f.firstContribution(ctx, s, m); err != nil {
+		return Detailed{}, err
+	}
+	d.User.CanMerge, err = f.canMerge(ctx, s, m)
 	return d, err
 }
 

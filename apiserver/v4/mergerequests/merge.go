@@ -1,0 +1,222 @@
+package mergerequests
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/item"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/git/merge"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/update"
+	"github.com/forgeplane/forgeplane/internal/mergecheck"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
+)
+
+func (f *Family) mergeTable() endpoint.Table {
+	return endpoint.Table{
+		endpoint.Put(one+"/merge", f.merge).Needs(auth.MergeMergeRequests).Denies(endpoint.Unauthorized("")).Found(f.items.MergeRequest).
+			Also(http.StatusMethodNotAllowed, http.StatusConflict, http.StatusUnprocessableEntity).
+			Doc("Merge a merge request. The caller must be able to merge into or push to the target branch."),
+	}
+}
+
+type mergeRequest struct {
+	CommitMessage    string                  `param:"merge_commit_message" doc:"Message of the merge commit."`
+	SquashMessage    string                  `param:"squash_commit_message" doc:"Message of the squashed commit; the title if it is not given."`
+	Squash           endpoint.Optional[bool] `param:"squash" doc:"Whether to squash the commits into one; as the merge request says if it is not given."`
+	RemoveSource     endpoint.Optional[bool] `param:"should_remove_source_branch" doc:"Whether to delete the source branch, unless it is protected or the default branch."`
+	SHA              string                  `param:"sha" doc:"Id that the head of the source branch must have."`
+	PipelineSucceeds bool                    `param:"merge_when_pipeline_succeeds" default:"false" doc:"Deprecated for auto_merge."`
+	AutoMerge        bool                    `param:"auto_merge" default:"false" doc:"Whether to merge once the pipeline succeeds. There are no pipelines, so true is refused."`
+}
+
+// mergeAttempts limits how often a merge is made again because its target branch has moved. Between two attempts, another change of the branch
+// succeeds.
+const mergeAttempts = 10
+
+func (f *Family) merge(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], r *mergeRequest) (none Detailed, err error) {
+	u, err := s.Caller.Person()
+	if err != nil {
+		return none, err
+	}
+	in, m := auth.Project{Subject: s.Subject}, s.Record.MergeRequest
+	may, err := f.mayMerge(ctx, in, m.TargetBranch)
+	if err != nil {
+		return none, err
+	}
+	if !may.Allowed {
+		return none, endpoint.Unauthorized("").Describe("%s", may.Reason)
+	}
+	for range mergeAttempts {
+		if m, err = f.mergeable(ctx, s.Subject, m, r); err != nil {
+			return none, err
+		}
+		var moved bool
+		if moved, err = f.mergeOnce(ctx, in, m, u, r); !moved {
+			break
+		}
+		if m, err = f.Activity.MergeRequests.WithID(ctx, m.ID); err != nil {
+			return none, unmerged(err)
+		}
+		err = refs.ErrMoved
+	}
+	if err != nil {
+		return none, unmerged(err)
+	}
+	if m, err = f.checker.Finish(context.WithoutCancel(ctx), m); err != nil { // the client may be gone
+		return none, err
+	}
+	audit.From(ctx).Did("merge", audit.MergeRequest, fmt.Sprintf("%s!%d", s.Scope.Path(), m.IID), m.ID)
+	f.removeSource(ctx, in, m)
+	return f.detail(ctx, s.Subject, m)
+}
+
+// mergeable brings a merge request up to date, and returns it, or the answer if it must not be merged (API behaviour, section 2.5).
+func (f *Family) mergeable(ctx context.Context, s auth.Subject, m mergerequest.MergeRequest, r *mergeRequest) (mergerequest.MergeRequest, error) {
+	m, err := f.refresh(ctx, s, m)
+	if err != nil {
+		return m, err
+	}
+	shown, err := f.detail(ctx, s, m)
+	switch status := shown.DetailedMergeStatus; {
+	case err != nil:
+		return m, err
+	case r.PipelineSucceeds || r.AutoMerge:
+		return m, notAllowed("There are no pipelines that the merge could wait for.")
+	case status == "broken_status":
+		return m, conflicting()
+	case status != "mergeable":
+		return m, notAllowed("The merge request cannot be merged: its detailed_merge_status is " + status + ".")
+	case r.SHA != "" && r.SHA != m.Head:
+		return m, endpoint.Message(http.StatusConflict, "SHA does not match HEAD of source branch: %s", m.Head)
+	default:
+		return m, nil
+	}
+}
+
+func notAllowed(reason string) *endpoint.Error {
+	return endpoint.Message(http.StatusMethodNotAllowed, "405 Method Not Allowed").Describe("%s", reason)
+}
+
+func conflicting() *endpoint.Error {
+	return endpoint.Message(http.StatusUnprocessableEntity, "Branch cannot be merged")
+}
+
+// unmerged converts an error of a merge.
+func unmerged(err error) error {
+	var refused *ref.RefusedError
+	switch {
+	case errors.Is(err, mergerequest.ErrNotOpen), errors.Is(err, mergerequest.ErrNotFound), ref.Missing(err):
+		return notAllowed("The merge request or one of its branches has changed meanwhile.")
+	case errors.As(err, &refused):
+		return endpoint.Unauthorized("").Describe("%s", refused.Reason)
+	case errors.Is(err, refs.ErrMoved):
+		return conflicting().Describe("The branches change too often at the moment. Please try again.")
+	case mergecheck.Hopeless(err):
+		return conflicting().Describe("%s.", err)
+	}
+	return err
+}
+
+// mergeOnce merges an open merge request in Git, and locks it before. moved says that a branch has moved, so that the merge request is open again
+// and another attempt can succeed. If it is not known whether Git has changed the target branch, the merge request stays locked, and a later refresh
+// finishes or undoes the merge.
+func (f *Family) mergeOnce(ctx context.Context, in auth.Project, m mergerequest.MergeRequest, u *v1alpha1.User, r *mergeRequest) (moved bool, err error) {
+	before, err := f.checker.Branches(ctx, m)
+	if err != nil {
+		return false, err
+	}
+	if !before.Exist() {
+		return false, mergerequest.ErrNotOpen
+	}
+	planned := ""
+	err = f.Refs.Merge(ctx, in, before.Repository, func(ctx context.Context) ([]update.Ref, error) {
+		b, err := f.checker.Branches(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		if b.Source != m.Head || b.Target == "" {
+			return nil, refs.ErrMoved
+		}
+		made, err := merge.Commits(ctx, b.Repository, f.commits(in, m, b, u, r))
+		if err != nil {
+			return nil, err
+		}
+		plan := mergerequest.Plan{Commit: made.Commit, Squash: made.Squash, Merger: item.User(u), RemoveSource: r.removes()}
+		if err := f.Activity.MergeRequests.Lock(ctx, m.ID, m.Head, plan); err != nil {
+			return nil, err
+		}
+		planned = made.Commit
+		return []update.Ref{{Name: ref.Branches + m.TargetBranch, Old: b.Target, New: made.Commit}}, nil
+	})
+	moved = errors.Is(err, refs.ErrMoved)
+	if planned != "" && (moved || certain(err)) {
+		reason := err.Error()
+		if moved {
+			reason = ""
+		}
+		// The client may be gone.
+		if failed := f.Activity.MergeRequests.Unlock(context.WithoutCancel(ctx), m.ID, planned, reason); failed != nil {
+			return false, failed
+		}
+	}
+	return moved, err
+}
+
+// certain reports whether an error says that a write of refs was refused.
+func certain(err error) bool {
+	return errors.As(err, new(*ref.RefusedError)) || errors.As(err, new(*endpoint.Error))
+}
+
+// removes is the value of should_remove_source_branch; nil if it was not sent.
+func (r *mergeRequest) removes() *bool {
+	if !r.RemoveSource.Set || r.RemoveSource.Null {
+		return nil
+	}
+	return &r.RemoveSource.Value
+}
+
+// commits describes the commits of a merge.
+func (f *Family) commits(in auth.Project, m mergerequest.MergeRequest, b mergecheck.Branches, u *v1alpha1.User, r *mergeRequest) merge.Request {
+	q := merge.Request{
+		Target: b.Target, Source: b.Source, Author: object.Signature{Name: catalog.DisplayName(u), Email: u.Spec.Email, When: f.Clock.Now()},
+		Message: cmp.Or(r.CommitMessage, fmt.Sprintf("Merge branch '%s' into '%s'\n\n%s\n\nSee merge request %s!%d",
+			m.SourceBranch, m.TargetBranch, m.Title, in.Scope.Path(), m.IID)),
+	}
+	if r.Squash.Or(m.Squash) {
+		q.SquashMessage = cmp.Or(r.SquashMessage, m.Title)
+	}
+	return q
+}
+
+// removeSource deletes the source branch of a merged merge request if the merge or the merge request asks for it. It leaves a branch that is
+// protected, the default branch, in a fork, or has changed, and one that the caller must not delete.
+func (f *Family) removeSource(ctx context.Context, in auth.Project, m mergerequest.MergeRequest) {
+	asked := m.RemoveSourceBranch
+	if m.ShouldRemoveSource != nil {
+		asked = *m.ShouldRemoveSource
+	}
+	if !asked || m.Source.UID != m.In.UID {
+		return
+	}
+	rules, err := f.Guard.Rules(ctx, in, []string{m.SourceBranch})
+	if err != nil || len(rules) > 0 {
+		return
+	}
+	repo, err := f.Repositories.Content(ctx, in.Scope.Project)
+	if err != nil {
+		return
+	}
+	// The merge has succeeded, whatever happens to the source branch.
+	_ = f.Refs.Update(ctx, in, repo, update.Ref{Name: ref.Branches + m.SourceBranch, Old: m.Head})
+}

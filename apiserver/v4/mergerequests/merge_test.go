@@ -1,0 +1,335 @@
+package mergerequests_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/apiserver/v4/mergerequests"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
+	"github.com/forgeplane/forgeplane/internal/note"
+)
+
+// gitWorld is a forge with the public project acme/web (20) and its fork acme/fork (21). Mary is a Maintainer, dora a Developer and rita a Reporter of
+// the group acme. Only Maintainers can push to the branch stable of web, and Developers can merge into it; only Maintainers can do either for the
+// branch closed.
+type gitWorld struct {
+	*familytest.Forge
+	t *testing.T
+
+	// web and fork are the repositories, and starts counts the git commands.
+	web, fork *gittest.Client
+	store     *git.Repository
+	starts    func(string) int
+}
+
+// newGitWorld returns a world whose web has the branches of a client, and whose fork has them too.
+func newGitWorld(t *testing.T, c *gittest.Client) gitWorld {
+	t.Helper()
+	web, fork := familytest.Project("acme", "web", 20, "acme", v1alpha1.VisibilityPublic), familytest.Project("acme", "fork", 21, "acme", v1alpha1.VisibilityPublic)
+	protect := func(branch string, id int64, push, merge v1alpha1.AccessRole) client.Object {
+		return &v1alpha1.ProtectedBranch{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: branch},
+			Spec: v1alpha1.ProtectedBranchSpec{
+				ID: id, ProjectRef: &v1alpha1.Reference{Name: "web"}, Branch: branch,
+				Push: []v1alpha1.AccessLevel{{Role: push}}, Merge: []v1alpha1.AccessLevel{{Role: merge}},
+			},
+		}
+	}
+	w := gitWorld{t: t, Forge: familytest.New(t,
+		familytest.User("mary", 2), familytest.User("dora", 3), familytest.User("rita", 4), familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic),
+		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer), familytest.InGroup("acme", "acme", "dora", v1alpha1.RoleDeveloper),
+		familytest.InGroup("acme", "acme", "rita", v1alpha1.RoleReporter), familytest.Shard(t, web, fork), web, fork,
+		protect("stable", 30, v1alpha1.AccessMaintainer, v1alpha1.AccessDeveloper), protect("closed", 31, v1alpha1.AccessMaintainer, v1alpha1.AccessMaintainer),
+	)}
+	binary, starts := gittest.Logged(t)
+	repos := familytest.Limited(t, w.Catalog, git.Options{Binary: binary})
+	w.Activity = familytest.Activity(t, w.Clock)
+	w.Keep(repos)
+	w.store, w.starts = familytest.Push(t, repos, web, c), starts
+	w.web = &gittest.Client{Dir: w.store.Dir()}
+	w.fork = &gittest.Client{Dir: familytest.Push(t, repos, fork, c).Dir()}
+	w.Serve(mergerequests.New(w.Kit).Table())
+	return w
+}
+
+// branched returns a work tree with the branches main, stable and closed at one commit, the branch topic with a commit that adds the file topic, and
+// the branch rival with another file of that name.
+func branched(t *testing.T) *gittest.Client {
+	t.Helper()
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "a", "1\n")
+	c.Git(t, "branch", "stable")
+	c.Git(t, "branch", "closed")
+	for _, branch := range []string{"topic", "rival"} {
+		c.Git(t, "checkout", "--quiet", "-b", branch, "main")
+		c.Commit(t, "topic", branch+"\n")
+		c.Commit(t, "topic", branch+" again\n")
+	}
+	c.Git(t, "checkout", "--quiet", "main")
+	return c
+}
+
+// request adds a merge request of a branch of a project into a branch of web.
+func (w gitWorld) request(source int64, from, into string, change ...func(*mergerequest.MergeRequest)) mergerequest.MergeRequest {
+	w.t.Helper()
+	place := func(id int64) database.Subject {
+		p, err := catalog.ByID[*v1alpha1.Project](w.t.Context(), w.Catalog, id)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return database.Subject{Kind: database.KindProject, ID: id, UID: p.UID}
+	}
+	dora, err := w.Catalog.UserByUsername(w.t.Context(), "dora")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	m := mergerequest.MergeRequest{
+		In: place(20), Source: place(source), SourceBranch: from, TargetBranch: into, Title: "Add " + from, Author: database.User{ID: 3, UID: dora.UID},
+	}
+	for _, c := range change {
+		c(&m)
+	}
+	if err := w.Activity.MergeRequests.Create(w.t.Context(), &m); err != nil {
+		w.t.Fatal(err)
+	}
+	return m
+}
+
+// read returns a merge request as its row has it.
+func (w gitWorld) read(m mergerequest.MergeRequest) mergerequest.MergeRequest {
+	w.t.Helper()
+	now, err := w.Activity.MergeRequests.WithID(w.t.Context(), m.ID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return now
+}
+
+func (w gitWorld) get(m mergerequest.MergeRequest) mergerequests.Detailed {
+	w.t.Helper()
+	return w.done("rita", fmt.Sprintf("GET /projects/20/merge_requests/%d", m.IID), "")
+}
+
+// done sends a request that succeeds.
+func (w gitWorld) done(as, request, body string) mergerequests.Detailed {
+	w.t.Helper()
+	a := w.As(as, request, body)
+	if a.Code != 200 {
+		w.t.Fatalf("%s %s: %s", request, body, a)
+	}
+	return familytest.Decode[mergerequests.Detailed](w.t, a)
+}
+
+// merge asks to merge a merge request.
+func (w gitWorld) merge(as string, m mergerequest.MergeRequest, body string) familytest.Answer {
+	w.t.Helper()
+	return w.As(as, fmt.Sprintf("PUT /projects/20/merge_requests/%d/merge", m.IID), body)
+}
+
+func (w gitWorld) head(rev string) string { return w.web.Git(w.t, "rev-parse", rev) }
+
+// notes returns the texts of the system notes on a merge request.
+func (w gitWorld) notes(m mergerequest.MergeRequest) (all []string) {
+	w.t.Helper()
+	page, _, err := w.Activity.Notes.List(w.t.Context(), m.Item(), note.Query{Kinds: note.System, Limit: 10})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, n := range page {
+		all = append(all, n.Body)
+	}
+	return all
+}
+
+func TestMerge_mergesBranches(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	m := w.request(20, "topic", "main")
+	main, topic := w.head("main"), w.head("topic")
+	d := w.done("dora", "PUT /projects/20/merge_requests/1/merge", `{"sha":"`+topic+`"}`)
+	g.Expect(d.State).To(Equal(mergerequest.Merged))
+	g.Expect(d.MergeUser.Username).To(Equal("dora"))
+	g.Expect(*d.MergeCommitSHA).To(Equal(w.head("main")))
+	g.Expect(d.SquashCommitSHA).To(BeNil())
+	g.Expect(time.Time(d.MergedAt)).NotTo(BeZero())
+	g.Expect(w.web.Git(t, "log", "-1", "--format=%P %cn %an %B", "main")).To(Equal(
+		main + " " + topic + " dora dora Merge branch 'topic' into 'main'\n\nAdd topic\n\nSee merge request acme/web!1"))
+	g.Expect(w.head("main^{tree}")).To(Equal(w.head("topic^{tree}")))
+	g.Expect(w.notes(m)).To(Equal([]string{"merged"}))
+	g.Expect(w.head("topic")).To(Equal(topic))
+	g.Expect(w.merge("dora", m, "").Code).To(Equal(405), "merged already")
+	w.web.Git(t, "fsck", "--strict")
+}
+
+func TestMerge_squashes(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	w.request(20, "topic", "main", func(m *mergerequest.MergeRequest) { m.Squash = true })
+	main := w.head("main")
+	d := w.done("dora", "PUT /projects/20/merge_requests/1/merge", `{"squash_commit_message":"One","merge_commit_message":"Two"}`)
+	g.Expect(w.web.Git(t, "log", "--topo-order", "--format=%H %P %s", "main")).To(Equal(fmt.Sprintf("%s %s %s Two\n%[3]s %[2]s One\n%[2]s  Change \"a\"",
+		*d.MergeCommitSHA, main, *d.SquashCommitSHA)))
+	g.Expect(w.web.Git(t, "show", "main:topic")).To(Equal("topic again"))
+}
+
+func TestMerge_isRefused(t *testing.T) {
+	w := newGitWorld(t, branched(t))
+	topic := w.request(20, "topic", "main")
+	rival := w.request(20, "rival", "main")
+	draft := w.request(20, "rival", "stable", func(m *mergerequest.MergeRequest) { m.Title = "Draft: x" })
+	gone := w.request(20, "gone", "main")
+	nowhere := w.request(20, "topic", "gone")
+	closed := w.request(20, "topic", "closed")
+	empty := w.request(20, "stable", "main")
+	w.web.Git(t, "update-ref", "refs/heads/ahead", w.web.Git(t, "commit-tree", "-p", "main", "-m", "x", w.head("rival^{tree}")))
+	conflict := w.request(20, "topic", "ahead")
+	refs := w.web.Git(t, "for-each-ref", "refs/heads")
+	for name, tt := range map[string]struct {
+		as   string
+		m    mergerequest.MergeRequest
+		body string
+		want string
+	}{
+		"unknown":            {"dora", mergerequest.MergeRequest{IID: 99}, "", `404 {"message":"404 Not found"}`},
+		"anonymous":          {"", topic, "", "401 "},
+		"Reporter":           {"rita", topic, "", `401 {"message":"401 Unauthorized`},
+		"protected target":   {"dora", closed, "", `401 {"message":"401 Unauthorized`},
+		"draft":              {"dora", draft, "", `405 {"message":"405 Method Not Allowed"`},
+		"no source":          {"dora", gone, "", `405 {"message":"405 Method Not Allowed"`},
+		"no target":          {"dora", nowhere, "", `405 {"message":"405 Method Not Allowed"`},
+		"pipeline":           {"dora", topic, `{"merge_when_pipeline_succeeds":true}`, `405 {"message":"405 Method Not Allowed"`},
+		"auto merge":         {"dora", topic, `{"auto_merge":true}`, `405 {"message":"405 Method Not Allowed"`},
+		"conflicts":          {"dora", conflict, `{"sha":"no"}`, `422 {"message":"Branch cannot be merged"`},
+		"nothing":            {"dora", empty, "", `422 {"message":"Branch cannot be merged"`},
+		"another head":       {"dora", rival, `{"sha":"no"}`, `409 {"message":"SHA does not match HEAD of source branch: ` + w.head("rival")},
+		"draft, another one": {"dora", draft, `{"sha":"no"}`, `405 `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := w.merge(tt.as, tt.m, tt.body).String(); !strings.HasPrefix(got, tt.want) {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+	if now := w.web.Git(t, "for-each-ref", "refs/heads"); now != refs {
+		t.Errorf("the branches are\n%s, and were\n%s", now, refs)
+	}
+	if err := w.Activity.MergeRequests.Lock(t.Context(), topic.ID, w.head("topic"), mergerequest.Plan{}); err != nil {
+		t.Errorf("a refused merge leaves the merge request %s: %v", w.read(topic).State, err)
+	}
+}
+
+func TestMerge_obeysProtectionOfTarget(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	m, other := w.request(20, "topic", "stable"), w.request(20, "topic", "closed")
+	g.Expect(w.merge("dora", m, "").Code).To(Equal(200), "Developers merge into it")
+	g.Expect(w.get(other).User.CanMerge).To(BeFalse())
+	g.Expect(w.done("dora", "GET /projects/20/merge_requests/2", "").User.CanMerge).To(BeFalse())
+	g.Expect(w.done("mary", "GET /projects/20/merge_requests/2", "").User.CanMerge).To(BeTrue())
+	g.Expect(w.merge("mary", other, "").Code).To(Equal(200))
+}
+
+func TestMerge_removesSourceBranch(t *testing.T) {
+	w := newGitWorld(t, branched(t))
+	w.web.Git(t, "branch", "third", "topic")
+	w.web.Git(t, "update-ref", "refs/heads/stable", w.web.Git(t, "commit-tree", "-p", "main", "-m", "x", w.head("main^{tree}")))
+	for _, tt := range []struct {
+		from, into string
+		declared   bool
+		body       string
+		remains    bool
+	}{
+		{"topic", "main", false, `{"should_remove_source_branch":true}`, false},
+		{"rival", "closed", true, "", false},
+		{"third", "closed", true, `{"should_remove_source_branch":false}`, true},
+		{"main", "third", false, `{"should_remove_source_branch":true}`, true},
+		{"stable", "main", false, `{"should_remove_source_branch":true}`, true},
+	} {
+		m := w.request(20, tt.from, tt.into, func(m *mergerequest.MergeRequest) { m.RemoveSourceBranch = tt.declared })
+		if a := w.merge("mary", m, tt.body); a.Code != 200 && tt.from != "third" {
+			t.Errorf("%s: %s", tt.from, a)
+		}
+		if _, err := w.web.Try("rev-parse", "--verify", "refs/heads/"+tt.from); (err == nil) != tt.remains {
+			t.Errorf("%s remains: %v", tt.from, err == nil)
+		}
+	}
+}
+
+func TestMerge_losesNoConcurrentMerge(t *testing.T) {
+	c := branched(t)
+	for i := range 10 {
+		c.Git(t, "checkout", "--quiet", "-b", fmt.Sprint("b", i), "main")
+		c.Commit(t, fmt.Sprint("file", i), "1\n")
+	}
+	w := newGitWorld(t, c)
+	all := make([]mergerequest.MergeRequest, 10)
+	for i := range all {
+		all[i] = w.request(20, fmt.Sprint("b", i), "main")
+	}
+	var wait sync.WaitGroup
+	answers := make([]familytest.Answer, len(all))
+	for i, m := range all {
+		wait.Go(func() { answers[i] = w.merge("dora", m, "") })
+	}
+	wait.Wait()
+	files, merged := strings.Fields(w.web.Git(t, "ls-tree", "--name-only", "main")), 0
+	for i, a := range answers {
+		there := strings.Contains(" "+strings.Join(files, " ")+" ", fmt.Sprintf(" file%d ", i))
+		switch now := w.read(all[i]); {
+		case a.Code == 200 && there && now.State == mergerequest.Merged:
+			merged++
+		case a.Code == 422 && !there && now.State == mergerequest.Opened:
+		default:
+			t.Errorf("%d: %s; in main: %t; %s", i, a, there, now.State)
+		}
+	}
+	if got := w.web.Git(t, "rev-list", "--count", "--first-parent", "main"); merged == 0 || got != fmt.Sprint(1+merged) {
+		t.Errorf("%d were merged, and main has %s commits", merged, got)
+	}
+	w.web.Git(t, "fsck", "--strict")
+}
+
+// A process can end between the change of the branch and that of the row, or before both.
+func TestMerge_isFinishedOrUndoneAfterCrash(t *testing.T) {
+	for name, inGit := range map[string]bool{"after git": true, "before git": false} {
+		t.Run(name, func(t *testing.T) {
+			g, w := NewWithT(t), newGitWorld(t, branched(t))
+			m := w.request(20, "topic", "main")
+			g.Expect(w.get(m).DetailedMergeStatus).To(Equal("mergeable"))
+			was := w.head("main")
+			planned := w.web.Git(t, "commit-tree", "-p", was, "-p", "topic", "-m", "x", w.head("topic^{tree}"))
+			g.Expect(w.Activity.MergeRequests.Lock(t.Context(), m.ID, w.head("topic"), mergerequest.Plan{Commit: planned, Merger: m.Author})).To(Succeed())
+			if inGit {
+				w.web.Git(t, "update-ref", "refs/heads/main", planned)
+				d := w.get(m)
+				g.Expect(d.State).To(Equal(mergerequest.Merged))
+				g.Expect(*d.MergeCommitSHA).To(Equal(planned))
+				g.Expect(d.MergeUser.Username).To(Equal("dora"))
+				g.Expect(w.get(m).State).To(Equal(mergerequest.Merged))
+				g.Expect(w.notes(m)).To(Equal([]string{"merged"}))
+				return
+			}
+			g.Expect(w.get(m).State).To(Equal(mergerequest.Locked))
+			w.Clock.SetTime(w.Clock.Now().Add(3 * time.Minute))
+			_, end, err := w.store.BeginWrite(t.Context())
+			g.Expect(err).NotTo(HaveOccurred())
+			time.AfterFunc(100*time.Millisecond, end) // the merge could still happen until then
+			d := w.get(m)
+			g.Expect(d.State).To(Equal(mergerequest.Opened))
+			g.Expect(*d.MergeError).To(ContainSubstring("interrupted"))
+			g.Expect(w.head("main")).To(Equal(was))
+			g.Expect(w.notes(m)).To(BeEmpty())
+			g.Expect(w.merge("dora", m, "").Code).To(Equal(200))
+		})
+	}
+}

@@ -1,0 +1,115 @@
+package mergerequests_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/git/upkeep"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
+)
+
+func TestRefresh_recordsVersionsAndMergeability(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	m := w.request(20, "topic", "main")
+	main, topic := w.head("main"), w.head("topic")
+	d := w.get(m)
+	g.Expect(*d.SHA).To(Equal(topic))
+	g.Expect(*d.DiffRefs).To(And(HaveField("BaseSHA", main), HaveField("HeadSHA", topic), HaveField("StartSHA", main)))
+	g.Expect(*d.ChangesCount).To(Equal("1"))
+	g.Expect(d.DetailedMergeStatus).To(Equal("mergeable"))
+	g.Expect(w.head("refs/merge-requests/1/head")).To(Equal(topic))
+	g.Expect(w.web.Git(t, "log", "-1", "--format=%P %T", "refs/merge-requests/1/merge")).To(Equal(main + " " + topic + " " + w.head("topic^{tree}")))
+	g.Expect(w.read(m).PreparedAt).NotTo(BeZero())
+
+	// A change of the target branch is checked, and is no version.
+	ahead := w.web.Git(t, "commit-tree", "-p", main, "-m", "x", w.head("rival^{tree}"))
+	w.web.Git(t, "update-ref", "refs/heads/main", ahead)
+	d = w.get(m)
+	g.Expect(d.DetailedMergeStatus).To(Equal("broken_status"))
+	g.Expect(d.HasConflicts).To(BeTrue())
+	g.Expect(w.web.Try("rev-parse", "--verify", "--quiet", "refs/merge-requests/1/merge")).Error().To(HaveOccurred())
+	w.web.Git(t, "update-ref", "refs/heads/main", main)
+	g.Expect(w.get(m).DetailedMergeStatus).To(Equal("mergeable"))
+
+	// A push is a version. A rewritten head is kept.
+	w.web.Git(t, "update-ref", "refs/heads/topic", "topic~1")
+	g.Expect(*w.get(m).SHA).To(Equal(w.head("topic")))
+	_, n, err := w.Activity.MergeRequests.Versions(t.Context(), m.ID, 0, 10)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(n).To(Equal(2))
+
+	// The commits stay while the branch is away, and when the repository is collected.
+	kept := w.head("topic")
+	w.web.Git(t, "update-ref", "-d", "refs/heads/topic")
+	g.Expect(w.get(m).DetailedMergeStatus).To(Equal("unchecked"))
+	w.web.Git(t, "gc", "--quiet", "--prune=now")
+	g.Expect(w.head("refs/merge-requests/1/head")).To(Equal(kept))
+	w.web.Git(t, "update-ref", "refs/heads/topic", kept)
+	g.Expect(w.get(m).DetailedMergeStatus).To(Equal("mergeable"))
+}
+
+func TestRefresh_startsNoGitIfNothingMoved(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	for _, m := range []mergerequest.MergeRequest{
+		w.request(20, "topic", "main"), w.request(20, "gone", "main"), w.request(20, "stable", "main"), w.request(21, "topic", "main"),
+	} {
+		w.get(m)
+		count := func() (all []int) {
+			for _, command := range []string{"merge-tree", "update-ref", "unpack-objects", "index-pack", "pack-objects", "merge-base", "diff-tree"} {
+				all = append(all, w.starts(command))
+			}
+			return all
+		}
+		before, was := count(), w.read(m)
+		w.get(m)
+		g.Expect(count()).To(Equal(before), m.SourceBranch)
+		g.Expect(w.read(m)).To(Equal(was))
+	}
+	g.Expect(w.starts("merge-tree")).To(BeNumerically(">", 0))
+}
+
+func TestRefresh_bringsCommitsOfFork(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	id := w.fork.Git(t, "commit-tree", "-p", "topic", "-m", "Only in the fork", w.fork.Write(t, "tree", ""))
+	w.fork.Git(t, "update-ref", "refs/heads/ours", id)
+	m := w.request(21, "ours", "main")
+	d := w.get(m)
+	g.Expect(*d.SHA).To(Equal(id))
+	g.Expect(d.DetailedMergeStatus).To(Equal("mergeable"))
+	g.Expect(w.head("refs/merge-requests/1/head")).To(Equal(id))
+
+	// The target project needs nothing of the fork.
+	g.Expect(w.merge("dora", m, `{"should_remove_source_branch":true}`).Code).To(Equal(200))
+	g.Expect(w.fork.Git(t, "rev-parse", "ours")).To(Equal(id))
+	g.Expect(os.RemoveAll(w.fork.Dir)).To(Succeed())
+	g.Expect(w.web.Git(t, "fsck", "--strict", "--full")).NotTo(ContainSubstring("missing"))
+	g.Expect(w.web.Git(t, "rev-list", "main")).To(ContainSubstring(id))
+}
+
+func TestRefresh_leavesReadOnlyRepository(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	m := w.request(20, "topic", "main")
+	open, err := w.store.Close(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(w.get(m).DetailedMergeStatus).To(Equal("unchecked"))
+	g.Expect(w.merge("dora", m, "").Code).To(Equal(405))
+	open()
+	g.Expect(w.get(m).DetailedMergeStatus).To(Equal("mergeable"))
+}
+
+func TestRefs_areKeptAndCanBeFetched(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	m := w.request(20, "topic", "main")
+	w.get(m)
+	topic := w.head("topic")
+	w.web.Git(t, "update-ref", "-d", "refs/heads/topic")
+	g.Expect(upkeep.Maintain(t.Context(), w.store)).To(Succeed())
+	c := gittest.New(t, "sha1")
+	c.Git(t, "fetch", "--quiet", w.web.Dir, "refs/merge-requests/1/head")
+	g.Expect(c.Git(t, "rev-parse", "FETCH_HEAD")).To(Equal(topic))
+	g.Expect(strings.Fields(c.Git(t, "ls-remote", w.web.Dir, "refs/merge-requests/*"))).To(ContainElement("refs/merge-requests/1/merge"))
+}
