@@ -79,20 +79,30 @@ type TreeCommit struct {
 
 // CommitTree writes a commit of a tree and returns its id. The tree and the parents must be in the repository. See Commit for refs and errors.
 func CommitTree(ctx context.Context, r *git.Repository, c TreeCommit) (id string, err error) {
-	if err := object.CheckIDs(append([]string{c.Tree}, c.Parents...)...); err != nil {
-		return "", err
-	}
-	if len(c.Message) > object.MaxCommit/4 {
-		return "", ErrTooLarge
+	err = CommitTrees(ctx, r, len(c.Tree), func(add func(TreeCommit) string) { id = add(c) })
+	return id, err
+}
+
+// CommitTrees is CommitTree for several commits, in a repository whose ids have idLength characters. build passes each commit to add, which
+// returns its id. The parents can be commits that were added before.
+func CommitTrees(ctx context.Context, r *git.Repository, idLength int, build func(add func(TreeCommit) (id string))) error {
+	pack, failed := object.NewPack(idLength), error(nil)
+	build(func(c TreeCommit) string {
+		failed = errors.Join(failed, object.CheckIDs(append([]string{c.Tree}, c.Parents...)...))
+		if len(c.Message) > object.MaxCommit/4 {
+			failed = ErrTooLarge
+		}
+		return pack.Add("commit", c.object())
+	})
+	if failed != nil {
+		return failed
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, writeTimeout, fmt.Errorf("writing a commit took longer than %s", writeTimeout))
 	defer cancel()
-	pack := object.NewPack(len(c.Tree))
-	id = pack.Add("commit", c.object())
 	if err := store(ctx, r, pack); err != nil {
-		return "", fmt.Errorf("writing a commit: %w", err)
+		return fmt.Errorf("writing a commit: %w", err)
 	}
-	return id, nil
+	return nil
 }
 
 // at sets the index of an *ActionError.

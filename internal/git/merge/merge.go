@@ -50,6 +50,11 @@ func Tree(ctx context.Context, r *git.Repository, ours, theirs string) (id strin
 	case base == theirs:
 		return "", ErrContained
 	}
+	return mergeTree(ctx, r, ours, theirs)
+}
+
+// mergeTree is Tree for commits that exist and have a common ancestor.
+func mergeTree(ctx context.Context, r *git.Repository, ours, theirs string) (id string, err error) {
 	if err := r.CheckRoom(ctx); err != nil {
 		return "", err
 	}

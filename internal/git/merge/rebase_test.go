@@ -1,0 +1,65 @@
+package merge_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/git/merge"
+)
+
+func TestRebase_agreesWithGit(t *testing.T) {
+	conflicts, rebased := 0, 0
+	for seed := range uint64(16) {
+		c := gittest.New(t, gittest.Formats[seed%2])
+		gen := &generator{Client: c, Rand: rand.New(rand.NewPCG(seed, 39))}
+		gen.grow(t)
+		if seed%4 == 0 { // a change that is in both branches
+			c.Git(t, "checkout", "--quiet", "topic")
+			c.Commit(t, "both", "1\n")
+			c.Git(t, "checkout", "--quiet", "main")
+			c.Git(t, "cherry-pick", "topic")
+		}
+		r := gittest.Bare(t, c)
+		source, onto := c.Git(t, "rev-parse", "topic"), c.Git(t, "rev-parse", "main")
+		head, err := merge.Rebase(t.Context(), r, source, onto, ann)
+		c.Git(t, "checkout", "--quiet", "topic")
+		if _, failed := c.Try("rebase", "--quiet", "--no-fork-point", "main"); failed != nil {
+			conflicts++
+			if !errors.As(err, new(*merge.ConflictError)) {
+				t.Errorf("seed %d: git has conflicts; got %s, %v", seed, head, err)
+			}
+			continue
+		}
+		rebased++
+		if err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+			continue
+		}
+		const format = "--format=%T %an %ae %at %B"
+		bare := &gittest.Client{Dir: r.Dir()}
+		if got, want := bare.Git(t, "log", format, onto+".."+head), c.Git(t, "log", format, onto+"..topic"); got != want {
+			t.Errorf("seed %d: got\n%s\nwant\n%s", seed, got, want)
+		}
+		bare.Git(t, "fsck", "--strict")
+	}
+	if conflicts < 2 || rebased < 4 {
+		t.Errorf("the histories have %d conflicts, and %d were rebased", conflicts, rebased)
+	}
+}
+
+func TestRebase_refusesLongBranches(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	onto := c.Commit(t, "a", "1\n")
+	head := onto
+	for i := range merge.MaxRebase + 1 {
+		head = c.Git(t, "commit-tree", "-p", head, "-m", fmt.Sprint(i), "main^{tree}")
+	}
+	c.Git(t, "update-ref", "refs/heads/long", head)
+	_, err := merge.Rebase(t.Context(), gittest.Bare(t, c), head, onto, ann)
+	NewWithT(t).Expect(err).To(MatchError(merge.ErrTooMany))
+}
