@@ -21,10 +21,12 @@ type Branches struct {
 	Repository *git.Repository
 	// Source and Target are the heads of the branches; empty if a branch does not exist.
 	Source, Target string
+	// Merged is the commit of the ref that Merge names; empty if it does not exist.
+	Merged string
 
 	source *git.Repository
-	// keptHead and keptMerge are what the refs of the merge request have. They were read before the branches.
-	keptHead, keptMerge string
+	// keptHead is what the ref that Head names has. It was read before the branches, like Merged.
+	keptHead string
 }
 
 // Exist reports whether both branches exist.
@@ -53,7 +55,7 @@ func (c *Checker) Branches(ctx context.Context, m mergerequest.MergeRequest) (b 
 	if err != nil {
 		return b, err
 	}
-	b.keptHead, b.keptMerge, b.Target = kept[0], kept[1], kept[2]
+	b.keptHead, b.Merged, b.Target = kept[0], kept[1], kept[2]
 	if b.source == nil {
 		return b, nil
 	}

@@ -152,7 +152,7 @@ func count(ctx context.Context, r *git.Repository, from, to string) (string, err
 
 // updates returns the updates of the refs of a merge request.
 func (b Branches) updates(iid int64, merged string) (all []update.Ref) {
-	for _, u := range []update.Ref{{Name: Head(iid), Old: b.keptHead, New: b.Source}, {Name: Merge(iid), Old: b.keptMerge, New: merged}} {
+	for _, u := range []update.Ref{{Name: Head(iid), Old: b.keptHead, New: b.Source}, {Name: Merge(iid), Old: b.Merged, New: merged}} {
 		if u.Old != u.New {
 			all = append(all, u)
 		}

@@ -27,6 +27,10 @@ func (f *Family) mergeTable() endpoint.Table {
 		endpoint.Put(one+"/merge", f.merge).Needs(auth.MergeMergeRequests).Denies(endpoint.Unauthorized("")).Found(f.items.MergeRequest).
 			Also(http.StatusMethodNotAllowed, http.StatusConflict, http.StatusUnprocessableEntity).
 			Doc("Merge a merge request. The caller must be able to merge into or push to the target branch."),
+		endpoint.Get(one+"/merge_ref", f.mergeRef).Needs(auth.ReadMergeRequests).Found(f.items.MergeRequest).Anonymous(endpoint.Served).
+			Doc("Get the commit that a merge would make, which clients can fetch as refs/merge-requests/{iid}/merge."),
+		endpoint.Put(one+"/rebase", f.rebase).Needs(auth.MergeMergeRequests).Found(f.items.MergeRequest).Status(http.StatusAccepted).
+			Doc("Rebase the source branch onto the target branch. The caller must be able to push to the source branch."),
 	}
 }
 
@@ -78,7 +82,11 @@ func (f *Family) merge(ctx context.Context, s auth.ProjectRecord[item.MergeReque
 	}
 	audit.From(ctx).Did("merge", audit.MergeRequest, fmt.Sprintf("%s!%d", s.Scope.Path(), m.IID), m.ID)
 	f.removeSource(ctx, in, m)
-	return f.detail(ctx, s.Subject, m)
+	d, err := f.detail(ctx, s.Subject, m)
+	if err != nil {
+		return none, err
+	}
+	return f.diverged(ctx, m, d)
 }
 
 // mergeable brings a merge request up to date, and returns it, or the answer if it must not be merged (API behaviour, section 2.5).

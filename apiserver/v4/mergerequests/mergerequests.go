@@ -43,10 +43,22 @@ func (f *Family) Table() endpoint.Table {
 	}, f.diffTable(), f.listTable(), f.writeTable(), f.peopleTable(), f.timeTable(), f.issueTable(), f.approvalTable(), f.mergeTable())
 }
 
-func (f *Family) get(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], _ *endpoint.None) (Detailed, error) {
+type getRequest struct {
+	Diverged bool `param:"include_diverged_commits_count" default:"false" doc:"Whether to count the commits that only the target branch has."`
+	Rebase   bool `param:"include_rebase_in_progress" default:"false" doc:"Whether to show whether the source branch is being rebased."`
+}
+
+func (f *Family) get(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], r *getRequest) (Detailed, error) {
 	m, err := f.refresh(ctx, s.Subject, s.Record.MergeRequest)
 	if err != nil {
 		return Detailed{}, err
 	}
-	return f.detail(ctx, s.Subject, m)
+	d, err := f.detail(ctx, s.Subject, m)
+	if err == nil && r.Diverged {
+		d, err = f.diverged(ctx, m, d)
+	}
+	if r.Rebase {
+		d.RebaseInProgress = new(bool) // a rebase ends before its answer
+	}
+	return d, err
 }

@@ -1,0 +1,137 @@
+package mergerequests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/item"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/history"
+	"github.com/forgeplane/forgeplane/internal/git/merge"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/update"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
+)
+
+// diverged adds the number of commits that only the target branch has to a shown merge request.
+func (f *Family) diverged(ctx context.Context, m mergerequest.MergeRequest, d Detailed) (Detailed, error) {
+	n := 0
+	d.DivergedCommitsCount = &n
+	if m.Head == "" {
+		return d, nil
+	}
+	b, err := f.checker.Branches(ctx, m)
+	if git.OutOfReach(err) {
+		return d, nil
+	}
+	if err == nil && b.Target != "" {
+		n, err = history.CountBetween(ctx, b.Repository, m.Head, b.Target)
+	}
+	return d, err
+}
+
+// MergeRef is the commit that a merge would make.
+type MergeRef struct {
+	CommitID string `json:"commit_id"`
+}
+
+func (f *Family) mergeRef(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], _ *endpoint.None) (MergeRef, error) {
+	m, err := f.refresh(ctx, s.Subject, s.Record.MergeRequest)
+	if err != nil {
+		return MergeRef{}, err
+	}
+	b, err := f.checker.Branches(ctx, m)
+	if err != nil && !git.OutOfReach(err) {
+		return MergeRef{}, err
+	}
+	if m.MergeStatus != mergerequest.CanBeMerged || b.Merged == "" {
+		return MergeRef{}, endpoint.Message(http.StatusBadRequest, "Merge request is not mergeable")
+	}
+	return MergeRef{b.Merged}, nil
+}
+
+type rebaseRequest struct {
+	SkipCI bool `param:"skip_ci" default:"false" doc:"Ignored: there are no pipelines."`
+}
+
+// Rebase says that a rebase has been accepted.
+type Rebase struct {
+	RebaseInProgress bool `json:"rebase_in_progress" doc:"Always true. The merge request shows in merge_error whether the rebase has failed."`
+}
+
+func (f *Family) rebase(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], _ *rebaseRequest) (none Rebase, err error) {
+	u, err := s.Caller.Person()
+	if err != nil {
+		return none, err
+	}
+	m, err := f.refresh(ctx, s.Subject, s.Record.MergeRequest)
+	if err != nil {
+		return none, err
+	}
+	in, source := auth.Project{Subject: s.Subject}, ref.Branches+m.SourceBranch
+	if m.Source.UID != m.In.UID {
+		return none, endpoint.Forbidden("Cannot push to source branch").Describe("The branch is in a fork. Rebase it there, and push it.")
+	}
+	switch may, err := f.Refs.MayPush(ctx, in, source); {
+	case err != nil:
+		return none, err
+	case !may.Allowed:
+		return none, endpoint.Forbidden("Cannot push to source branch").Describe("%s", may.Reason)
+	}
+	b, err := f.checker.Branches(ctx, m)
+	if err != nil {
+		return none, err
+	}
+	if m.State != mergerequest.Opened || !b.Exist() {
+		return none, endpoint.Forbidden("Source branch does not exist").Describe("Only an open merge request whose branches exist can be rebased.")
+	}
+	committer := object.Signature{Name: catalog.DisplayName(u), Email: u.Spec.Email, When: f.Clock.Now()}
+	err = f.Refs.Write(ctx, in, b.Repository, func(ctx context.Context) ([]update.Ref, error) {
+		head, err := merge.Rebase(ctx, b.Repository, b.Source, b.Target, committer)
+		if err != nil || head == b.Source {
+			return nil, err
+		}
+		return []update.Ref{{Name: source, Old: b.Source, New: head}}, nil
+	})
+	var refused *ref.RefusedError
+	if errors.As(err, &refused) {
+		return none, endpoint.Forbidden("Cannot push to source branch").Describe("%s", refused.Reason)
+	}
+	failure := rebaseFailure(err)
+	if err != nil && failure == "" {
+		return none, err
+	}
+	m, err = f.Activity.MergeRequests.Update(ctx, m.In.UID, m.IID, func(m *mergerequest.MergeRequest) error {
+		m.MergeError = failure
+		return nil
+	})
+	if err != nil {
+		return none, err
+	}
+	audit.From(ctx).Did("rebase", audit.MergeRequest, fmt.Sprintf("%s!%d", s.Scope.Path(), m.IID), m.ID)
+	_, err = f.refresh(ctx, s.Subject, m)
+	return Rebase{RebaseInProgress: true}, err
+}
+
+// rebaseFailure returns the value of merge_error after a rebase; empty for an error that is not about the branches.
+func rebaseFailure(err error) string {
+	var conflict *merge.ConflictError
+	switch {
+	case errors.As(err, &conflict):
+		return "Rebase failed: Rebase locally, resolve all conflicts, then push the branch."
+	case errors.Is(err, merge.ErrTooMany):
+		return fmt.Sprintf("Rebase failed: %s. Rebase locally, then push the branch.", err)
+	case errors.Is(err, refs.ErrMoved):
+		return "Rebase failed: the source branch has changed meanwhile. Please try again."
+	default:
+		return ""
+	}
+}

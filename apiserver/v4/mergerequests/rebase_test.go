@@ -1,0 +1,70 @@
+package mergerequests_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
+)
+
+// advance adds a commit to a branch of web, with the files of a revision.
+func (w gitWorld) advance(branch, files string) {
+	w.t.Helper()
+	w.web.Git(w.t, "update-ref", "refs/heads/"+branch, w.web.Git(w.t, "commit-tree", "-p", branch, "-m", "Advance", w.head(files+"^{tree}")))
+}
+
+func TestGet_countsDivergedCommits(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	m := w.request(20, "topic", "main")
+	w.advance("main", "main")
+	w.advance("main", "main")
+	g.Expect(w.get(m).DivergedCommitsCount).To(BeNil())
+	d := w.done("rita", "GET /projects/20/merge_requests/1?include_diverged_commits_count=true&include_rebase_in_progress=true", "")
+	g.Expect(*d.DivergedCommitsCount).To(Equal(2))
+	g.Expect(*d.RebaseInProgress).To(BeFalse())
+}
+
+func TestMergeRef_isCommitOfMerge(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	w.request(20, "topic", "main")
+	a := w.As("rita", "GET /projects/20/merge_requests/1/merge_ref", "")
+	g.Expect(a.Body).To(MatchJSON(`{"commit_id":"` + w.head("refs/merge-requests/1/merge") + `"}`))
+	w.advance("main", "rival")
+	g.Expect(w.As("rita", "GET /projects/20/merge_requests/1/merge_ref", "").String()).To(Equal(`400 {"message":"Merge request is not mergeable"}`))
+}
+
+func TestRebase_rewritesSourceBranch(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	m := w.request(20, "topic", "main")
+	w.advance("main", "main")
+	was := w.head("topic")
+	g.Expect(w.As("dora", "PUT /projects/20/merge_requests/1/rebase", "").String()).To(Equal(`202 {"rebase_in_progress":true}`))
+	g.Expect(w.web.Git(t, "log", "--format=%s by %an and %cn", "main..topic")).To(Equal(
+		"Change \"topic\" by Ann Author and dora\nChange \"topic\" by Ann Author and dora"))
+	g.Expect(w.head("topic^{tree}")).To(Equal(w.head(was + "^{tree}")))
+	g.Expect(w.head("topic~2")).To(Equal(w.head("main")))
+	g.Expect(*w.get(m).SHA).To(Equal(w.head("topic")))
+
+	w.advance("main", "rival")
+	head := w.head("topic")
+	g.Expect(w.As("dora", "PUT /projects/20/merge_requests/1/rebase", "").Code).To(Equal(202))
+	g.Expect(*w.get(m).MergeError).To(ContainSubstring("resolve all conflicts"))
+	g.Expect(w.head("topic")).To(Equal(head))
+}
+
+func TestRebase_isRefused(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	w.request(20, "stable", "main")
+	w.request(21, "topic", "main")
+	w.request(20, "gone", "main")
+	w.request(20, "topic", "main", func(m *mergerequest.MergeRequest) { m.Squash = true })
+	for request, want := range map[string]string{
+		"PUT /projects/20/merge_requests/1/rebase": `403 {"message":"403 Forbidden - Cannot push to source branch"`,
+		"PUT /projects/20/merge_requests/2/rebase": `403 {"message":"403 Forbidden - Cannot push to source branch"`,
+		"PUT /projects/20/merge_requests/3/rebase": `403 {"message":"403 Forbidden - Source branch does not exist"`,
+	} {
+		g.Expect(w.As("dora", request, "").String()).To(HavePrefix(want), request)
+	}
+	g.Expect(w.As("rita", "PUT /projects/20/merge_requests/4/rebase", "").Code).To(Equal(403))
+}
