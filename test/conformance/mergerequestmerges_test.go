@@ -1,0 +1,108 @@
+package conformance
+
+import (
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
+)
+
+// newMergeRequest creates a merge request of a new branch with one new file into main.
+func (d *door) newMergeRequest(project int64, branch string) *gitlab.MergeRequest {
+	GinkgoHelper()
+	_, _, err := d.as(developer).Commits.CreateCommit(project, &gitlab.CreateCommitOptions{
+		Branch: &branch, StartBranch: gitlab.Ptr("main"), CommitMessage: gitlab.Ptr("Add " + branch),
+		Actions: []*gitlab.CommitActionOptions{{Action: gitlab.Ptr(gitlab.FileCreate), FilePath: gitlab.Ptr("new-" + branch), Content: gitlab.Ptr("1\n")}},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	m, _, err := d.as(developer).MergeRequests.CreateMergeRequest(project, &gitlab.CreateMergeRequestOptions{
+		Title: gitlab.Ptr("Add " + branch), SourceBranch: &branch, TargetBranch: gitlab.Ptr("main"),
+	})
+	Expect(err).NotTo(HaveOccurred())
+	return m
+}
+
+var _ = throughEachDoor("Merges of merge requests", func(d *door) {
+	It("merge, squash and remove the source branch", func() {
+		team, history := d.cloned()
+		project, c := team.project.ID, d.as(maintainer).MergeRequests
+		m := d.newMergeRequest(project, "topic")
+		Expect(m.DetailedMergeStatus).To(Equal("mergeable"))
+		Expect(m.ChangesCount).To(Equal("1"))
+		merged, r, err := c.AcceptMergeRequest(team.project.PathWithNamespace, m.IID, &gitlab.AcceptMergeRequestOptions{
+			MergeCommitMessage: gitlab.Ptr("Merge it"), SquashCommitMessage: gitlab.Ptr("Squash it"), Squash: gitlab.Ptr(true),
+			ShouldRemoveSourceBranch: gitlab.Ptr(true), SHA: &m.SHA,
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.StatusCode).To(Equal(200))
+		Expect(merged.State).To(Equal("merged"))
+		Expect(merged.MergeUser.ID).To(Equal(maintainer.id))
+		Expect(merged.MergedAt).NotTo(BeNil())
+		history.Git(GinkgoTB(), "fetch", "--quiet", remote(team.project), "+main:fetched")
+		Expect(history.Git(GinkgoTB(), "log", "-1", "--format=%H %P %s", "fetched")).To(Equal(fmt.Sprintf("%s %s %s Merge it",
+			merged.MergeCommitSHA, history.Git(GinkgoTB(), "rev-parse", "main"), merged.SquashCommitSHA)))
+		Expect(history.Git(GinkgoTB(), "log", "-1", "--format=%s", merged.SquashCommitSHA)).To(Equal("Squash it"))
+		_, _, err = d.as(maintainer).Branches.GetBranch(project, "topic")
+		Expect(err).To(MatchError(gitlab.ErrNotFound))
+		history.Git(GinkgoTB(), "fetch", "--quiet", remote(team.project), fmt.Sprintf("refs/merge-requests/%d/head", m.IID))
+		Expect(history.Git(GinkgoTB(), "rev-parse", "FETCH_HEAD")).To(Equal(m.SHA))
+	})
+
+	It("refuse what cannot be merged, in the order of the API", func() {
+		team, _ := d.cloned()
+		project := team.project.ID
+		m := d.newMergeRequest(project, "topic")
+		accept := func(by *person, o gitlab.AcceptMergeRequestOptions) string {
+			GinkgoHelper()
+			_, r, err := d.as(by).MergeRequests.AcceptMergeRequest(project, m.IID, &o)
+			Expect(err).To(HaveOccurred())
+			return answered(r)
+		}
+		Expect(accept(guest, gitlab.AcceptMergeRequestOptions{SHA: gitlab.Ptr("no")})).To(HavePrefix(`401 {"message":"401 Unauthorized`))
+		Expect(accept(maintainer, gitlab.AcceptMergeRequestOptions{AutoMerge: gitlab.Ptr(true), SHA: gitlab.Ptr("no")})).To(HavePrefix(
+			`405 {"message":"405 Method Not Allowed"`))
+		Expect(accept(maintainer, gitlab.AcceptMergeRequestOptions{SHA: gitlab.Ptr("no")})).To(HavePrefix(
+			`409 {"message":"SHA does not match HEAD of source branch: ` + m.SHA))
+		_, _, err := d.as(maintainer).Commits.CreateCommit(project, &gitlab.CreateCommitOptions{
+			Branch: gitlab.Ptr("main"), CommitMessage: gitlab.Ptr("Rival"),
+			Actions: []*gitlab.CommitActionOptions{{Action: gitlab.Ptr(gitlab.FileCreate), FilePath: gitlab.Ptr("new-topic"), Content: gitlab.Ptr("2\n")}},
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(accept(maintainer, gitlab.AcceptMergeRequestOptions{SHA: gitlab.Ptr("no")})).To(HavePrefix(`422 {"message":"Branch cannot be merged"`))
+	})
+
+	It("are tried for merge_ref, and rebase the source branch", func() {
+		team, history := d.cloned()
+		project, c := team.project.ID, d.as(developer)
+		m := d.newMergeRequest(project, "topic")
+		var tried struct {
+			CommitID string `json:"commit_id"`
+		}
+		q, err := c.NewRequest("GET", fmt.Sprintf("projects/%d/merge_requests/%d/merge_ref", project, m.IID), nil, nil)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = c.Do(q, &tried)
+		Expect(err).NotTo(HaveOccurred())
+		history.Git(GinkgoTB(), "fetch", "--quiet", remote(team.project), fmt.Sprintf("refs/merge-requests/%d/merge", m.IID))
+		Expect(history.Git(GinkgoTB(), "rev-parse", "FETCH_HEAD")).To(Equal(tried.CommitID))
+
+		_, _, err = d.as(maintainer).Commits.CreateCommit(project, &gitlab.CreateCommitOptions{
+			Branch: gitlab.Ptr("main"), CommitMessage: gitlab.Ptr("Advance"),
+			Actions: []*gitlab.CommitActionOptions{{Action: gitlab.Ptr(gitlab.FileCreate), FilePath: gitlab.Ptr("ahead"), Content: gitlab.Ptr("1\n")}},
+		})
+		Expect(err).NotTo(HaveOccurred())
+		diverged := &gitlab.GetMergeRequestsOptions{IncludeDivergedCommitsCount: gitlab.Ptr(true), IncludeRebaseInProgress: gitlab.Ptr(true)}
+		got, _, err := c.MergeRequests.GetMergeRequest(project, m.IID, diverged)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(got.DivergedCommitsCount).To(Equal(int64(1)))
+		Expect(got.RebaseInProgress).To(BeFalse())
+		r, err := c.MergeRequests.RebaseMergeRequest(project, m.IID, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.StatusCode).To(Equal(202))
+		got, _, err = c.MergeRequests.GetMergeRequest(project, m.IID, diverged)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(got.DivergedCommitsCount).To(BeZero())
+		Expect(got.SHA).NotTo(Equal(m.SHA))
+		Expect(got.MergeError).To(BeEmpty())
+	})
+})
