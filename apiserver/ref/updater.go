@@ -130,7 +130,10 @@ func MayPush(ctx context.Context, rules []protection.Rule, actor protection.Acto
 	})
 }
 
-// MayMerge decides whether an actor may merge into a branch.
+// MayMerge decides whether an actor may merge into a branch something that has no owners.
 func MayMerge(ctx context.Context, rules []protection.Rule, actor protection.Actor, ref string) (protection.Verdict, error) {
-	return protection.Decide(ctx, rules, actor, protection.Change{Ref: update.Ref{Name: ref, Old: "1", New: "2"}, Via: protection.Merge})
+	return protection.Decide(ctx, rules, actor, protection.Change{
+		Ref: update.Ref{Name: ref, Old: "1", New: "2"}, Via: protection.Merge,
+		OwnedPaths: func(context.Context) ([]string, error) { return nil, nil },
+	})
 }

@@ -65,11 +65,10 @@ func (p protected) decideWrite(ctx context.Context, actor Actor, change Change) 
 	} else if !ok {
 		return refuse("%s: %s may %s it. %s.", p, who(grants), verb, sentence(actor.describe()))
 	}
-	if change.Via == Merge {
-		return Verdict{Allowed: true}, nil
-	}
-	if v, err := p.decideForced(ctx, change); err != nil || !v.Allowed {
-		return v, err
+	if change.Via != Merge { // a merge drops no commits
+		if v, err := p.decideForced(ctx, change); err != nil || !v.Allowed {
+			return v, err
+		}
 	}
 	return p.decideOwned(ctx, change)
 }

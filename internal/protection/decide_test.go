@@ -80,8 +80,10 @@ func change(t *testing.T, words string) Change {
 		return Change{Ref: created(ref), Via: Push, OwnedPaths: owned}
 	case "delete":
 		return Change{Ref: deleted(ref), Via: Push}
-	case "merge", "merge owned":
-		return Change{Ref: updated(ref), Via: Merge}
+	case "merge":
+		return Change{Ref: updated(ref), Via: Merge, OwnedPaths: unowned}
+	case "merge owned":
+		return Change{Ref: updated(ref), Via: Merge, OwnedPaths: owned}
 	case "commit":
 		return Change{Ref: updated(ref), Via: API, Forced: no, OwnedPaths: unowned}
 	case "rewrite":
@@ -192,7 +194,7 @@ func TestDecide(t *testing.T) {
 		{"a push of other files", []Rule{codeOwned(rule("main", developers))}, developer, "push " + main, allowed},
 		{"a new branch with owned files", []Rule{codeOwned(rule("main", developers))}, developer, "create owned " + main, "have code owners"},
 		{"owned files without required approval", []Rule{rule("main", developers)}, developer, "push owned " + main, allowed},
-		{"a merge of owned files", []Rule{codeOwned(rule("main", developers))}, developer, "merge owned " + main, allowed},
+		{"a merge of owned files", []Rule{codeOwned(rule("main", developers))}, developer, "merge owned " + main, "these files have code owners"},
 
 		// Several rules.
 		{"the most permissive push wins", []Rule{rule("main", noOne), rule("*", developers)}, developer, "push " + main, allowed},

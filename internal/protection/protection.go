@@ -23,7 +23,7 @@ type Rule struct {
 	Push, Merge, Unprotect []Grant
 	// AllowForcePush also lets everyone who may push rewrite history.
 	AllowForcePush bool
-	// CodeOwnerApprovalRequired refuses pushes that change files with code owners: such changes must be merged.
+	// CodeOwnerApprovalRequired refuses changes of files with code owners.
 	CodeOwnerApprovalRequired bool
 }
 

@@ -127,7 +127,7 @@ func unmerged(err error) error {
 	case errors.Is(err, mergerequest.ErrNotOpen), errors.Is(err, mergerequest.ErrNotFound), ref.Missing(err):
 		return notAllowed("The merge request or one of its branches has changed meanwhile.")
 	case errors.As(err, &refused):
-		return endpoint.Unauthorized("").Describe("%s", refused.Reason)
+		return notAllowed(refused.Reason)
 	case errors.Is(err, refs.ErrMoved):
 		return conflicting().Describe("The branches change too often at the moment. Please try again.")
 	case mergecheck.Hopeless(err):
