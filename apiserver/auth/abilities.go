@@ -53,7 +53,7 @@ const (
 	AdminIssues      endpoint.Ability = "admin_issues"
 	DestroyIssues    endpoint.Ability = "destroy_issues"
 	// ReadMergeRequests allows seeing the merge requests of a project with their notes. CreateMergeRequests allows creating them from its branches,
-	// NoteMergeRequests writing notes on them, UpdateMergeRequests changing those of others, MergeMergeRequests merging and rebasing them, and
+	// NoteMergeRequests writing notes on them, UpdateMergeRequests changing those of others, MergeMergeRequests merging them, and
 	// DestroyMergeRequests deleting them.
 	ReadMergeRequests    endpoint.Ability = "read_merge_requests"
 	NoteMergeRequests    endpoint.Ability = "note_merge_requests"

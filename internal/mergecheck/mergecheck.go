@@ -135,7 +135,7 @@ const (
 	maxCount = 1000
 )
 
-// count returns the number of changed files as ChangesCount has it.
+// count returns the number of changed files for ChangesCount.
 func count(ctx context.Context, r *git.Repository, from, to string) (string, error) {
 	d, err := history.Compare(ctx, r, from, to, countPatience)
 	switch n := len(d.Changes); {

@@ -16,8 +16,8 @@ type Check struct {
 	Status  MergeStatus
 }
 
-// RecordCheck records a check of a merge request that was read before, and returns the merge request. It adds a version if the source branch
-// or the merge base is another one than before. If the merge request has changed since it was read in a way that matters, it records nothing.
+// RecordCheck records a check of a merge request that was read before, and returns the merge request. It adds a version if the head of
+// the source branch or the merge base has changed. If the merge request has changed since it was read in a way that matters, it records nothing.
 func (s *Store) RecordCheck(ctx context.Context, was MergeRequest, c Check) (now MergeRequest, err error) {
 	attempt := fmt.Sprintf("recording a check of merge request %d", was.ID)
 	err = s.db.Atomically(ctx, attempt, func(ctx context.Context, db bun.IDB) error {

@@ -25,11 +25,11 @@ import (
 func (f *Family) mergeTable() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Put(one+"/merge", f.merge).Needs(auth.MergeMergeRequests).Denies(endpoint.Unauthorized("")).Found(f.items.MergeRequest).
-			Also(http.StatusMethodNotAllowed, http.StatusConflict, http.StatusUnprocessableEntity).
+			Also(http.StatusMethodNotAllowed, http.StatusConflict, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge).
 			Doc("Merge a merge request. The caller must be able to merge into or push to the target branch."),
 		endpoint.Get(one+"/merge_ref", f.mergeRef).Needs(auth.ReadMergeRequests).Found(f.items.MergeRequest).Anonymous(endpoint.Served).
 			Doc("Get the commit that a merge would make, which clients can fetch as refs/merge-requests/{iid}/merge."),
-		endpoint.Put(one+"/rebase", f.rebase).Needs(auth.MergeMergeRequests).Found(f.items.MergeRequest).Status(http.StatusAccepted).
+		endpoint.Put(one+"/rebase", f.rebase).Needs(auth.PushCode).Found(f.items.MergeRequest).Status(http.StatusAccepted).
 			Doc("Rebase the source branch onto the target branch. The caller must be able to push to the source branch."),
 	}
 }
@@ -133,7 +133,7 @@ func unmerged(err error) error {
 	case mergecheck.Hopeless(err):
 		return conflicting().Describe("%s.", err)
 	}
-	return err
+	return ref.Uncommitted(err)
 }
 
 // mergeOnce merges an open merge request in Git, and locks it before. moved says that a branch has moved, so that the merge request is open again

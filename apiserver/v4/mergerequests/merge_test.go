@@ -2,6 +2,8 @@ package mergerequests_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -108,7 +110,7 @@ func (w gitWorld) request(source int64, from, into string, change ...func(*merge
 	return m
 }
 
-// read returns a merge request as its row has it.
+// read returns the row of a merge request.
 func (w gitWorld) read(m mergerequest.MergeRequest) mergerequest.MergeRequest {
 	w.t.Helper()
 	now, err := w.Activity.MergeRequests.WithID(w.t.Context(), m.ID)
@@ -347,4 +349,19 @@ func TestMerge_isFinishedOrUndoneAfterCrash(t *testing.T) {
 			g.Expect(w.merge("dora", m, "").Code).To(Equal(200))
 		})
 	}
+}
+
+func TestMerge_staysLockedWhileOutcomeIsUnknown(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	m := w.request(20, "topic", "main")
+	was, lock := w.head("main"), filepath.Join(w.web.Dir, "refs/heads/main.lock") // as a git that was killed leaves it
+	g.Expect(os.WriteFile(lock, nil, 0o644)).To(Succeed())
+	g.Expect(w.merge("dora", m, "").Code).To(Equal(500))
+	g.Expect(w.get(m).State).To(Equal(mergerequest.Locked))
+	g.Expect(w.merge("dora", m, "").Code).To(Equal(405))
+	g.Expect(os.Remove(lock)).To(Succeed())
+	w.Clock.SetTime(w.Clock.Now().Add(3 * time.Minute))
+	g.Expect(w.get(m).State).To(Equal(mergerequest.Opened))
+	g.Expect(w.head("main")).To(Equal(was))
+	g.Expect(w.merge("dora", m, "").Code).To(Equal(200))
 }

@@ -25,7 +25,7 @@ func TestRefresh_recordsVersionsAndMergeability(t *testing.T) {
 	g.Expect(w.web.Git(t, "log", "-1", "--format=%P %T", "refs/merge-requests/1/merge")).To(Equal(main + " " + topic + " " + w.head("topic^{tree}")))
 	g.Expect(w.read(m).PreparedAt).NotTo(BeZero())
 
-	// A change of the target branch is checked, and is no version.
+	// A change of the target branch is checked, but is not a version.
 	ahead := w.web.Git(t, "commit-tree", "-p", main, "-m", "x", w.head("rival^{tree}"))
 	w.web.Git(t, "update-ref", "refs/heads/main", ahead)
 	d = w.get(m)

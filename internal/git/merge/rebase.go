@@ -47,7 +47,7 @@ func Rebase(ctx context.Context, r *git.Repository, source, onto string, committ
 		if err != nil {
 			return "", fmt.Errorf("applying commit %s: %w", id, err)
 		}
-		if merged == tree && !empty { // the changes are there already
+		if merged == tree && !empty { // onto has the changes
 			continue
 		}
 		tree = merged
