@@ -35,6 +35,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/internal/mergecheck"
 	"github.com/forgeplane/forgeplane/internal/quota"
 	"github.com/forgeplane/forgeplane/internal/tokenuse"
 	"github.com/forgeplane/forgeplane/internal/watermark"
@@ -98,7 +99,12 @@ type Server struct {
 	tasks  []*job.Queue
 	images *images
 	rest   *endpoint.Handler
+	// checks checks merge requests after pushes.
+	checks *mergecheck.Watcher
 }
+
+// concurrentChecks is the maximum number of merge requests that are checked at once in the background.
+const concurrentChecks = 2
 
 // New returns a server that is ready to be started. It prepares the directory of hooks. The registry ends with ctx.
 func New(ctx context.Context, o Options) (*Server, error) { return newServer(ctx, o, families) }
@@ -120,6 +126,11 @@ func newServer(ctx context.Context, o Options, families func(family.Kit) []endpo
 	authenticator := auth.NewAuthenticator(o.Catalog, o.Clock, o.Administrators).Noting(uses)
 	access := &gitAccess{auth: authenticator, catalog: o.Catalog, repositories: o.Repositories}
 	s := &Server{listener: newListener(o), socket: filepath.Join(directory, "hook.sock"), hooks: &hook.Server{}, uses: uses}
+	written := o.Written
+	o.Written = func(e change.Event) {
+		written(e)
+		s.checks.Written(e)
+	}
 	gitServer, err := githttp.New(githttp.Options{
 		Authenticator: access, Projects: access, Hooks: s.hooks, HooksDir: hooksDir, HookSocket: s.socket,
 		Log: o.Log, Slots: o.GitSlots, Outdated: o.Others.Outdated, Written: o.Written,
@@ -137,6 +148,9 @@ func newServer(ctx context.Context, o Options, families func(family.Kit) []endpo
 	}
 	requests := newRequestMetrics()
 	k := s.kit(o, authenticator)
+	checker := mergecheck.New(k.Catalog, k.Repositories, k.Activity, k.Clock)
+	checks := k.Queue(job.QueueOptions{Name: mergecheck.QueueName, Limits: fair.Halves(concurrentChecks), Run: checker.Check})
+	s.checks = mergecheck.NewWatcher(checker, checks, o.Log)
 	s.rest = newREST(k, o.ExternalURL, endpoint.Options{
 		Log: o.Log, Observe: requests.observe, Outdated: o.Others.Outdated, Memory: o.Memory, Spool: uploads, Disk: o.Disk, Stopping: s.stopping,
 	}, families(k))
@@ -218,6 +232,7 @@ func (s *Server) Start(ctx context.Context) error {
 	go func() { ended <- s.hooks.Serve(hooks, socket) }()
 	var background sync.WaitGroup
 	background.Go(func() { s.uses.Run(ctx) })
+	background.Go(func() { s.checks.Run(ctx) })
 	for _, q := range s.tasks {
 		background.Go(func() { _ = q.Start(ctx) })
 	}

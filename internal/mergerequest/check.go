@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/uptrace/bun"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Check is what a look at the branches of a merge request has found out.
@@ -52,4 +53,14 @@ func (s *Store) RecordCheck(ctx context.Context, was MergeRequest, c Check) (now
 // lock makes other writes of a merge request wait until the transaction ends.
 func lock(ctx context.Context, db bun.IDB, id int64) error {
 	return found(db.NewUpdate().Model((*MergeRequest)(nil)).Set("updated_at = updated_at").Where("id = ?", id).Exec(ctx))
+}
+
+// OfBranches returns the ids of the open merge requests that are from or into any of these branches of a project.
+func (s *Store) OfBranches(ctx context.Context, project types.UID, branches []string) (ids []int64, err error) {
+	err = s.db.Read(ctx, "finding the merge requests of branches", func(ctx context.Context, db bun.IDB) error {
+		return db.NewSelect().Model((*MergeRequest)(nil)).Column("id").Where("state IN (?)", bun.List([]State{Opened, Locked})).
+			Where("source_uid = ? AND source_branch IN (?) OR subject_uid = ? AND target_branch IN (?)", project, bun.List(branches), project, bun.List(branches)).
+			Order("id").Scan(ctx, &ids)
+	})
+	return ids, err
 }

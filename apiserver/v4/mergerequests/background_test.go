@@ -1,0 +1,51 @@
+package mergerequests_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/internal/change"
+	"github.com/forgeplane/forgeplane/internal/git/update"
+	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/internal/mergecheck"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
+)
+
+// added are the keys of tasks.
+type added chan string
+
+func (a added) Add(_ context.Context, t job.Task) error {
+	a <- t.Key
+	return nil
+}
+
+func TestWatcher_checksMergeRequestsOfMovedBranches(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	from, into, other := w.request(20, "topic", "main"), w.request(20, "rival", "topic"), w.request(20, "rival", "main")
+	fork := w.request(21, "topic", "stable")
+	checker := mergecheck.New(w.Catalog, w.Repositories, w.Activity, w.Clock)
+	tasks := make(added, 10)
+	watcher := mergecheck.NewWatcher(checker, tasks, logr.Discard())
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); watcher.Run(ctx) }()
+	defer func() { stop(); <-ended }()
+	watcher.Written(change.Event{Project: types.NamespacedName{Namespace: "acme", Name: "web"}, Updates: []update.Ref{{Name: "refs/tags/topic"}, {Name: "refs/heads/topic"}}})
+	g.Eventually(tasks).Should(Receive(Equal(strconv.FormatInt(from.ID, 10))))
+	g.Eventually(tasks).Should(Receive(Equal(strconv.FormatInt(into.ID, 10))))
+	watcher.Written(change.Event{Project: types.NamespacedName{Namespace: "acme", Name: "fork"}, Updates: []update.Ref{{Name: "refs/heads/topic"}}})
+	g.Eventually(tasks).Should(Receive(Equal(strconv.FormatInt(fork.ID, 10))))
+
+	for _, m := range []mergerequest.MergeRequest{from, fork} {
+		g.Expect(checker.Check(t.Context(), job.Attempt{Task: job.Task{Key: fmt.Sprint(m.ID)}}, nil)).To(Succeed())
+		g.Expect(w.read(m).MergeStatus).To(Equal(mergerequest.CanBeMerged))
+	}
+	g.Expect(w.read(other).MergeStatus).To(Equal(mergerequest.Unchecked))
+	g.Expect(checker.Check(t.Context(), job.Attempt{Task: job.Task{Key: "99"}}, nil)).To(Succeed(), "deleted meanwhile")
+}

@@ -1,0 +1,101 @@
+package mergecheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/go-logr/logr"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/change"
+	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
+	"github.com/forgeplane/forgeplane/internal/protection"
+)
+
+// Watcher checks the open merge requests of branches that have moved, in the background. It can miss events: whoever reads a merge request
+// calls Refresh.
+type Watcher struct {
+	*Checker
+	tasks interface {
+		Add(context.Context, job.Task) error
+	}
+	events chan change.Event
+	log    logr.Logger
+}
+
+const (
+	// maxEvents is the maximum number of waiting events. Further ones are dropped.
+	maxEvents = 1000
+	// QueueName is the name of the queue of checks.
+	QueueName = "merge-request-checks"
+)
+
+// NewWatcher returns a watcher that adds a task for each check. The queue must run Check.
+func NewWatcher(c *Checker, tasks interface {
+	Add(context.Context, job.Task) error
+}, log logr.Logger) *Watcher {
+	return &Watcher{c, tasks, make(chan change.Event, maxEvents), log}
+}
+
+// Written receives an event. It does not block.
+func (w *Watcher) Written(e change.Event) {
+	select {
+	case w.events <- e:
+	default:
+	}
+}
+
+// Run adds tasks for the events until ctx ends.
+func (w *Watcher) Run(ctx context.Context) {
+	for {
+		select {
+		case e := <-w.events:
+			if err := w.schedule(ctx, e); err != nil && ctx.Err() == nil {
+				w.log.Error(err, "Failed to schedule the checks of merge requests", "project", e.Project)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (w *Watcher) schedule(ctx context.Context, e change.Event) error {
+	var branches []string
+	for _, u := range e.Updates {
+		if name, ok := protection.Branch(u.Name); ok {
+			branches = append(branches, name)
+		}
+	}
+	if len(branches) == 0 {
+		return nil
+	}
+	p, err := catalog.Get[*v1alpha1.Project](ctx, w.catalog, e.Project.Namespace, e.Project.Name)
+	if err != nil {
+		return catalog.IgnoreNotFound(err)
+	}
+	ids, err := w.stores.MergeRequests.OfBranches(ctx, p.UID, branches)
+	for _, id := range ids {
+		err = errors.Join(err, w.tasks.Add(ctx, job.Task{Key: strconv.FormatInt(id, 10), Tenant: w.repositories.Tenant(p)}))
+	}
+	return err
+}
+
+// Check runs a task of the queue.
+func (c *Checker) Check(ctx context.Context, a job.Attempt, _ func(string)) error {
+	id, err := strconv.ParseInt(a.Key, 10, 64)
+	if err != nil {
+		return fmt.Errorf("reading the id of a merge request: %w", err)
+	}
+	m, err := c.stores.MergeRequests.WithID(ctx, id)
+	if errors.Is(err, mergerequest.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		_, err = c.Refresh(ctx, m)
+	}
+	return err
+}
