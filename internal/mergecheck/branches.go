@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
@@ -70,7 +68,7 @@ func (c *Checker) Branches(ctx context.Context, m mergerequest.MergeRequest) (b 
 // heads returns the ids of refs; empty for those that do not exist.
 func heads(ctx context.Context, r *git.Repository, names ...string) ([]string, error) {
 	for _, name := range names {
-		if object.CheckRefName(name) != nil { // no ref has this name
+		if malformed := object.CheckRefName(name) != nil; malformed { // no ref has this name
 			return make([]string, len(names)), nil
 		}
 	}
@@ -88,7 +86,7 @@ func heads(ctx context.Context, r *git.Repository, names ...string) ([]string, e
 // repository returns the repository of a project, or nil if there is none.
 func (c *Checker) repository(ctx context.Context, s database.Subject) (*git.Repository, error) {
 	p, err := catalog.ByID[*v1alpha1.Project](ctx, c.catalog, s.ID)
-	if errors.Is(err, catalog.ErrNotFound) || err == nil && p.UID != types.UID(s.UID) {
+	if errors.Is(err, catalog.ErrNotFound) || err == nil && p.UID != s.UID {
 		return nil, nil
 	}
 	if err != nil {

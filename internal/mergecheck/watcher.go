@@ -16,8 +16,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
-// Watcher checks the open merge requests of branches that have moved, in the background. It can miss events: whoever reads a merge request
-// calls Refresh.
+// Watcher checks the open merge requests of branches that have moved, in the background. It can miss events: those who read a merge request
+// call Refresh.
 type Watcher struct {
 	*Checker
 	tasks interface {
