@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/uptrace/bun"
@@ -19,6 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/issue"
+	"github.com/forgeplane/forgeplane/internal/mergecheck"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/milestone"
 	"github.com/forgeplane/forgeplane/internal/note"
@@ -27,17 +27,15 @@ import (
 )
 
 // itemTables are the tables that reset restores.
-var itemTables = []string{"iids", "issues", "issue_labels", "issue_assignees", "epics", "epic_labels", "notes", "reactions", "state_events", "milestones", "merge_requests", "merge_request_labels",
-	"merge_request_assignees", "merge_request_reviewers", "merge_request_approvals", "merge_request_subscriptions", "merge_request_issues", "merge_request_versions"}
+var itemTables = []string{
+	"iids", "issues", "issue_labels", "issue_assignees", "epics", "epic_labels", "notes", "reactions", "state_events", "milestones",
+	"merge_requests", "merge_request_labels", "merge_request_assignees", "merge_request_reviewers", "merge_request_approvals",
+	"merge_request_subscriptions", "merge_request_issues", "merge_request_versions", "merge_request_approval_rules", "merge_request_approvers",
+}
 
-// items are issue 1 of the project and epic 1 of the group. Each has a note of each user and one of the author. All users have reacted to each item
-// and to the note of its author, and each item was closed once. Milestone 1 is of the project, and
-// milestone 2 of the group. Merge request 1 of the project has a version.
-	"merge_request_assignees", "merge_request_reviewers", "merge_request_approvals", "merge_request_subscriptions", "merge_request_versions",
-	"merge_request_approval_rules", "merge_request_approvers"}
 // items are issue 1 and merge request 1 of the project, and epic 1 of the group. Each has a note of each user and one of the author. All users have
-// reacted to each item and to the note of its author, and each item was closed once. Merge request 1 has an approval rule, and all users have approved
-// merge request 2. Milestone 1 is of the project, and milestone 2 of the group.
+// reacted to each item and to the note of its author, and each item was closed once. Merge request 1 has a version and an approval rule, and all users
+// have approved merge request 2. Milestone 1 is of the project, and milestone 2 of the group.
 type items struct {
 	t *testing.T
 	// conn has a copy of the initial state attached, and version is the version of the data after the last reset.
@@ -45,7 +43,7 @@ type items struct {
 	version int
 }
 
-func newItems(t *testing.T, stores activity.Stores, objects []client.Object, refs map[string][]byte) *items {
+func newItems(t *testing.T, stores activity.Stores, objects []client.Object, checker *mergecheck.Checker) *items {
 	t.Helper()
 	app := project(objects, "app")
 	in := database.Subject{Kind: database.KindProject, ID: projectID, UID: app.UID}
@@ -70,10 +68,8 @@ func newItems(t *testing.T, stores activity.Stores, objects []client.Object, ref
 			t.Fatal(err)
 		}
 	}
-	head := func(branch string) string { return strings.TrimSpace(string(refs["heads/"+branch])) }
 	m := mergerequest.MergeRequest{In: in, Source: in, SourceBranch: "signed", TargetBranch: "main", Title: "Signed", Author: author}
-	m := mergerequest.MergeRequest{In: in, Source: in, SourceBranch: "topic", TargetBranch: "main", Title: "Mend", Author: author}
-	reviewed := mergerequest.MergeRequest{In: in, Source: in, SourceBranch: "bare", TargetBranch: "main", Title: "Improve", Author: author}
+	reviewed := mergerequest.MergeRequest{In: in, Source: in, SourceBranch: "signed", TargetBranch: "topic", Title: "Improve", Author: author}
 	discussed := note.Note{In: in, Body: "Hello", Author: author, Discussion: "3", Resolvable: true}
 	var file string
 	check(stores.Database.Atomically(t.Context(), "adding items", func(ctx context.Context, db bun.IDB) error {
@@ -83,7 +79,6 @@ func newItems(t *testing.T, stores activity.Stores, objects []client.Object, ref
 		check(stores.Issues.Create(ctx, &i))
 		check(stores.Epics.Create(ctx, &e))
 		check(stores.MergeRequests.Create(ctx, &m))
-		check(stores.MergeRequests.AddVersion(ctx, &mergerequest.Version{MergeRequestID: m.ID, Head: head("signed"), Base: head("main"), Start: head("main")}, "0"))
 		noted.On, notedAbove.On = i.Item(), e.Item()
 		check(stores.MergeRequests.Create(ctx, &reviewed))
 		check(stores.MergeRequests.SaveApprovalRule(ctx, &mergerequest.ApprovalRule{MergeRequestID: m.ID, Name: "Rule", Required: 1}))
@@ -113,6 +108,10 @@ func newItems(t *testing.T, stores activity.Stores, objects []client.Object, ref
 		}
 		return db.NewSelect().ColumnExpr("file").TableExpr("pragma_database_list").Where("name = 'main'").Scan(ctx, &file)
 	}))
+	for _, open := range []mergerequest.MergeRequest{m, reviewed} {
+		_, err := checker.Refresh(t.Context(), open)
+		check(err)
+	}
 	conn, err := databasetest.SQL(t, file).Conn(t.Context())
 	check(err)
 	was := filepath.Join(t.TempDir(), "was.db")

@@ -191,6 +191,8 @@ var others = map[string]map[string]string{
 	"GET " + reactionToMergeRequestNote:    {"award_emoji/{award_id}": reactionTo("note on a merge request", targetID)},
 	"DELETE " + reactionToMergeRequestNote: {"award_emoji/{award_id}": reactionTo("note on a merge request", targetID)},
 
+	// Merge request 1 lacks an approval.
+	"PUT /projects/{id}/merge_requests/{merge_request_iid}/merge":      {"merge_requests/{merge_request_iid}": "2"},
 	"POST /projects/{id}/merge_requests/{merge_request_iid}/unapprove": {"merge_requests/{merge_request_iid}": "2"},
 }
 

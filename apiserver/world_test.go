@@ -44,6 +44,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/internal/mergecheck"
 	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/internal/storagemove"
 )
@@ -395,14 +396,14 @@ func newWorldWith(t *testing.T, v v1alpha1.Visibility, engine git.Options) *worl
 	cat := w.store.world.Catalog()
 	w.repos = familytest.Limited(t, cat, engine)
 	w.repository = familytest.Push(t, w.repos, app, history(t))
-	w.refs = refFiles(t, w.repository.Dir())
 	k := newKit(t, cat, auth.NewGuard(auth.NewAuthenticator(cat, clocktesting.NewFakePassiveClock(noon), clusterAdministrators{}), cat, w.repos))
 	if err := k.Activity.Moves.Record(t.Context(), storagemove.Move{ID: moveID, State: v1alpha1.StorageMoveFinished, Project: storagemove.Project{UID: app.UID, ID: projectID}}); err != nil {
 		t.Fatal(err)
 	}
 	k.Activity.Subscriptions = forgetful{k.Activity.Subscriptions, &w.subscribed}
 	w.gallery = newGallery(t, cat, k.Activity.Database, app, k.Clock)
-	w.items = newItems(t, k.Activity, objects, w.refs)
+	w.items = newItems(t, k.Activity, objects, mergecheck.New(cat, w.repos, k.Activity, k.Clock))
+	w.refs = refFiles(t, w.repository.Dir())
 	k.Images, k.ImagesHost, k.Avatars = w.gallery.registry, external.Host, avatars
 	k.Features = feature.New(w.store, familytest.Namespace, nil)
 	k.Guard = k.Guard.Featuring(k.Features)

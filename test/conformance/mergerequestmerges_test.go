@@ -8,8 +8,8 @@ import (
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
 )
 
-// newMergeRequest creates a merge request of a new branch with one new file into main.
-func (d *door) newMergeRequest(project int64, branch string) *gitlab.MergeRequest {
+// newMergeable creates a merge request of a new branch with one new file into main.
+func (d *door) newMergeable(project int64, branch string) *gitlab.MergeRequest {
 	GinkgoHelper()
 	_, _, err := d.as(developer).Commits.CreateCommit(project, &gitlab.CreateCommitOptions{
 		Branch: &branch, StartBranch: gitlab.Ptr("main"), CommitMessage: gitlab.Ptr("Add " + branch),
@@ -27,7 +27,7 @@ var _ = throughEachDoor("Merges of merge requests", func(d *door) {
 	It("merge, squash and remove the source branch", func() {
 		team, history := d.cloned()
 		project, c := team.project.ID, d.as(maintainer).MergeRequests
-		m := d.newMergeRequest(project, "topic")
+		m := d.newMergeable(project, "topic")
 		Expect(m.DetailedMergeStatus).To(Equal("mergeable"))
 		Expect(m.ChangesCount).To(Equal("1"))
 		merged, r, err := c.AcceptMergeRequest(team.project.PathWithNamespace, m.IID, &gitlab.AcceptMergeRequestOptions{
@@ -52,7 +52,7 @@ var _ = throughEachDoor("Merges of merge requests", func(d *door) {
 	It("refuse what cannot be merged, in the order of the API", func() {
 		team, _ := d.cloned()
 		project := team.project.ID
-		m := d.newMergeRequest(project, "topic")
+		m := d.newMergeable(project, "topic")
 		accept := func(by *person, o gitlab.AcceptMergeRequestOptions) string {
 			GinkgoHelper()
 			_, r, err := d.as(by).MergeRequests.AcceptMergeRequest(project, m.IID, &o)
@@ -75,7 +75,7 @@ var _ = throughEachDoor("Merges of merge requests", func(d *door) {
 	It("are tried for merge_ref, and rebase the source branch", func() {
 		team, history := d.cloned()
 		project, c := team.project.ID, d.as(developer)
-		m := d.newMergeRequest(project, "topic")
+		m := d.newMergeable(project, "topic")
 		var tried struct {
 			CommitID string `json:"commit_id"`
 		}

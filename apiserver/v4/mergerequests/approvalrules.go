@@ -150,7 +150,7 @@ func (f *Family) approvers(ctx context.Context, s auth.Subject, users, groups []
 	}
 	all := []database.Subject{}
 	for _, id := range users {
-		known, err := item.Assignable(ctx, f.Guard, f.Catalog, s.Scope, []int64{id})
+		known, err := item.Assignable(ctx, &f.Kit, s.Scope, "user_ids", []int64{id})
 		if err != nil {
 			return nil, err
 		}

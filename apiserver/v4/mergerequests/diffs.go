@@ -21,7 +21,7 @@ import (
 
 func (f *Family) diffTable() endpoint.Table {
 	table := endpoint.Table{
-		endpoint.Get(one+"/changes", f.changes).
+		endpoint.Get(one+"/changes", f.getChanges).
 			Doc("Get a merge request with its changes. Deprecated: list the diffs instead."),
 		endpoint.Get(one+"/diffs", f.diffs).
 			Doc("List the changes of a merge request since the merge base of its branches."),
@@ -80,7 +80,7 @@ type changesRequest struct {
 	Unidiff        bool `param:"unidiff" default:"false" doc:"Whether diffs begin with the names of the files."`
 }
 
-func (f *Family) changes(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], r *changesRequest) (none Changed, err error) {
+func (f *Family) getChanges(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], r *changesRequest) (none Changed, err error) {
 	m, v, err := f.latest(ctx, s)
 	if err != nil {
 		return none, err

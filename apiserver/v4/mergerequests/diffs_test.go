@@ -77,8 +77,8 @@ func got[T any](w diffWorld, path string) T {
 	return familytest.Decode[T](w.t, a)
 }
 
-// change and pushed have the fields of diffs and commits that the tests check.
-type change struct {
+// diffShown and pushed have the fields of diffs and commits that the tests check.
+type diffShown struct {
 	NewPath string `json:"new_path"`
 	Diff    string
 	NewFile bool `json:"new_file"`
@@ -92,19 +92,19 @@ func TestDiffs_showTheLatestVersion(t *testing.T) {
 	w.version(m, w.id("main~1"), w.id("topic~1"))
 	w.version(m, w.id("main~1"), w.id("topic"))
 	const plain, named = "@@ -0,0 +1 @@\n+2\n", "--- /dev/null\n+++ b/sp ace\t\n@@ -0,0 +1 @@\n+2\n"
-	for path, want := range map[string][]change{
+	for path, want := range map[string][]diffShown{
 		"/diffs":                                {{"b", "@@ -0,0 +1 @@\n+1\n", true}, {"sp ace", plain, true}},
 		"/diffs?page=2&per_page=1":              {{"sp ace", plain, true}},
 		"/diffs?page=2&unidiff=true&per_page=1": {{"sp ace", named, true}},
 	} {
-		if diffs := got[[]change](w, path); fmt.Sprint(diffs) != fmt.Sprint(want) {
+		if diffs := got[[]diffShown](w, path); fmt.Sprint(diffs) != fmt.Sprint(want) {
 			t.Errorf("%s: got %+v, want %+v", path, diffs, want)
 		}
 	}
 	changed := got[struct {
 		Title        string
 		ChangesCount string `json:"changes_count"`
-		Changes      []change
+		Changes      []diffShown
 		Overflow     *bool
 	}](w, "/changes?access_raw_diffs=true&unidiff=true")
 	if changed.Title != "Topic" || changed.ChangesCount != "2" || len(changed.Changes) != 2 || changed.Changes[1].Diff != named || changed.Overflow == nil || *changed.Overflow {
@@ -161,7 +161,7 @@ func TestDiffs_remainWithoutSourceBranch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diffs, commits := got[[]change](w, "/diffs"), got[[]pushed](w, "/commits"); len(diffs) != 2 || len(commits) != 2 {
+	if diffs, commits := got[[]diffShown](w, "/diffs"), got[[]pushed](w, "/commits"); len(diffs) != 2 || len(commits) != 2 {
 		t.Errorf("got %v and %v", diffs, commits)
 	}
 }
@@ -169,7 +169,7 @@ func TestDiffs_remainWithoutSourceBranch(t *testing.T) {
 func TestDiffs_beginWithTheEmptyTreeWithoutMergeBase(t *testing.T) {
 	w := newDiffWorld(t)
 	w.version(w.create("main"), "", w.id("topic"))
-	if diffs, commits := got[[]change](w, "/diffs"), got[[]pushed](w, "/commits"); len(diffs) != 3 || len(commits) != 3 {
+	if diffs, commits := got[[]diffShown](w, "/diffs"), got[[]pushed](w, "/commits"); len(diffs) != 3 || len(commits) != 3 {
 		t.Errorf("got %v and %v", diffs, commits)
 	}
 }
@@ -188,10 +188,10 @@ func TestVersions_listTheNewestFirst(t *testing.T) {
 	one := got[struct {
 		ID      int64
 		Commits []pushed
-		Diffs   []change
+		Diffs   []diffShown
 	}](w, fmt.Sprintf("/versions/%d?unidiff=true", first.ID))
 	if one.ID != first.ID || fmt.Sprint(one.Commits) != fmt.Sprint([]pushed{{w.id("topic~1")}}) ||
-		fmt.Sprint(one.Diffs) != fmt.Sprint([]change{{"b", "--- /dev/null\n+++ b/b\n@@ -0,0 +1 @@\n+1\n", true}}) {
+		fmt.Sprint(one.Diffs) != fmt.Sprint([]diffShown{{"b", "--- /dev/null\n+++ b/b\n@@ -0,0 +1 @@\n+1\n", true}}) {
 		t.Errorf("got %+v", one)
 	}
 }

@@ -219,7 +219,7 @@ func (f *Family) conditions(ctx context.Context, viewer types.UID, in places, r 
 	if err != nil {
 		return nil, err
 	}
-	approvals, err := f.approved(ctx, r)
+	approvals, err := f.approvedBy(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -243,8 +243,8 @@ func (f *Family) people(ctx context.Context, r filters) ([]mergerequest.Conditio
 	return slices.Concat(author, assignees, reviewers), err
 }
 
-// approved returns the conditions on the approvals and the approvers. No merge request names approvers.
-func (f *Family) approved(ctx context.Context, r filters) (all []mergerequest.Condition, err error) {
+// approvedBy returns the conditions on the approvals and the approvers. No merge request names approvers.
+func (f *Family) approvedBy(ctx context.Context, r filters) (all []mergerequest.Condition, err error) {
 	if r.ApproverIDs.Word == item.AnyWord || len(r.ApproverIDs.Value) > 0 {
 		all = append(all, mergerequest.Numbered())
 	}

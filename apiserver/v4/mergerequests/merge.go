@@ -156,7 +156,7 @@ func (f *Family) mergeOnce(ctx context.Context, in auth.Project, m mergerequest.
 		if b.Source != m.Head || b.Target == "" {
 			return nil, refs.ErrMoved
 		}
-		made, err := merge.Commits(ctx, b.Repository, f.commits(in, m, b, u, r))
+		made, err := merge.Commits(ctx, b.Repository, f.planned(in, m, b, u, r))
 		if err != nil {
 			return nil, err
 		}
@@ -194,8 +194,8 @@ func (r *mergeRequest) removes() *bool {
 	return &r.RemoveSource.Value
 }
 
-// commits describes the commits of a merge.
-func (f *Family) commits(in auth.Project, m mergerequest.MergeRequest, b mergecheck.Branches, u *v1alpha1.User, r *mergeRequest) merge.Request {
+// planned describes the commits of a merge.
+func (f *Family) planned(in auth.Project, m mergerequest.MergeRequest, b mergecheck.Branches, u *v1alpha1.User, r *mergeRequest) merge.Request {
 	q := merge.Request{
 		Target: b.Target, Source: b.Source, Author: object.Signature{Name: catalog.DisplayName(u), Email: u.Spec.Email, When: f.Clock.Now()},
 		Message: cmp.Or(r.CommitMessage, fmt.Sprintf("Merge branch '%s' into '%s'\n\n%s\n\nSee merge request %s!%d",
