@@ -402,7 +402,7 @@ func newWorldWith(t *testing.T, v v1alpha1.Visibility, engine git.Options) *worl
 	}
 	k.Activity.Subscriptions = forgetful{k.Activity.Subscriptions, &w.subscribed}
 	w.gallery = newGallery(t, cat, k.Activity.Database, app, k.Clock)
-	w.items = newItems(t, k.Activity, objects, mergecheck.New(cat, w.repos, k.Activity, k.Clock))
+	w.items = newItems(t, k.Activity, objects, mergecheck.New(cat, familytest.Limited(t, cat, engine), k.Activity, k.Clock))
 	w.refs = refFiles(t, w.repository.Dir())
 	k.Images, k.ImagesHost, k.Avatars = w.gallery.registry, external.Host, avatars
 	k.Features = feature.New(w.store, familytest.Namespace, nil)

@@ -124,6 +124,7 @@ var _ = throughEachDoor("Job token scopes", func(d *door) {
 				all, _, err := d.as(maintainer).JobTokenScope.GetProjectJobTokenInboundAllowList(team.project.ID, nil)
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(all).To(BeEmpty())
+				g.Expect(jobTokenScope(team.project.ID).OwnerReferences).To(BeEmpty(), "it is declared now")
 			}).WithPolling(polling).Should(Succeed())
 		}
 		fill(func(n int64) v1alpha1.Reference {
