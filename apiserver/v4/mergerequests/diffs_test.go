@@ -140,7 +140,7 @@ func TestRawDiffs_areAPatch(t *testing.T) {
 
 func TestDiffs_areEmptyWithoutVersion(t *testing.T) {
 	w := newDiffWorld(t)
-	w.create("main")
+	w.create("absent")
 	for _, list := range []string{"diffs", "commits", "versions"} {
 		w.Expect(t, familytest.Asks{"GET /projects/20/merge_requests/1/" + list, "200 []"})
 	}
@@ -168,7 +168,7 @@ func TestDiffs_remainWithoutSourceBranch(t *testing.T) {
 
 func TestDiffs_beginWithTheEmptyTreeWithoutMergeBase(t *testing.T) {
 	w := newDiffWorld(t)
-	w.version(w.create("main"), "", w.id("topic"))
+	w.version(w.create("absent"), "", w.id("topic"))
 	if diffs, commits := got[[]diffShown](w, "/diffs"), got[[]pushed](w, "/commits"); len(diffs) != 3 || len(commits) != 3 {
 		t.Errorf("got %v and %v", diffs, commits)
 	}
