@@ -48,6 +48,12 @@ func (s *Store) Unapprove(ctx context.Context, id int64, u database.User) (remov
 	return removed, err
 }
 
+// unapprove removes all approvals of a merge request.
+func unapprove(ctx context.Context, db bun.IDB, id int64) error {
+	_, err := db.NewDelete().Model((*Approval)(nil)).Where("merge_request_id = ?", id).Exec(ctx)
+	return err
+}
+
 // Approvals returns the approvals of a merge request, the oldest first.
 func (s *Store) Approvals(ctx context.Context, id int64) ([]Approval, error) {
 	all, err := s.ApprovalsOf(ctx, id)

@@ -210,6 +210,23 @@ func TestApprovals_lapseWithNewHead(t *testing.T) {
 	})
 }
 
+func TestApprovals_lapseWithNewTargetBranch(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g, s := NewWithT(t), open(t, name)
+		m := s.create(t, mergerequest.MergeRequest{SourceBranch: "fix", TargetBranch: "main"})
+		g.Expect(s.Approve(t.Context(), m.ID, bob)).To(BeTrue())
+		change := func(change func(*mergerequest.MergeRequest)) {
+			t.Helper()
+			_, err := s.Update(t.Context(), web.UID, m.IID, func(m *mergerequest.MergeRequest) error { change(m); return nil })
+			g.Expect(err).NotTo(HaveOccurred())
+		}
+		change(func(m *mergerequest.MergeRequest) { m.Title = "Other" })
+		g.Expect(s.Approvals(t.Context(), m.ID)).To(HaveLen(1))
+		change(func(m *mergerequest.MergeRequest) { m.TargetBranch = "stable" })
+		g.Expect(s.Approvals(t.Context(), m.ID)).To(BeEmpty())
+	})
+}
+
 func TestCountLabels_countsOpenMergeRequests(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, s := NewWithT(t), open(t, name)

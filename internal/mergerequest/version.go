@@ -42,7 +42,7 @@ func (s *Store) AddVersion(ctx context.Context, v *Version, changes string) erro
 			return err
 		}
 		if moved {
-			if _, err := db.NewDelete().Model((*Approval)(nil)).Where("merge_request_id = ?", v.MergeRequestID).Exec(ctx); err != nil {
+			if err := unapprove(ctx, db, v.MergeRequestID); err != nil {
 				return err
 			}
 		}

@@ -37,9 +37,9 @@ func (s *Store) get(ctx context.Context, attempt, where string, args ...any) (Me
 	return found[0], nil
 }
 
-// Update locks a merge request, changes it with change and returns it. change must keep the fields that identify the merge request. Update returns
-// ErrNotFound if it does not exist, and a *DuplicateError if another one of the same branches is open. If change returns an error, Update returns
-// it and writes nothing.
+// Update locks a merge request, changes it with change and returns it. change must keep the fields that identify the merge request. A change of the
+// target branch removes the approvals. Update returns ErrNotFound if the merge request does not exist, and a *DuplicateError if another one of the
+// same branches is open. If change returns an error, Update returns it and writes nothing.
 func (s *Store) Update(ctx context.Context, project types.UID, number int64, change func(*MergeRequest) error) (m MergeRequest, err error) {
 	err = s.db.Atomically(ctx, fmt.Sprintf("changing merge request %d", number), func(ctx context.Context, db bun.IDB) error {
 		if m, err = s.Get(ctx, project, number); err != nil {
@@ -51,8 +51,14 @@ func (s *Store) Update(ctx context.Context, project types.UID, number int64, cha
 		if m, err = s.Get(ctx, project, number); err != nil {
 			return err
 		}
+		target := m.TargetBranch
 		if err := change(&m); err != nil {
 			return err
+		}
+		if m.TargetBranch != target {
+			if err := unapprove(ctx, db, m.ID); err != nil {
+				return err
+			}
 		}
 		if m.State == Opened {
 			if err := s.unique(ctx, db, m); err != nil {
