@@ -124,10 +124,12 @@ func conflicting() *endpoint.Error {
 func unmerged(err error) error {
 	var refused *ref.RefusedError
 	switch {
-	case errors.Is(err, mergerequest.ErrNotOpen), errors.Is(err, mergerequest.ErrNotFound), ref.Missing(err):
-		return notAllowed("The merge request or one of its branches has changed meanwhile.")
+	case errors.Is(err, mergerequest.ErrNotOpen), errors.Is(err, mergerequest.ErrNotFound):
+		return notAllowed("The merge request has changed meanwhile.")
 	case errors.As(err, &refused):
-		return notAllowed(refused.Reason)
+		return conflicting().Describe("%s", refused.Reason)
+	case ref.Missing(err):
+		return conflicting().Describe("One of the branches does not exist any more.")
 	case errors.Is(err, refs.ErrMoved):
 		return conflicting().Describe("The branches change too often at the moment. Please try again.")
 	case mergecheck.Hopeless(err):
@@ -145,7 +147,7 @@ func (f *Family) mergeOnce(ctx context.Context, in auth.Project, m mergerequest.
 		return false, err
 	}
 	if !before.Exist() {
-		return false, mergerequest.ErrNotOpen
+		return false, refs.ErrNotFound
 	}
 	planned := ""
 	err = f.Refs.Merge(ctx, in, before.Repository, func(ctx context.Context) ([]update.Ref, error) {
