@@ -10,7 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database"
 )
 
-// ErrNotOpen says that a merge request is not open, or that its source branch has changed.
+// ErrNotOpen says that a merge request is not open, or has changed so that it must be checked again before a merge.
 var ErrNotOpen = errors.New("the merge request is not open any more, or has changed")
 
 // Plan describes a merge that is about to happen in Git.
@@ -22,13 +22,15 @@ type Plan struct {
 	RemoveSource *bool
 }
 
-// Lock records a plan in an open merge request with a head, and locks the merge request. The error is ErrNotOpen if there is none.
-func (s *Store) Lock(ctx context.Context, id int64, head string, p Plan) error {
-	err := s.db.Write(ctx, fmt.Sprintf("locking merge request %d", id), func(ctx context.Context, db bun.IDB) error {
+// Lock records a plan in a merge request that was read before, and locks the merge request. The error is ErrNotOpen if it is not open, has become a
+// draft, or has another head or target branch.
+func (s *Store) Lock(ctx context.Context, was MergeRequest, p Plan) error {
+	err := s.db.Write(ctx, fmt.Sprintf("locking merge request %d", was.ID), func(ctx context.Context, db bun.IDB) error {
 		return found(db.NewUpdate().Model((*MergeRequest)(nil)).Set("state = ?", Locked).Set("planned_commit = ?", p.Commit).
 			Set("planned_squash = ?", p.Squash).Set("merger_id = ?", p.Merger.ID).Set("merger_uid = ?", p.Merger.UID).
 			Set("should_remove_source = ?", p.RemoveSource).Set("updated_at = ?", s.clock.Now().UTC()).
-			Where("id = ?", id).Where("state = ?", Opened).Where("head_sha = ?", head).Exec(ctx))
+			Where("id = ?", was.ID).Where("state = ?", Opened).Where("NOT draft").Where("head_sha = ?", was.Head).
+			Where("target_branch = ?", was.TargetBranch).Exec(ctx))
 	})
 	if errors.Is(err, ErrNotFound) {
 		return ErrNotOpen

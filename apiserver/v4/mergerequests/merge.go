@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/uptrace/bun"
+
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
@@ -163,7 +165,7 @@ func (f *Family) mergeOnce(ctx context.Context, in auth.Project, m mergerequest.
 			return nil, err
 		}
 		plan := mergerequest.Plan{Commit: made.Commit, Squash: made.Squash, Merger: item.User(u), RemoveSource: r.removes()}
-		if err := f.Activity.MergeRequests.Lock(ctx, m.ID, m.Head, plan); err != nil {
+		if err := f.lock(ctx, m, plan); err != nil {
 			return nil, err
 		}
 		planned = made.Commit
@@ -181,6 +183,24 @@ func (f *Family) mergeOnce(ctx context.Context, in auth.Project, m mergerequest.
 		}
 	}
 	return moved, err
+}
+
+// lock locks a merge request for a plan, unless it has changed or lost an approval since it was found mergeable.
+func (f *Family) lock(ctx context.Context, m mergerequest.MergeRequest, p mergerequest.Plan) error {
+	return f.Activity.Database.Atomically(ctx, fmt.Sprintf("locking %s", m.Item()), func(ctx context.Context, _ bun.IDB) error {
+		if err := f.Activity.MergeRequests.Lock(ctx, m, p); err != nil { // approvals wait from here on
+			return err
+		}
+		now, err := f.Activity.MergeRequests.WithID(ctx, m.ID)
+		if err != nil {
+			return err
+		}
+		c, err := f.consent(ctx, now)
+		if err == nil && c.left() > 0 {
+			err = mergerequest.ErrNotOpen
+		}
+		return err
+	})
 }
 
 // certain reports whether an error says that a write of refs was refused.

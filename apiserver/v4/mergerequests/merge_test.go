@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -141,6 +142,27 @@ func (w gitWorld) merge(as string, m mergerequest.MergeRequest, body string) fam
 	return w.As(as, fmt.Sprintf("PUT /projects/20/merge_requests/%d/merge", m.IID), body)
 }
 
+// during makes the next merge call change after it has read the branches, as another request that is faster.
+func (w gitWorld) during(change func()) {
+	kit := w.Kit
+	kit.Clock = &interruption{w.Clock, change}
+	w.Serve(mergerequests.New(kit).Table())
+}
+
+// interruption is a clock that calls change when it is read for the first time: a merge reads it for the time of its commits.
+type interruption struct {
+	clock.PassiveClock
+	change func()
+}
+
+func (i *interruption) Now() time.Time {
+	if change := i.change; change != nil {
+		i.change = nil
+		change()
+	}
+	return i.PassiveClock.Now()
+}
+
 func (w gitWorld) head(rev string) string { return w.web.Git(w.t, "rev-parse", rev) }
 
 // notes returns the texts of the system notes on a merge request.
@@ -226,8 +248,35 @@ func TestMerge_isRefused(t *testing.T) {
 	if now := w.web.Git(t, "for-each-ref", "refs/heads"); now != refs {
 		t.Errorf("the branches are\n%s, and were\n%s", now, refs)
 	}
-	if err := w.Activity.MergeRequests.Lock(t.Context(), topic.ID, w.head("topic"), mergerequest.Plan{}); err != nil {
+	if err := w.Activity.MergeRequests.Lock(t.Context(), w.read(topic), mergerequest.Plan{}); err != nil {
 		t.Errorf("a refused merge leaves the merge request %s: %v", w.read(topic).State, err)
+	}
+}
+
+func TestMerge_isRefusedAfterChangeMeanwhile(t *testing.T) {
+	const one, changed = "/projects/20/merge_requests/1", `405 {"message":"405 Method Not Allowed"}`
+	for name, tt := range map[string]struct {
+		as, request, body string
+		want              string
+	}{
+		"another target": {"dora", "PUT " + one, `{"target_branch":"stable"}`, changed},
+		"draft":          {"dora", "PUT " + one, `{"title":"Draft: x"}`, changed},
+		"closed":         {"dora", "PUT " + one, `{"state_event":"close"}`, changed},
+		"unapproved":     {"mary", "POST " + one + "/unapprove", "", changed},
+		"stricter rule":  {"dora", "POST " + one + "/approval_rules", `{"name":"more","approvals_required":2}`, changed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, w := NewWithT(t), newGitWorld(t, branched(t))
+			m := w.request(20, "topic", "main")
+			w.get(m) // before its approvals: they lapse with another head
+			g.Expect(w.As("dora", "POST "+one+"/approval_rules", `{"name":"one","approvals_required":1}`).Code).To(Equal(201))
+			g.Expect(w.As("mary", "POST "+one+"/approve", "").Code).To(Equal(201))
+			refs := w.web.Git(t, "for-each-ref", "refs/heads")
+			w.during(func() { g.Expect(w.As(tt.as, tt.request, tt.body).Code).To(BeNumerically("<", 300)) })
+			g.Expect(w.merge("dora", m, "").String()).To(Equal(tt.want))
+			g.Expect(w.web.Git(t, "for-each-ref", "refs/heads")).To(Equal(refs))
+			g.Expect(w.read(m)).To(And(HaveField("State", Not(BeElementOf(mergerequest.Locked, mergerequest.Merged))), HaveField("PlannedCommit", BeEmpty())))
+		})
 	}
 }
 
@@ -325,7 +374,7 @@ func TestMerge_isFinishedOrUndoneAfterCrash(t *testing.T) {
 			g.Expect(w.get(m).DetailedMergeStatus).To(Equal("mergeable"))
 			was := w.head("main")
 			planned := w.web.Git(t, "commit-tree", "-p", was, "-p", "topic", "-m", "x", w.head("topic^{tree}"))
-			g.Expect(w.Activity.MergeRequests.Lock(t.Context(), m.ID, w.head("topic"), mergerequest.Plan{Commit: planned, Merger: m.Author})).To(Succeed())
+			g.Expect(w.Activity.MergeRequests.Lock(t.Context(), w.read(m), mergerequest.Plan{Commit: planned, Merger: m.Author})).To(Succeed())
 			if inGit {
 				w.web.Git(t, "update-ref", "refs/heads/main", planned)
 				d := w.get(m)
