@@ -67,6 +67,10 @@ func (f *Family) merge(ctx context.Context, s auth.ProjectRecord[item.MergeReque
 		if m, err = f.mergeable(ctx, s.Subject, m, r); err != nil {
 			return none, err
 		}
+		if m.TargetBranch != s.Record.TargetBranch { // the caller was admitted for that one
+			return none, unmerged(mergerequest.ErrNotOpen)
+		}
+		r.SHA = m.Head // another attempt must not merge what is pushed from here on
 		var moved bool
 		if moved, err = f.mergeOnce(ctx, in, m, u, r); !moved {
 			break
@@ -141,7 +145,7 @@ func unmerged(err error) error {
 }
 
 // mergeOnce merges an open merge request in Git, and locks it before. moved says that a branch has moved, so that the merge request is open again
-// and another attempt can succeed. If it is not known whether Git has changed the target branch, the merge request stays locked, and a later refresh
+// and another attempt can succeed if that was the target branch. If it is not known whether Git has changed the target branch, the merge request stays locked, and a later refresh
 // finishes or undoes the merge.
 func (f *Family) mergeOnce(ctx context.Context, in auth.Project, m mergerequest.MergeRequest, u *v1alpha1.User, r *mergeRequest) (moved bool, err error) {
 	before, err := f.checker.Branches(ctx, m)

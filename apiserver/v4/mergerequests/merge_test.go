@@ -163,6 +163,12 @@ func (i *interruption) Now() time.Time {
 	return i.PassiveClock.Now()
 }
 
+// commit returns a new commit on top of a parent, with the files of a revision.
+func (w gitWorld) commit(parent, files string) string {
+	w.t.Helper()
+	return w.web.Git(w.t, "commit-tree", "-p", parent, "-m", "x", w.head(files+"^{tree}"))
+}
+
 func (w gitWorld) head(rev string) string { return w.web.Git(w.t, "rev-parse", rev) }
 
 // notes returns the texts of the system notes on a merge request.
@@ -278,6 +284,29 @@ func TestMerge_isRefusedAfterChangeMeanwhile(t *testing.T) {
 			g.Expect(w.read(m)).To(And(HaveField("State", Not(BeElementOf(mergerequest.Locked, mergerequest.Merged))), HaveField("PlannedCommit", BeEmpty())))
 		})
 	}
+}
+
+// The target branch has moved too, so that the merge is tried again.
+func TestMerge_mergesNoPushMeanwhile(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	m := w.request(20, "topic", "main")
+	pushed, main := w.commit("topic", "topic"), w.commit("main", "main")
+	w.during(func() {
+		w.web.Git(t, "update-ref", "refs/heads/topic", pushed)
+		w.web.Git(t, "update-ref", "refs/heads/main", main)
+	})
+	g.Expect(w.merge("dora", m, "").String()).To(Equal(`409 {"message":"SHA does not match HEAD of source branch: ` + pushed + `"}`))
+	g.Expect(w.head("main")).To(Equal(main))
+	g.Expect(w.read(m).State).To(Equal(mergerequest.Opened))
+	g.Expect(w.merge("dora", m, "").Code).To(Equal(200))
+}
+
+func TestMerge_followsTargetBranch(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	m, main := w.request(20, "topic", "main"), w.commit("main", "main")
+	w.during(func() { w.web.Git(t, "update-ref", "refs/heads/main", main) })
+	g.Expect(w.merge("dora", m, "").Code).To(Equal(200))
+	g.Expect(w.head("main^1")).To(Equal(main))
 }
 
 func TestMerge_obeysProtectionOfTarget(t *testing.T) {
