@@ -13,6 +13,9 @@ import (
 // ErrNotOpen says that a merge request is not open, or has changed so that it must be checked again before a merge.
 var ErrNotOpen = errors.New("the merge request is not open any more, or has changed")
 
+// ErrLocked says that a merge request is being merged.
+var ErrLocked = errors.New("the merge request is being merged")
+
 // Plan describes a merge that is about to happen in Git.
 type Plan struct {
 	// Commit is what the target branch will have, and Squash the commit in place of those of the source branch, or empty.

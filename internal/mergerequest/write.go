@@ -3,6 +3,7 @@ package mergerequest
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -85,10 +86,17 @@ func (s *Store) Touch(ctx context.Context, id int64, at time.Time) error {
 }
 
 // Delete removes a merge request with what is in tables of this package. Its notes, reactions and state events are removed in the same transaction.
-// The error is ErrNotFound if there is no such merge request.
+// The error is ErrNotFound if there is no such merge request, and ErrLocked while it is being merged.
 func (s *Store) Delete(ctx context.Context, id int64) error {
-	return s.db.Write(ctx, fmt.Sprintf("deleting merge request %d", id), func(ctx context.Context, db bun.IDB) error {
-		return found(db.NewDelete().Model((*MergeRequest)(nil)).Where("id = ?", id).Exec(ctx))
+	return s.db.Atomically(ctx, fmt.Sprintf("deleting merge request %d", id), func(ctx context.Context, db bun.IDB) error {
+		if err := lock(ctx, db, id); err != nil {
+			return err
+		}
+		err := found(db.NewDelete().Model((*MergeRequest)(nil)).Where("id = ?", id).Where("state <> ?", Locked).Exec(ctx))
+		if errors.Is(err, ErrNotFound) {
+			err = ErrLocked
+		}
+		return err
 	})
 }
 

@@ -84,7 +84,7 @@ func (f *Family) merge(ctx context.Context, s auth.ProjectRecord[item.MergeReque
 		return none, unmerged(err)
 	}
 	if m, err = f.checker.Finish(context.WithoutCancel(ctx), m); err != nil { // the client may be gone
-		return none, err
+		return none, answer(err)
 	}
 	audit.From(ctx).Did("merge", audit.MergeRequest, fmt.Sprintf("%s!%d", s.Scope.Path(), m.IID), m.ID)
 	f.removeSource(ctx, in, m)
@@ -130,7 +130,9 @@ func conflicting() *endpoint.Error {
 func unmerged(err error) error {
 	var refused *ref.RefusedError
 	switch {
-	case errors.Is(err, mergerequest.ErrNotOpen), errors.Is(err, mergerequest.ErrNotFound):
+	case errors.Is(err, mergerequest.ErrNotFound):
+		return answer(err)
+	case errors.Is(err, mergerequest.ErrNotOpen):
 		return notAllowed("The merge request has changed meanwhile.")
 	case errors.As(err, &refused):
 		return conflicting().Describe("%s", refused.Reason)

@@ -1,6 +1,7 @@
 package mergerequests_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,14 +11,17 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/uptrace/bun"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/mergerequests"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
@@ -392,6 +396,20 @@ func TestMerge_losesNoConcurrentMerge(t *testing.T) {
 		t.Errorf("%d were merged, and main has %s commits", merged, got)
 	}
 	w.web.Git(t, "fsck", "--strict")
+}
+
+// The rows of a project go when the project is deleted.
+func TestMerge_missesMergeRequestThatIsGone(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	m := w.request(20, "topic", "main")
+	w.Refs = ref.NewUpdater(w.Guard, w.Repositories, func(change.Event) {
+		g.Expect(w.Activity.Database.Write(t.Context(), "deleting", func(ctx context.Context, db bun.IDB) error {
+			_, err := db.NewDelete().Model((*mergerequest.MergeRequest)(nil)).Where("id = ?", m.ID).Exec(ctx)
+			return err
+		})).To(Succeed())
+	})
+	w.Serve(mergerequests.New(w.Kit).Table())
+	g.Expect(w.merge("dora", m, "").String()).To(Equal(`404 {"message":"404 Not found"}`))
 }
 
 // A process can end between the change of the branch and that of the row, or before both.

@@ -31,7 +31,7 @@ func (f *Family) writeTable() endpoint.Table {
 		endpoint.Put(one, f.update).Needs(auth.ReadMergeRequests).Asks(auth.UpdateMergeRequests, auth.WriteLabels, auth.PushCode).Found(f.items.MergeRequest).
 			Also(http.StatusConflict, http.StatusUnprocessableEntity).
 			Doc("Change a merge request, close it or open it again. Its author and assignees can change everything except its labels, assignees, reviewers, milestone and lock."),
-		endpoint.Delete(one, f.remove).Needs(auth.DestroyMergeRequests).Found(f.items.MergeRequest).Conditional().
+		endpoint.Delete(one, f.remove).Needs(auth.DestroyMergeRequests).Found(f.items.MergeRequest).Conditional().Also(http.StatusConflict).
 			Doc("Delete a merge request with its notes, reactions and state events."),
 	}
 }
@@ -171,6 +171,8 @@ func answer(err error) error {
 		return endpoint.Conflicts(duplicate.Error())
 	case errors.Is(err, mergerequest.ErrNotFound):
 		return item.MergeRequest{}.Missing()
+	case errors.Is(err, mergerequest.ErrLocked):
+		return endpoint.Conflict("The merge request is being merged. Please try again after the merge.")
 	default:
 		return err
 	}

@@ -274,6 +274,17 @@ func (w writeWorld) merge(iid int64) {
 	}
 }
 
+func TestDelete_isRefusedDuringMerge(t *testing.T) {
+	g, w := NewWithT(t), newWriteWorld(t)
+	row, err := w.Activity.MergeRequests.WithID(t.Context(), w.ask("search").ID)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(w.Activity.MergeRequests.Lock(t.Context(), row, mergerequest.Plan{Commit: "planned"})).To(Succeed())
+	g.Expect(w.As("mary", "DELETE "+oneWeb, "").String()).To(Equal(
+		`409 {"message":"The merge request is being merged. Please try again after the merge."}`))
+	g.Expect(w.Activity.MergeRequests.Unlock(t.Context(), row.ID, "planned", "")).To(Succeed())
+	g.Expect(w.As("mary", "DELETE "+oneWeb, "").String()).To(Equal("204"))
+}
+
 func TestDelete_removesWhatBelongsToMergeRequest(t *testing.T) {
 	g, w := NewWithT(t), newWriteWorld(t)
 	m := w.ask("search")
