@@ -3,10 +3,12 @@ package merge
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/edit"
+	"github.com/forgeplane/forgeplane/internal/git/history"
 	"github.com/forgeplane/forgeplane/internal/git/internal/process"
 	"github.com/forgeplane/forgeplane/internal/git/object"
 )
@@ -17,12 +19,15 @@ const MaxRebase = 200
 // ErrTooMany says that a branch has more commits than MaxRebase.
 var ErrTooMany = fmt.Errorf("the source branch has more than %d commits of its own", MaxRebase)
 
-// Rebase applies the commits that source has and onto does not have on top of onto, as git rebase does, and returns the last new commit. It
-// leaves out merge commits, and commits whose changes onto has already. Authors and messages stay. No ref names the commits yet; the caller must
-// have begun a write. The error is a *ConflictError for the first commit that cannot be applied, or ErrTooMany.
+// Rebase applies the commits that source has and onto does not have on top of onto, as git rebase does, and returns the last commit. It
+// leaves out merge commits, and commits whose changes onto has already. Commits that are in their place already stay as they are. Authors and
+// messages stay. No ref names the new commits yet; the caller must have begun a write. The error is a *ConflictError for the first commit that cannot be applied, or ErrTooMany.
 func Rebase(ctx context.Context, r *git.Repository, source, onto string, committer object.Signature) (head string, err error) {
 	if err := object.CheckIDs(source, onto); err != nil {
 		return "", err
+	}
+	if done, err := rebased(ctx, r, source, onto); err != nil || done {
+		return source, err
 	}
 	out, err := r.WalkOutput(ctx, process.In(r.Dir(), "rev-list", "--reverse", "--topo-order", "--no-merges", "--cherry-pick", "--right-only",
 		fmt.Sprintf("--max-count=%d", MaxRebase+1), onto+"..."+source, "--"))
@@ -43,6 +48,10 @@ func Rebase(ctx context.Context, r *git.Repository, source, onto string, committ
 		if err != nil {
 			return "", err
 		}
+		if slices.Equal(c.Parents, []string{head}) {
+			head, tree = c.ID, c.Tree
+			continue
+		}
 		merged, empty, err := pick(ctx, r, c, tree)
 		if err != nil {
 			return "", fmt.Errorf("applying commit %s: %w", id, err)
@@ -57,6 +66,16 @@ func Rebase(ctx context.Context, r *git.Repository, source, onto string, committ
 		}
 	}
 	return head, nil
+}
+
+// rebased reports whether a rebase has nothing to do: source is on top of onto, without merge commits.
+func rebased(ctx context.Context, r *git.Repository, source, onto string) (bool, error) {
+	base, err := history.CommonAncestor(ctx, r, source, onto)
+	if err != nil || base != onto {
+		return false, err
+	}
+	merges, err := r.WalkOutput(ctx, process.In(r.Dir(), "rev-list", "--merges", "--max-count=1", onto+".."+source, "--"))
+	return len(merges) == 0, err
 }
 
 // pick applies the changes of a commit to a tree, and returns the new tree. empty says that the commit changes nothing.

@@ -52,14 +52,40 @@ func TestRebase_agreesWithGit(t *testing.T) {
 	}
 }
 
+func TestRebase_keepsCommitsThatAreInPlace(t *testing.T) {
+	g, c := NewWithT(t), gittest.New(t, "sha1")
+	onto := c.Commit(t, "a", "1\n")
+	c.Git(t, "checkout", "--quiet", "-b", "side")
+	side := c.Commit(t, "b", "1\n")
+	c.Git(t, "checkout", "--quiet", "-b", "topic", "main")
+	c.Commit(t, "c", "1\n")
+	topic := c.Commit(t, "c", "2\n")
+	long := onto
+	for i := range merge.MaxRebase + 1 {
+		long = c.Git(t, "commit-tree", "-p", long, "-m", fmt.Sprint(i), "main^{tree}")
+	}
+	c.Git(t, "update-ref", "refs/heads/long", long)
+	c.Git(t, "merge", "--quiet", "--no-edit", "side")
+	r := gittest.Bare(t, c)
+	for name, source := range map[string]string{"linear": topic, "nothing": onto, "long": long} {
+		g.Expect(merge.Rebase(t.Context(), r, source, onto, ann)).To(Equal(source), name)
+	}
+	head, err := merge.Rebase(t.Context(), r, c.Git(t, "rev-parse", "topic"), onto, ann)
+	g.Expect(err).NotTo(HaveOccurred())
+	bare := &gittest.Client{Dir: r.Dir()}
+	kept := bare.Git(t, "rev-list", onto+".."+head)
+	g.Expect(kept).To(Or(ContainSubstring(topic), ContainSubstring(side)), "one side of the merge")
+	g.Expect(bare.Git(t, "rev-list", "--count", "--no-merges", onto+".."+head)).To(Equal("3"))
+}
+
 func TestRebase_refusesLongBranches(t *testing.T) {
 	c := gittest.New(t, "sha1")
-	onto := c.Commit(t, "a", "1\n")
-	head := onto
+	head := c.Commit(t, "a", "1\n")
 	for i := range merge.MaxRebase + 1 {
 		head = c.Git(t, "commit-tree", "-p", head, "-m", fmt.Sprint(i), "main^{tree}")
 	}
 	c.Git(t, "update-ref", "refs/heads/long", head)
-	_, err := merge.Rebase(t.Context(), gittest.Bare(t, c), head, onto, ann)
+	c.Commit(t, "b", "1\n")
+	_, err := merge.Rebase(t.Context(), gittest.Bare(t, c), head, c.Git(t, "rev-parse", "main"), ann)
 	NewWithT(t).Expect(err).To(MatchError(merge.ErrTooMany))
 }
