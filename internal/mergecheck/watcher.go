@@ -91,11 +91,11 @@ func (c *Checker) Check(ctx context.Context, a job.Attempt, _ func(string)) erro
 		return fmt.Errorf("reading the id of a merge request: %w", err)
 	}
 	m, err := c.stores.MergeRequests.WithID(ctx, id)
-	if errors.Is(err, mergerequest.ErrNotFound) {
-		return nil
-	}
 	if err == nil {
 		_, err = c.Refresh(ctx, m)
+	}
+	if errors.Is(err, mergerequest.ErrNotFound) {
+		return nil
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/internal/change"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/mergecheck"
@@ -47,5 +48,12 @@ func TestWatcher_checksMergeRequestsOfMovedBranches(t *testing.T) {
 		g.Expect(w.read(m).MergeStatus).To(Equal(mergerequest.CanBeMerged))
 	}
 	g.Expect(w.read(other).MergeStatus).To(Equal(mergerequest.Unchecked))
-	g.Expect(checker.Check(t.Context(), job.Attempt{Task: job.Task{Key: "99"}}, nil)).To(Succeed(), "deleted meanwhile")
+	g.Expect(checker.Check(t.Context(), job.Attempt{Task: job.Task{Key: "99"}}, nil)).To(Succeed(), "deleted before")
+
+	release, before, checked := gittest.Hold(t, w.binary, "merge-tree"), w.starts("merge-tree"), make(chan error, 1)
+	go func() { checked <- checker.Check(t.Context(), job.Attempt{Task: job.Task{Key: fmt.Sprint(other.ID)}}, nil) }()
+	g.Eventually(w.starts).WithArguments("merge-tree").Should(BeNumerically(">", before))
+	g.Expect(w.Activity.MergeRequests.Delete(t.Context(), other.ID)).To(Succeed())
+	release()
+	g.Expect(<-checked).To(Succeed(), "deleted meanwhile")
 }

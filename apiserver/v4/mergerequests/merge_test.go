@@ -36,9 +36,10 @@ type gitWorld struct {
 	*familytest.Forge
 	t *testing.T
 
-	// web and fork are the repositories, and starts counts the git commands.
+	// web and fork are the repositories, binary is git, and starts counts its commands.
 	web, fork *gittest.Client
 	store     *git.Repository
+	binary    string
 	starts    func(string) int
 }
 
@@ -65,7 +66,7 @@ func newGitWorld(t *testing.T, c *gittest.Client) gitWorld {
 	repos := familytest.Limited(t, w.Catalog, git.Options{Binary: binary})
 	w.Activity = familytest.Activity(t, w.Clock)
 	w.Keep(repos)
-	w.store, w.starts = familytest.Push(t, repos, web, c), starts
+	w.store, w.binary, w.starts = familytest.Push(t, repos, web, c), binary, starts
 	w.web = &gittest.Client{Dir: w.store.Dir()}
 	w.fork = &gittest.Client{Dir: familytest.Push(t, repos, fork, c).Dir()}
 	w.Serve(mergerequests.New(w.Kit).Table())

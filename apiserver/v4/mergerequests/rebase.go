@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
@@ -13,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/edit"
 	"github.com/forgeplane/forgeplane/internal/git/history"
 	"github.com/forgeplane/forgeplane/internal/git/merge"
 	"github.com/forgeplane/forgeplane/internal/git/object"
@@ -67,6 +69,11 @@ type Rebase struct {
 	RebaseInProgress bool `json:"rebase_in_progress" doc:"Always true. The merge request shows in merge_error whether the rebase has failed."`
 }
 
+// rebasePatience limits the time for rebasing.
+const rebasePatience = time.Minute
+
+var errSlowRebase = fmt.Errorf("it takes longer than %s", rebasePatience)
+
 func (f *Family) rebase(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], _ *rebaseRequest) (none Rebase, err error) {
 	u, err := s.Caller.Person()
 	if err != nil {
@@ -95,6 +102,8 @@ func (f *Family) rebase(ctx context.Context, s auth.ProjectRecord[item.MergeRequ
 	}
 	committer := object.Signature{Name: catalog.DisplayName(u), Email: u.Spec.Email, When: f.Clock.Now()}
 	err = f.Refs.Write(ctx, in, b.Repository, func(ctx context.Context) ([]update.Ref, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, rebasePatience, errSlowRebase)
+		defer cancel()
 		head, err := merge.Rebase(ctx, b.Repository, b.Source, b.Target, committer)
 		if err != nil || head == b.Source {
 			return nil, err
@@ -107,14 +116,14 @@ func (f *Family) rebase(ctx context.Context, s auth.ProjectRecord[item.MergeRequ
 	}
 	failure := rebaseFailure(err)
 	if err != nil && failure == "" {
-		return none, err
+		return none, ref.Uncommitted(err)
 	}
 	m, err = f.Activity.MergeRequests.Update(ctx, m.In.UID, m.IID, func(m *mergerequest.MergeRequest) error {
 		m.MergeError = failure
 		return nil
 	})
 	if err != nil {
-		return none, err
+		return none, answer(err)
 	}
 	audit.From(ctx).Did("rebase", audit.MergeRequest, fmt.Sprintf("%s!%d", s.Scope.Path(), m.IID), m.ID)
 	_, err = f.refresh(ctx, s.Subject, m)
@@ -127,7 +136,7 @@ func rebaseFailure(err error) string {
 	switch {
 	case errors.As(err, &conflict):
 		return "Rebase failed: Rebase locally, resolve all conflicts, then push the branch."
-	case errors.Is(err, merge.ErrTooMany):
+	case errors.Is(err, merge.ErrTooMany), errors.Is(err, errSlowRebase), errors.Is(err, edit.ErrTooLarge), errors.As(err, new(*edit.RefusedObjectError)):
 		return fmt.Sprintf("Rebase failed: %s. Rebase locally, then push the branch.", err)
 	case errors.Is(err, refs.ErrMoved):
 		return "Rebase failed: the source branch has changed meanwhile. Please try again."

@@ -1,10 +1,14 @@
 package mergerequests_test
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
 
+	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 )
 
@@ -67,4 +71,18 @@ func TestRebase_isRefused(t *testing.T) {
 		g.Expect(w.As("dora", request, "").String()).To(HavePrefix(want), request)
 	}
 	g.Expect(w.As("rita", "PUT /projects/20/merge_requests/4/rebase", "").Code).To(Equal(403))
+}
+
+func TestRebase_showsWhyItFailed(t *testing.T) {
+	c := branched(t)
+	message := filepath.Join(t.TempDir(), "message")
+	NewWithT(t).Expect(os.WriteFile(message, bytes.Repeat([]byte("long\n"), object.MaxCommit/16), 0o644)).To(Succeed())
+	c.Git(t, "update-ref", "refs/heads/long", c.Git(t, "commit-tree", "-p", "main", "-F", message, "topic^{tree}"))
+	g, w := NewWithT(t), newGitWorld(t, c)
+	m := w.request(20, "long", "main")
+	w.advance("main", "main")
+	head := w.head("long")
+	g.Expect(w.As("dora", "PUT /projects/20/merge_requests/1/rebase", "").Code).To(Equal(202))
+	g.Expect(*w.get(m).MergeError).To(Equal("Rebase failed: the commit is too large. Rebase locally, then push the branch."))
+	g.Expect(w.head("long")).To(Equal(head))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
@@ -17,6 +18,9 @@ func (f *Family) refresh(ctx context.Context, _ auth.Subject, m mergerequest.Mer
 	now, err := f.checker.Refresh(ctx, m)
 	if git.OutOfReach(err) || ref.Missing(err) || errors.Is(err, git.ErrClosed) || errors.Is(err, git.ErrBusy) || git.LimitReached(err) != "" {
 		return m, nil
+	}
+	if errors.Is(err, mergerequest.ErrNotFound) { // deleted meanwhile
+		return m, item.MergeRequest{}.Missing()
 	}
 	return now, err
 }

@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/upkeep"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
@@ -112,4 +113,33 @@ func TestRefs_areKeptAndCanBeFetched(t *testing.T) {
 	c.Git(t, "fetch", "--quiet", w.web.Dir, "refs/merge-requests/1/head")
 	g.Expect(c.Git(t, "rev-parse", "FETCH_HEAD")).To(Equal(topic))
 	g.Expect(strings.Fields(c.Git(t, "ls-remote", w.web.Dir, "refs/merge-requests/*"))).To(ContainElement("refs/merge-requests/1/merge"))
+}
+
+// during calls do while git waits at the start of a subcommand for a request, and returns the answer to the request.
+func (w gitWorld) during(as, request, subcommand string, do func()) familytest.Answer {
+	w.t.Helper()
+	release, before := gittest.Hold(w.t, w.binary, subcommand), w.starts(subcommand)
+	answer := make(chan familytest.Answer, 1)
+	go func() { answer <- w.As(as, request, "") }()
+	g := NewWithT(w.t)
+	g.Eventually(w.starts).WithArguments(subcommand).Should(BeNumerically(">", before))
+	do()
+	release()
+	return <-answer
+}
+
+func TestRefresh_isNotFoundAfterDeletion(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	for i, request := range []string{"GET /projects/20/merge_requests/1", "PUT /projects/20/merge_requests/2/merge", "PUT /projects/20/merge_requests/3/rebase"} {
+		m := w.request(20, "topic", "main")
+		subcommand := "merge-tree"
+		if i == 2 { // its refresh has nothing to do
+			w.get(m)
+			w.advance("main", "main")
+			w.get(m)
+			subcommand = "update-ref"
+		}
+		a := w.during("dora", request, subcommand, func() { g.Expect(w.Activity.MergeRequests.Delete(t.Context(), m.ID)).To(Succeed()) })
+		g.Expect(a.String()).To(Equal(`404 {"message":"404 Not found"}`), request)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -18,7 +19,7 @@ func Logged(t testing.TB) (binary string, starts func(subcommand string) int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf("#!/bin/sh\necho \"$1\" >> '%s'\nexec '%s' \"$@\"\n", log, git)
+	text := fmt.Sprintf("#!/bin/sh\necho \"$1\" >> '%s'\nwhile [ -e '%s'/\"hold-$1\" ]; do sleep 0.02; done\nexec '%s' \"$@\"\n", log, dir, git)
 	if err := os.WriteFile(binary, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -36,4 +37,20 @@ func Logged(t testing.TB) (binary string, starts func(subcommand string) int) {
 		}
 		return count
 	}
+}
+
+// Hold lets a git of Logged wait at each start with a subcommand, until release is called.
+func Hold(t testing.TB, binary, subcommand string) (release func()) {
+	t.Helper()
+	held := filepath.Join(filepath.Dir(binary), "hold-"+subcommand)
+	if err := os.WriteFile(held, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	release = sync.OnceFunc(func() {
+		if err := os.Remove(held); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(release)
+	return release
 }
