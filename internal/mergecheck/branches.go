@@ -30,13 +30,13 @@ type Branches struct {
 // Exist reports whether both branches exist.
 func (b Branches) Exist() bool { return b.Source != "" && b.Target != "" }
 
-// checked reports whether a merge request was checked with these branches.
+// checked reports whether a merge request was checked with these branches, and its refs exist.
 func (b Branches) checked(m mergerequest.MergeRequest) bool {
 	if !b.Exist() {
 		return m.CheckedTarget == "" && m.MergeStatus == mergerequest.Unchecked
 	}
-	known := m.MergeStatus == mergerequest.CanBeMerged || m.MergeStatus == mergerequest.CannotMerge
-	return known && m.Head == b.Source && m.CheckedTarget == b.Target
+	known := m.MergeStatus == mergerequest.CannotMerge && b.Merged == "" || m.MergeStatus == mergerequest.CanBeMerged && b.Merged != ""
+	return known && m.Head == b.Source && m.CheckedTarget == b.Target && b.keptHead == b.Source
 }
 
 // Branches reads the branches of a merge request.

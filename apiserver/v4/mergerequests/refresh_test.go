@@ -143,3 +143,23 @@ func TestRefresh_isNotFoundAfterDeletion(t *testing.T) {
 		g.Expect(a.String()).To(Equal(`404 {"message":"404 Not found"}`), request)
 	}
 }
+
+func TestRefresh_restoresRefs(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	m := w.request(20, "topic", "main")
+	const head, merge = "refs/merge-requests/1/head", "refs/merge-requests/1/merge"
+	w.get(m)
+	topic, merged, was := w.head("topic"), w.head(merge), w.read(m)
+	for _, change := range [][]string{{"-d", head}, {"-d", merge}, {head, "main"}} {
+		w.web.Git(t, append([]string{"update-ref"}, change...)...)
+		w.get(m)
+		g.Expect(w.head(head)).To(Equal(topic), "%s", change)
+		g.Expect(w.head(merge)).To(Equal(merged), "%s", change)
+	}
+	g.Expect(w.read(m)).To(Equal(was))
+	w.advance("main", "rival")
+	w.get(m)
+	w.web.Git(t, "update-ref", merge, merged)
+	w.get(m)
+	g.Expect(w.web.Try("rev-parse", "--verify", "--quiet", merge)).Error().To(HaveOccurred())
+}
