@@ -102,7 +102,11 @@ func (c *Checker) check(ctx context.Context, m mergerequest.MergeRequest, b Bran
 	if err != nil {
 		return m, fmt.Errorf("keeping the head of merge request %d: %w", m.ID, err)
 	}
-	return c.stores.MergeRequests.RecordCheck(ctx, m, found)
+	now, err := c.stores.MergeRequests.RecordCheck(ctx, m, found)
+	if errors.Is(err, mergerequest.ErrNotFound) { // deleted meanwhile
+		err = errors.Join(err, forget(ctx, b.Repository, m.IID))
+	}
+	return now, err
 }
 
 // trial merges the branches for the ref that Merge names, and returns the commit, or "" if they cannot be merged. It always makes the same

@@ -51,7 +51,9 @@ func TestWatcher_checksMergeRequestsOfMovedBranches(t *testing.T) {
 	g.Expect(checker.Check(t.Context(), job.Attempt{Task: job.Task{Key: "99"}}, nil)).To(Succeed(), "deleted before")
 
 	release, before, checked := gittest.Hold(t, w.binary, "merge-tree"), w.starts("merge-tree"), make(chan error, 1)
-	go func() { checked <- checker.Check(t.Context(), job.Attempt{Task: job.Task{Key: fmt.Sprint(other.ID)}}, nil) }()
+	go func() {
+		checked <- checker.Check(t.Context(), job.Attempt{Task: job.Task{Key: fmt.Sprint(other.ID)}}, nil)
+	}()
 	g.Eventually(w.starts).WithArguments("merge-tree").Should(BeNumerically(">", before))
 	g.Expect(w.Activity.MergeRequests.Delete(t.Context(), other.ID)).To(Succeed())
 	release()

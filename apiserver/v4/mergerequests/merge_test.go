@@ -29,9 +29,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/note"
 )
 
-// gitWorld is a forge with the public project acme/web (20) and its fork acme/fork (21). Mary is a Maintainer, dora a Developer and rita a Reporter of
-// the group acme. Only Maintainers can push to the branch stable of web, and Developers can merge into it; only Maintainers can do either for the
-// branch closed.
+// gitWorld is a forge with the public project acme/web (20) and its fork acme/fork (21). Olga is an Owner, mary a Maintainer, dora a Developer and rita
+// a Reporter of the group acme. Only Maintainers can push to the branch stable of web, and Developers can merge into it; only Maintainers can do either
+// for the branch closed.
 type gitWorld struct {
 	*familytest.Forge
 	t *testing.T
@@ -59,7 +59,8 @@ func newGitWorld(t *testing.T, c *gittest.Client) gitWorld {
 	w := gitWorld{t: t, Forge: familytest.New(t,
 		familytest.User("mary", 2), familytest.User("dora", 3), familytest.User("rita", 4), familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic),
 		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer), familytest.InGroup("acme", "acme", "dora", v1alpha1.RoleDeveloper),
-		familytest.InGroup("acme", "acme", "rita", v1alpha1.RoleReporter), familytest.Shard(t, web, fork), web, fork,
+		familytest.InGroup("acme", "acme", "rita", v1alpha1.RoleReporter), familytest.User("olga", 5), familytest.InGroup("acme", "acme", "olga", v1alpha1.RoleOwner),
+		familytest.Shard(t, web, fork), web, fork,
 		protect("stable", 30, v1alpha1.AccessMaintainer, v1alpha1.AccessDeveloper), protect("closed", 31, v1alpha1.AccessMaintainer, v1alpha1.AccessMaintainer),
 	)}
 	binary, starts := gittest.Logged(t)

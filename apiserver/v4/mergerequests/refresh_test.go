@@ -141,6 +141,9 @@ func TestRefresh_isNotFoundAfterDeletion(t *testing.T) {
 		}
 		a := w.during("dora", request, subcommand, func() { g.Expect(w.Activity.MergeRequests.Delete(t.Context(), m.ID)).To(Succeed()) })
 		g.Expect(a.String()).To(Equal(`404 {"message":"404 Not found"}`), request)
+		if subcommand == "merge-tree" { // the check comes after the deletion
+			g.Expect(w.kept()).To(BeEmpty(), request)
+		}
 	}
 }
 
@@ -162,4 +165,29 @@ func TestRefresh_restoresRefs(t *testing.T) {
 	w.web.Git(t, "update-ref", merge, merged)
 	w.get(m)
 	g.Expect(w.web.Try("rev-parse", "--verify", "--quiet", merge)).Error().To(HaveOccurred())
+}
+
+// kept returns the refs of all merge requests.
+func (w gitWorld) kept() string {
+	w.t.Helper()
+	return w.web.Git(w.t, "for-each-ref", "--format=%(refname)", "refs/merge-requests")
+}
+
+func TestDelete_deletesRefs(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	w.request(20, "gone", "main")
+	w.request(20, "rival", "main")
+	m := w.request(20, "topic", "main")
+	w.get(m)
+	g.Expect(w.kept()).To(Equal("refs/merge-requests/3/head\nrefs/merge-requests/3/merge"))
+	for _, iid := range []string{"1", "3"} { // the first one has no refs
+		g.Expect(w.As("olga", "DELETE /projects/20/merge_requests/"+iid, "").Code).To(Equal(204))
+	}
+	g.Expect(w.kept()).To(BeEmpty())
+
+	// A repository that takes no writes does not hold back the deletion.
+	open, err := w.store.Close(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	defer open()
+	g.Expect(w.As("olga", "DELETE /projects/20/merge_requests/2", "").Code).To(Equal(204))
 }

@@ -291,6 +291,7 @@ func (f *Family) remove(ctx context.Context, s auth.ProjectRecord[item.MergeRequ
 	if err != nil {
 		return endpoint.None{}, answer(err)
 	}
+	_ = f.checker.Forget(context.WithoutCancel(ctx), m) // the merge request is deleted, whatever happens to its refs
 	did(ctx, "delete", s.Scope, m)
 	return endpoint.None{}, nil
 }
