@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/internal/activity"
@@ -30,11 +31,12 @@ type Checker struct {
 	repositories *repository.Repositories
 	stores       activity.Stores
 	clock        clock.PassiveClock
+	checks       singleflight.Group
 }
 
 // New returns a checker.
 func New(cat *catalog.Catalog, r *repository.Repositories, s activity.Stores, c clock.PassiveClock) *Checker {
-	return &Checker{cat, r, s, c}
+	return &Checker{catalog: cat, repositories: r, stores: s, clock: c}
 }
 
 // Head and Merge return the names of the refs of a merge request in the repository of its project: the head of the source branch, and that
@@ -62,7 +64,36 @@ func (c *Checker) Refresh(ctx context.Context, m mergerequest.MergeRequest) (mer
 	case !b.Exist():
 		return c.stores.MergeRequests.RecordCheck(ctx, m, mergerequest.Check{Status: mergerequest.Unchecked})
 	}
-	return c.check(ctx, m, b)
+	return c.checkOnce(ctx, m, b)
+}
+
+// errGone says that the caller whose check others wait for is gone.
+var errGone = errors.New("the caller is gone")
+
+// checkOnce is check. Concurrent callers who have read the same share one.
+func (c *Checker) checkOnce(ctx context.Context, m mergerequest.MergeRequest, b Branches) (now mergerequest.MergeRequest, err error) {
+	read := fmt.Sprintf("%d %s %q %s %s %s %s %s %s", m.ID, m.State, m.TargetBranch, m.Head, m.CheckedTarget, b.Source, b.Target, b.keptHead, b.Merged)
+	for {
+		own := false
+		_, err, _ = c.checks.Do(read, func() (any, error) {
+			own = true
+			now, err = c.check(ctx, m, b)
+			if err != nil && ctx.Err() != nil {
+				return nil, errors.Join(errGone, err)
+			}
+			return nil, err
+		})
+		switch {
+		case own:
+			return now, err
+		case ctx.Err() != nil:
+			return m, context.Cause(ctx)
+		case err == nil: // the other caller can have read other attributes before they changed
+			return c.stores.MergeRequests.WithID(ctx, m.ID)
+		case !errors.Is(err, errGone):
+			return m, err
+		}
+	}
 }
 
 // check finds out whether the branches can be merged, and records it.

@@ -1,15 +1,19 @@
 package mergerequests_test
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/apiserver/v4/mergerequests"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/upkeep"
+	"github.com/forgeplane/forgeplane/internal/mergecheck"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 )
 
@@ -190,4 +194,47 @@ func TestDelete_deletesRefs(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	defer open()
 	g.Expect(w.As("olga", "DELETE /projects/20/merge_requests/2", "").Code).To(Equal(204))
+}
+
+func TestRefresh_isSharedByConcurrentRequests(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	m := w.request(20, "topic", "main")
+	release := gittest.Hold(t, w.binary, "merge-tree")
+	answers := make(chan familytest.Answer, 5)
+	for range cap(answers) {
+		go func() { answers <- w.As("rita", "GET /projects/20/merge_requests/1", "") }()
+	}
+	started := func() int { return w.starts("merge-tree") }
+	g.Eventually(started).Should(Equal(1))
+	g.Consistently(started).WithTimeout(time.Second).Should(Equal(1))
+	release()
+	for range cap(answers) {
+		a := <-answers
+		g.Expect(a.Code).To(Equal(200))
+		g.Expect(familytest.Decode[mergerequests.Detailed](t, a).DetailedMergeStatus).To(Equal("mergeable"))
+	}
+	g.Expect(started()).To(Equal(1))
+
+	// One that is gone does not fail the others.
+	w.advance("main", "main")
+	checker := mergecheck.New(w.Catalog, w.Repositories, w.Activity, w.Clock)
+	release = gittest.Hold(t, w.binary, "merge-tree")
+	ctx, leave := context.WithCancel(t.Context())
+	m = w.read(m)
+	first, second := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := checker.Refresh(ctx, m)
+		first <- err
+	}()
+	g.Eventually(started).Should(Equal(2))
+	go func() {
+		_, err := checker.Refresh(t.Context(), m)
+		second <- err
+	}()
+	g.Consistently(started).WithTimeout(time.Second).Should(Equal(2))
+	leave()
+	g.Expect(<-first).To(MatchError(context.Canceled))
+	release()
+	g.Expect(<-second).To(Succeed())
+	g.Expect(w.read(m).CheckedTarget).To(Equal(w.head("main")))
 }
