@@ -82,7 +82,7 @@ type MergeRequest struct {
 	// MilestoneID is 0 without one.
 	MilestoneID int64 `bun:"milestone_id"`
 	// Head, Base and Start are the commits of the latest version: the source branch, its merge base with the target branch, and the target branch at
-	// that time. They are empty if the source branch does not exist.
+	// that time. They are empty if there is no version. They stay when the source branch is deleted.
 	Head  string `bun:"head_sha"`
 	Base  string `bun:"base_sha"`
 	Start string `bun:"start_sha"`

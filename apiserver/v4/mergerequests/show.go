@@ -54,7 +54,7 @@ type MergeRequest struct {
 	MergeWhenPipelineSucceeds   bool                     `json:"merge_when_pipeline_succeeds"`
 	MergeStatus                 mergerequest.MergeStatus `json:"merge_status" doc:"Deprecated for detailed_merge_status."`
 	DetailedMergeStatus         string                   `json:"detailed_merge_status" doc:"mergeable, or why the merge request cannot be merged."`
-	SHA                         *string                  `json:"sha" doc:"Head of the source branch; null if the branch does not exist."`
+	SHA                         *string                  `json:"sha" doc:"Head of the last version; null if the source branch has never existed."`
 	MergeCommitSHA              *string                  `json:"merge_commit_sha"`
 	SquashCommitSHA             *string                  `json:"squash_commit_sha"`
 	DiscussionLocked            *bool                    `json:"discussion_locked"`
@@ -84,7 +84,7 @@ type Detailed struct {
 	FirstDeployedAt       endpoint.Time `json:"first_deployed_to_production_at" doc:"Always null."`
 	Pipeline              *struct{}     `json:"pipeline" doc:"Always null."`
 	HeadPipeline          *struct{}     `json:"head_pipeline" doc:"Always null."`
-	DiffRefs              *DiffRefs     `json:"diff_refs" doc:"Null if the source branch does not exist."`
+	DiffRefs              *DiffRefs     `json:"diff_refs" doc:"Commits of the last version; null if the source branch has never existed."`
 	MergeError            *string       `json:"merge_error" doc:"Why the last merge failed."`
 	FirstContribution     bool          `json:"first_contribution"`
 	User                  Viewer        `json:"user"`

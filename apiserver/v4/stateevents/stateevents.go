@@ -54,7 +54,7 @@ type Event struct {
 	CreatedAt            endpoint.Time       `json:"created_at"`
 	ResourceType         string              `json:"resource_type" doc:"Issue, MergeRequest or Epic."`
 	ResourceID           int64               `json:"resource_id" doc:"Id of the item, which is not its iid."`
-	State                stateevent.State    `json:"state" doc:"closed or reopened."`
+	State                stateevent.State    `json:"state" doc:"closed, reopened or merged."`
 	SourceCommit         *string             `json:"source_commit" doc:"null: commits do not change states."`
 	SourceMergeRequestID *int64              `json:"source_merge_request_id" doc:"null: merge requests do not change states."`
 }
