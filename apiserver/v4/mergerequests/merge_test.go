@@ -230,6 +230,8 @@ func TestMerge_isRefused(t *testing.T) {
 	empty := w.request(20, "stable", "main")
 	w.web.Git(t, "update-ref", "refs/heads/ahead", w.web.Git(t, "commit-tree", "-p", "main", "-m", "x", w.head("rival^{tree}")))
 	conflict := w.request(20, "topic", "ahead")
+	w.web.Git(t, "update-ref", "refs/heads/rules", "ahead")
+	unapproved := w.request(20, "topic", "rules", func(m *mergerequest.MergeRequest) { m.ApprovalsRequired = 1 })
 	refs := w.web.Git(t, "for-each-ref", "refs/heads")
 	for name, tt := range map[string]struct {
 		as   string
@@ -247,6 +249,7 @@ func TestMerge_isRefused(t *testing.T) {
 		"pipeline":           {"dora", topic, `{"merge_when_pipeline_succeeds":true}`, `405 {"message":"405 Method Not Allowed"`},
 		"auto merge":         {"dora", topic, `{"auto_merge":true}`, `405 {"message":"405 Method Not Allowed"`},
 		"conflicts":          {"dora", conflict, `{"sha":"no"}`, `422 {"message":"Branch cannot be merged"`},
+		"not approved":       {"dora", unapproved, "", `405 {"message":"405 Method Not Allowed"`},
 		"nothing":            {"dora", empty, "", `422 {"message":"Branch cannot be merged"`},
 		"another head":       {"dora", rival, `{"sha":"no"}`, `409 {"message":"SHA does not match HEAD of source branch: ` + w.head("rival")},
 		"draft, another one": {"dora", draft, `{"sha":"no"}`, `405 `},

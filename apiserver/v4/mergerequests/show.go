@@ -276,10 +276,10 @@ func detailedStatus(m mergerequest.MergeRequest, c consent) string {
 		return "checking"
 	case m.Draft:
 		return "draft_status"
-	case m.MergeStatus == mergerequest.CannotMerge:
-		return "broken_status"
 	case c.left() > 0:
 		return "not_approved"
+	case m.MergeStatus == mergerequest.CannotMerge:
+		return "broken_status"
 	default:
 		return "mergeable"
 	}
