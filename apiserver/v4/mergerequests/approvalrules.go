@@ -48,7 +48,7 @@ type ApprovalState struct {
 }
 
 func (f *Family) approvalState(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], _ *endpoint.None) (ApprovalState, error) {
-	c, err := f.consent(ctx, s.Record.MergeRequest)
+	c, err := f.freshConsent(ctx, s)
 	if err != nil {
 		return ApprovalState{}, err
 	}
@@ -70,7 +70,7 @@ type ruleRequest struct {
 }
 
 func (f *Family) rule(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], r *ruleRequest) (ApprovalRule, error) {
-	c, err := f.consent(ctx, s.Record.MergeRequest)
+	c, err := f.freshConsent(ctx, s)
 	if err != nil {
 		return ApprovalRule{}, err
 	}

@@ -95,6 +95,15 @@ func (f *Family) consent(ctx context.Context, m mergerequest.MergeRequest) (cons
 	return all[m.ID], err
 }
 
+// freshConsent returns how far the merge request of a request is approved, after it was brought up to date: a push removes approvals.
+func (f *Family) freshConsent(ctx context.Context, s auth.ProjectRecord[item.MergeRequest]) (consent, error) {
+	m, err := f.refresh(ctx, s.Subject, s.Record.MergeRequest)
+	if err != nil {
+		return consent{}, err
+	}
+	return f.consent(ctx, m)
+}
+
 // approved reports whether a merge request has all required approvals.
 func (f *Family) approved(ctx context.Context, m mergerequest.MergeRequest) (bool, error) {
 	c, err := f.consent(ctx, m)

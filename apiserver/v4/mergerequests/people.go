@@ -111,7 +111,10 @@ type Reviewer struct {
 }
 
 func (f *Family) reviewers(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], _ *endpoint.None) ([]Reviewer, error) {
-	m := s.Record.MergeRequest
+	m, err := f.refresh(ctx, s.Subject, s.Record.MergeRequest) // a push removes approvals
+	if err != nil {
+		return nil, err
+	}
 	known, err := item.Users(ctx, f.Catalog, f.WebURL, m.Reviewers...)
 	if err != nil {
 		return nil, err

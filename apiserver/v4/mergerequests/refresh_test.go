@@ -11,6 +11,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/mergerequests"
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/upkeep"
 	"github.com/forgeplane/forgeplane/internal/mergecheck"
@@ -55,6 +56,22 @@ func TestRefresh_recordsVersionsAndMergeability(t *testing.T) {
 	g.Expect(w.head("refs/merge-requests/1/head")).To(Equal(kept))
 	w.web.Git(t, "update-ref", "refs/heads/topic", kept)
 	g.Expect(w.get(m).DetailedMergeStatus).To(Equal("mergeable"))
+}
+
+func TestRefresh_precedesApprovalsOfRulesAndReviewers(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	mary, err := w.Catalog.UserByUsername(t.Context(), "mary")
+	g.Expect(err).NotTo(HaveOccurred())
+	m := w.request(20, "topic", "main", func(m *mergerequest.MergeRequest) { m.Reviewers = []database.User{{ID: 2, UID: mary.UID}} })
+	g.Expect(w.Activity.MergeRequests.SaveApprovalRule(t.Context(), &mergerequest.ApprovalRule{MergeRequestID: m.ID, Name: "All", Required: 1})).To(Succeed())
+	for path, approved := range map[string]string{
+		"approval_state": `"approved":true`, "approval_rules": `"approved":true`, "approval_rules/1": `"approved":true`, "reviewers": `"state":"approved"`,
+	} {
+		g.Expect(w.As("mary", "POST /projects/20/merge_requests/1/approve", "").Code).To(Equal(201))
+		g.Expect(w.As("rita", "GET /projects/20/merge_requests/1/"+path, "").Body).To(ContainSubstring(approved), path)
+		w.advance("topic", "topic")
+		g.Expect(w.As("rita", "GET /projects/20/merge_requests/1/"+path, "").Body).NotTo(ContainSubstring(approved), path)
+	}
 }
 
 func TestRefresh_startsNoGitIfNothingMoved(t *testing.T) {
