@@ -8,6 +8,8 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/apiserver/v4/mergerequests"
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 )
@@ -27,6 +29,15 @@ func TestGet_countsDivergedCommits(t *testing.T) {
 	d := w.done("rita", "GET /projects/20/merge_requests/1?include_diverged_commits_count=true&include_rebase_in_progress=true", "")
 	g.Expect(*d.DivergedCommitsCount).To(Equal(2))
 	g.Expect(*d.RebaseInProgress).To(BeFalse())
+}
+
+func TestWrite_countsDivergedCommits(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	w.advance("main", "main")
+	a := w.As("dora", "POST /projects/20/merge_requests", `{"title":"Add","source_branch":"topic","target_branch":"main"}`)
+	g.Expect(a.Code).To(Equal(201), a.Body)
+	g.Expect(familytest.Decode[mergerequests.Detailed](t, a).DivergedCommitsCount).To(HaveValue(Equal(1)))
+	g.Expect(w.done("dora", "PUT /projects/20/merge_requests/1", `{"title":"Mend"}`).DivergedCommitsCount).To(HaveValue(Equal(1)))
 }
 
 func TestMergeRef_isCommitOfMerge(t *testing.T) {

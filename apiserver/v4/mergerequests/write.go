@@ -184,7 +184,11 @@ func (f *Family) refreshed(ctx context.Context, s auth.Subject, m mergerequest.M
 	if err != nil {
 		return Detailed{}, err
 	}
-	return f.detail(ctx, s, m)
+	d, err := f.detail(ctx, s, m)
+	if err != nil {
+		return Detailed{}, err
+	}
+	return f.diverged(ctx, m, d)
 }
 
 func (f *Family) update(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], r *updateRequest) (Detailed, error) {

@@ -132,7 +132,7 @@ func TestCreate_takesAllAttributes(t *testing.T) {
 		HaveField("Title", "Draft: Search fast"), HaveField("Draft", true), HaveField("Labels", []string{"bug", "new"}), HaveField("Author.Username", "dev"),
 		HaveField("Assignees", []askedUser{{"gus"}, {"dev"}}), HaveField("Reviewers", []askedUser{{"mary"}}), HaveField("Milestone.Title", "1.0"),
 		HaveField("Removes", true), HaveField("Should", BeNil()), HaveField("Squash", true), HaveField("Collaborates", BeNil()), HaveField("Locked", BeNil())))
-	g.Expect(w.As("dev", "GET "+oneWeb, "").Body).To(MatchJSON(a.Body))
+	g.Expect(w.As("dev", "GET "+oneWeb+"?include_diverged_commits_count=true", "").Body).To(MatchJSON(a.Body))
 }
 
 func TestCreate_targetsProjectOfSameNetwork(t *testing.T) {
