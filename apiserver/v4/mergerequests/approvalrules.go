@@ -9,7 +9,6 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/entity"
@@ -18,11 +17,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
-	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// The maximum numbers of the rules of a merge request, and of the approvers of a rule.
-const maxRules, maxApprovers = 100, 100
+// The maximum numbers of the rules of a merge request, and of the users and groups of a rule.
+const maxRules, maxRuleUsers, maxRuleGroups = 20, 100, 10
 
 // ApprovalRule is an approval rule of a merge request, as clients of GitLab decode it.
 type ApprovalRule struct {
@@ -52,7 +50,7 @@ func (f *Family) approvalState(ctx context.Context, s auth.ProjectRecord[item.Me
 	if err != nil {
 		return ApprovalState{}, err
 	}
-	shown, err := f.showRules(ctx, s.Subject, c.rules...)
+	shown, err := f.showRules(ctx, s.Subject, c.teams, c.rules...)
 	return ApprovalState{len(shown) > 0, shown}, err
 }
 
@@ -61,8 +59,12 @@ type rulesRequest struct {
 }
 
 func (f *Family) rules(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], r *rulesRequest) (endpoint.List[ApprovalRule], error) {
-	state, err := f.approvalState(ctx, s, nil)
-	return endpoint.Page(r.Paging, state.Rules, func(r ApprovalRule) ApprovalRule { return r }), err
+	c, err := f.freshConsent(ctx, s)
+	if err != nil {
+		return endpoint.List[ApprovalRule]{}, err
+	}
+	shown, err := f.showRules(ctx, s.Subject, c.teams, endpoint.Rows(r.Paging, c.rules)...)
+	return endpoint.Cut(shown, len(c.rules), func(r ApprovalRule) ApprovalRule { return r }), err
 }
 
 type ruleRequest struct {
@@ -78,7 +80,7 @@ func (f *Family) rule(ctx context.Context, s auth.ProjectRecord[item.MergeReques
 	if at < 0 {
 		return ApprovalRule{}, endpoint.NotFound("")
 	}
-	shown, err := f.showRules(ctx, s.Subject, c.rules[at])
+	shown, err := f.showRules(ctx, s.Subject, c.teams, c.rules[at])
 	if err != nil {
 		return ApprovalRule{}, err
 	}
@@ -144,9 +146,14 @@ func (f *Family) deleteRule(ctx context.Context, s auth.ProjectRecord[item.Merge
 // approvers returns users and groups by their ids. It refuses users who do not see the project, and groups that the caller does not see.
 func (f *Family) approvers(ctx context.Context, s auth.Subject, users, groups []int64) ([]database.Subject, error) {
 	var a endpoint.Attributes
-	if len(users)+len(groups) > maxApprovers {
-		a.Refuse("approvers", fmt.Sprintf("are too many (maximum is %d)", maxApprovers))
-		return nil, a.Err()
+	if len(users) > maxRuleUsers {
+		a.Refuse("user_ids", fmt.Sprintf("are too many (maximum is %d)", maxRuleUsers))
+	}
+	if len(groups) > maxRuleGroups {
+		a.Refuse("group_ids", fmt.Sprintf("are too many (maximum is %d)", maxRuleGroups))
+	}
+	if err := a.Err(); err != nil {
+		return nil, err
 	}
 	all := []database.Subject{}
 	for _, id := range users {
@@ -215,14 +222,11 @@ func checkRule(r mergerequest.ApprovalRule, others int) error {
 	if r.ID == 0 && others >= maxRules {
 		a.Refuse("rules", fmt.Sprintf("are too many (maximum is %d)", maxRules))
 	}
-	if len(r.Approvers) > maxApprovers {
-		a.Refuse("approvers", fmt.Sprintf("are too many (maximum is %d)", maxApprovers))
-	}
 	return a.Err()
 }
 
 // showRules shows approval rules. Groups that the caller does not see, and their members, are left out.
-func (f *Family) showRules(ctx context.Context, s auth.Subject, rules ...ruled) ([]ApprovalRule, error) {
+func (f *Family) showRules(ctx context.Context, s auth.Subject, known teams, rules ...ruled) ([]ApprovalRule, error) {
 	var named []database.User
 	for _, r := range rules {
 		named = append(named, approversOf(r.by)...)
@@ -258,7 +262,7 @@ func (f *Family) showRules(ctx context.Context, s auth.Subject, rules ...ruled) 
 		shown.EligibleApprovers = append(shown.EligibleApprovers, shown.Users...)
 		for _, a := range r.Approvers {
 			if a.Kind == database.KindGroup {
-				if err := f.showGroup(ctx, s, a, &shown); err != nil {
+				if err := f.showGroup(ctx, s, known, a, &shown); err != nil {
 					return nil, err
 				}
 			}
@@ -269,28 +273,25 @@ func (f *Family) showRules(ctx context.Context, s auth.Subject, rules ...ruled) 
 }
 
 // showGroup adds a group to a rule, with its Developers, if the caller sees it.
-func (f *Family) showGroup(ctx context.Context, s auth.Subject, group database.Subject, to *ApprovalRule) error {
-	g, err := catalog.ByID[*v1alpha1.Group](ctx, f.Catalog, group.ID)
-	if err != nil || g.UID != group.UID {
-		return catalog.IgnoreNotFound(err)
-	}
-	above, err := f.Catalog.Ancestors(ctx, g)
-	if err != nil {
+func (f *Family) showGroup(ctx context.Context, s auth.Subject, known teams, group database.Subject, to *ApprovalRule) error {
+	t, err := f.team(ctx, known, group)
+	if err != nil || len(t.in.Groups) == 0 {
 		return err
 	}
-	in := catalog.Scope{Groups: above}
-	if _, err := f.Guard.Visible(ctx, s.Caller, in); err != nil {
+	if _, err := f.Guard.Visible(ctx, s.Caller, t.in); err != nil {
 		to.ContainsHiddenGroups = true
 		return catalog.IgnoreNotFound(err)
 	}
-	to.Groups = append(to.Groups, entity.ShowGroupPlace(above, f.WebURL))
-	members, err := f.Catalog.AllMembersOf(ctx, in, f.Clock.Now())
-	for _, m := range members {
-		known := slices.ContainsFunc(to.EligibleApprovers, func(u *entity.UserSummary) bool { return u.ID == m.RESTID() })
-		if m.Role() >= role.Developer && !known {
+	to.Groups = append(to.Groups, entity.ShowGroupPlace(t.in.Groups, f.WebURL))
+	shown := map[int64]bool{}
+	for _, u := range to.EligibleApprovers {
+		shown[u.ID] = true
+	}
+	for _, m := range t.developers {
+		if !shown[m.RESTID()] {
 			u := entity.SummarizeUser(m.User, f.WebURL)
 			to.EligibleApprovers = append(to.EligibleApprovers, &u)
 		}
 	}
-	return err
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/uptrace/bun"
 
@@ -179,7 +180,8 @@ func (f *Family) showApprovals(ctx context.Context, s auth.Subject, m mergereque
 	if err != nil {
 		return Approvals{}, err
 	}
-	rules, err := f.showRules(ctx, s, c.rules...)
+	unmet := slices.DeleteFunc(slices.Clone(c.rules), func(r ruled) bool { return r.left() == 0 })
+	rules, err := f.showRules(ctx, s, c.teams, unmet...)
 	if err != nil {
 		return Approvals{}, err
 	}
@@ -188,7 +190,7 @@ func (f *Family) showApprovals(ctx context.Context, s auth.Subject, m mergereque
 		CreatedAt: endpoint.Time(m.Created), UpdatedAt: endpoint.Time(m.Updated), MergeStatus: m.MergeStatus,
 		Approved: c.left() == 0, ApprovalsRequired: c.required(), ApprovalsLeft: c.left(),
 		ApprovedBy: []Approver{}, SuggestedApprovers: []*entity.UserSummary{}, Approvers: []Approver{}, ApproverGroups: []struct{}{},
-		UserHasApproved: c.by(item.Viewer(s)), UserCanApprove: can, ApprovalRulesLeft: []ApprovalRule{}, HasApprovalRules: len(c.rules) > 0,
+		UserHasApproved: c.by(item.Viewer(s)), UserCanApprove: can, ApprovalRulesLeft: rules, HasApprovalRules: len(c.rules) > 0,
 		MergeRequestApproversAvailable: true, MultipleApprovalRulesAvailable: true,
 	}
 	users, err := item.Users(ctx, f.Catalog, f.WebURL, approversOf(c.approvals)...)
@@ -202,11 +204,7 @@ func (f *Family) showApprovals(ctx context.Context, s auth.Subject, m mergereque
 			shown.ApprovedBy = append(shown.ApprovedBy, Approver{u, endpoint.Time(a.At)})
 		}
 	}
-	for n, r := range rules {
-		if c.rules[n].left() == 0 {
-			continue
-		}
-		shown.ApprovalRulesLeft = append(shown.ApprovalRulesLeft, r)
+	for _, r := range rules {
 		for _, u := range r.Users {
 			if !approved[u.ID] {
 				approved[u.ID] = true // named once

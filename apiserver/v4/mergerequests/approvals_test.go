@@ -238,6 +238,25 @@ func TestApprovalRule_isManagedByDevelopers(t *testing.T) {
 	w.g.Expect(w.As("", "GET "+rules, "").String()).To(Equal("200 []"))
 }
 
+func TestApprovalRule_isLimited(t *testing.T) {
+	w := newApprovalWorld(t)
+	rules := underApproval + "/approval_rules"
+	ids := func(n int) string { return strings.TrimSuffix(strings.Repeat("11,", n), ",") }
+	made := w.addRule(`{"name":"0","approvals_required":0,"group_ids":[` + ids(10) + `]}`)
+	for _, request := range []string{"POST " + rules, fmt.Sprintf("PUT %s/%d", rules, made.ID)} {
+		w.g.Expect(w.As("dan", request, `{"name":"x","approvals_required":0,"group_ids":[`+ids(11)+`]}`).String()).
+			To(Equal(`400 {"message":{"group_ids":["are too many (maximum is 10)"]}}`))
+		w.g.Expect(w.As("dan", request, `{"name":"x","approvals_required":0,"user_ids":[`+ids(101)+`]}`).String()).
+			To(Equal(`400 {"message":{"user_ids":["are too many (maximum is 100)"]}}`))
+	}
+	for n := range 19 {
+		w.addRule(fmt.Sprintf(`{"name":"%d","approvals_required":0}`, n+1))
+	}
+	w.g.Expect(w.As("dan", "POST "+rules, `{"name":"x","approvals_required":0}`).String()).To(Equal(`400 {"message":{"rules":["are too many (maximum is 20)"]}}`))
+	page := familytest.Decode[[]approval](t, w.As("", "GET "+rules+"?per_page=2&page=10", ""))
+	w.g.Expect(page).To(HaveExactElements(HaveField("Name", "18"), HaveField("Name", "19")))
+}
+
 func TestShow_saysWhetherDiscussionsAreResolved(t *testing.T) {
 	w := newApprovalWorld(t)
 	n := note.Note{

@@ -21,6 +21,8 @@ type consent struct {
 	rules     []ruled
 	// anybody is the number of approvals that the merge request needs apart from the rules.
 	anybody int64
+	// teams are the groups that were looked up for the rules.
+	teams teams
 }
 
 // ruled is an approval rule with the approvals that count for it.
@@ -68,13 +70,13 @@ func (f *Family) consents(ctx context.Context, some ...mergerequest.MergeRequest
 	if err != nil {
 		return nil, err
 	}
-	all := map[int64]consent{}
+	all, known := map[int64]consent{}, teams{}
 	for _, m := range some {
-		c := consent{approvals: approvals[m.ID], anybody: m.ApprovalsRequired}
+		c := consent{approvals: approvals[m.ID], anybody: m.ApprovalsRequired, teams: known}
 		for _, r := range rules[m.ID] {
 			one := ruled{ApprovalRule: r}
 			for _, a := range c.approvals {
-				counts, err := f.eligible(ctx, r, a.User)
+				counts, err := f.eligible(ctx, known, r, a.User)
 				if err != nil {
 					return nil, err
 				}
@@ -104,44 +106,63 @@ func (f *Family) freshConsent(ctx context.Context, s auth.ProjectRecord[item.Mer
 	return f.consent(ctx, m)
 }
 
-// approved reports whether a merge request has all required approvals.
-func (f *Family) approved(ctx context.Context, m mergerequest.MergeRequest) (bool, error) {
-	c, err := f.consent(ctx, m)
-	return err == nil && c.left() == 0, err
-}
-
 // eligible reports whether the approval of a user counts for a rule: that of an approver, and of a Developer of a group that is one.
-func (f *Family) eligible(ctx context.Context, r mergerequest.ApprovalRule, u database.User) (bool, error) {
+func (f *Family) eligible(ctx context.Context, known teams, r mergerequest.ApprovalRule, u database.User) (bool, error) {
 	if len(r.Approvers) == 0 {
 		return true, nil
 	}
 	for _, a := range r.Approvers {
-		var counts bool
-		var err error
 		if a.Kind == mergerequest.KindUser {
-			counts = a.UID == u.UID
-		} else {
-			counts, err = f.develops(ctx, u, a)
+			if a.UID == u.UID {
+				return true, nil
+			}
+			continue
 		}
-		if counts || err != nil {
-			return counts, err
+		t, err := f.team(ctx, known, a)
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(t.developers, func(m catalog.Member) bool { return m.User.UID == u.UID }) {
+			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// develops reports whether a user has at least the role Developer in a group. It reports false if one of them is gone.
-func (f *Family) develops(ctx context.Context, u database.User, group database.Subject) (bool, error) {
+// team is a group with its members that have at least the role Developer. It is empty if the group is gone.
+type team struct {
+	in         catalog.Scope
+	developers []catalog.Member
+}
+
+// teams are the groups that a request has looked up, by their UIDs. It looks up each once.
+type teams map[types.UID]team
+
+func (f *Family) team(ctx context.Context, known teams, group database.Subject) (team, error) {
+	if t, found := known[group.UID]; found {
+		return t, nil
+	}
 	g, err := catalog.ByID[*v1alpha1.Group](ctx, f.Catalog, group.ID)
 	if err != nil || g.UID != group.UID {
-		return false, catalog.IgnoreNotFound(err)
+		known[group.UID] = team{}
+		return team{}, catalog.IgnoreNotFound(err)
 	}
-	member, err := f.Catalog.User(ctx, v1alpha1.Reference{ID: u.ID})
-	if err != nil || member.UID != u.UID {
-		return false, catalog.IgnoreNotFound(err)
+	above, err := f.Catalog.Ancestors(ctx, g)
+	if err != nil {
+		return team{}, err
 	}
-	has, err := f.Catalog.MemberRole(ctx, member, g, f.Clock.Now())
-	return has >= role.Developer, err
+	t := team{in: catalog.Scope{Groups: above}}
+	members, err := f.Catalog.AllMembersOf(ctx, t.in, f.Clock.Now())
+	if err != nil {
+		return team{}, err
+	}
+	for _, m := range members {
+		if m.Role() >= role.Developer {
+			t.developers = append(t.developers, m)
+		}
+	}
+	known[group.UID] = t
+	return t, nil
 }
 
 // canApprove reports whether the caller is allowed to approve a merge request: Developers and the approvers of its rules, but not its author.
@@ -157,7 +178,7 @@ func (f *Family) canApprove(ctx context.Context, s auth.Subject, m mergerequest.
 		if len(r.Approvers) == 0 {
 			continue
 		}
-		if counts, err := f.eligible(ctx, r.ApprovalRule, item.User(u)); counts || err != nil {
+		if counts, err := f.eligible(ctx, c.teams, r.ApprovalRule, item.User(u)); counts || err != nil {
 			return counts, err
 		}
 	}
