@@ -43,6 +43,15 @@ func Next(ctx context.Context, d *database.DB, in database.Subject, kind string)
 	return next, err
 }
 
+// Lock makes others who number or lock items of the kind in a project or group wait until the transaction ends.
+func Lock(ctx context.Context, d *database.DB, in database.Subject, kind string) error {
+	return d.Write(ctx, fmt.Sprintf("locking the numbers of each %s in %s", kind, in), func(ctx context.Context, db bun.IDB) error {
+		_, err := db.NewUpdate().Model((*row)(nil)).Set("last = last").Where("subject_uid = ?", in.UID).Where("subject_kind = ?", in.Kind).
+			Where("subject_id = ?", in.ID).Where("kind = ?", kind).Exec(ctx)
+		return err
+	})
+}
+
 // Items are the tables of the items with iids, by kind of item: pointers to their rows.
 type Items map[string]any
 

@@ -3,6 +3,7 @@ package mergerequest_test
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -133,6 +134,37 @@ func TestUpdate_changesMergeRequest(t *testing.T) {
 		_, err = s.Update(t.Context(), web.UID, 2, func(*mergerequest.MergeRequest) error { return nil })
 		g.Expect(err).To(MatchError(mergerequest.ErrNotFound))
 	})
+}
+
+func TestUpdate_opensOneOfConcurrentMergeRequests(t *testing.T) {
+	g, s := NewWithT(t), open(t, databasetest.PostgreSQL(t)) // SQLite has one transaction at a time
+	for range 2 {
+		m := s.create(t, mergerequest.MergeRequest{SourceBranch: "topic"})
+		_, err := s.Update(t.Context(), web.UID, m.IID, func(m *mergerequest.MergeRequest) error {
+			m.State = mergerequest.Closed
+			return nil
+		})
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	var both sync.WaitGroup
+	both.Add(2)
+	errs := make(chan error)
+	for iid := range int64(2) {
+		go func() {
+			_, err := s.Update(t.Context(), web.UID, iid+1, func(m *mergerequest.MergeRequest) error {
+				both.Done()
+				both.Wait()
+				m.State = mergerequest.Opened
+				return nil
+			})
+			errs <- err
+		}()
+	}
+	duplicate := func(err error) bool {
+		var e *mergerequest.DuplicateError
+		return errors.As(err, &e)
+	}
+	g.Expect([]error{<-errs, <-errs}).To(ConsistOf(BeNil(), Satisfy(duplicate)))
 }
 
 func TestDelete_removesMergeRequest(t *testing.T) {

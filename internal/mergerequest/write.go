@@ -9,6 +9,8 @@ import (
 
 	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/internal/iid"
 )
 
 // Get returns the merge request of a project with an iid. The error is ErrNotFound if there is none.
@@ -52,16 +54,19 @@ func (s *Store) Update(ctx context.Context, project types.UID, number int64, cha
 		if m, err = s.Get(ctx, project, number); err != nil {
 			return err
 		}
-		target := m.TargetBranch
+		was := m
 		if err := change(&m); err != nil {
 			return err
 		}
-		if m.TargetBranch != target {
+		if m.TargetBranch != was.TargetBranch {
 			if err := unapprove(ctx, db, m.ID); err != nil {
 				return err
 			}
 		}
-		if m.State == Opened {
+		if m.State == Opened && (was.State != Opened || was.SourceBranch != m.SourceBranch || was.TargetBranch != m.TargetBranch) {
+			if err := iid.Lock(ctx, s.db, m.In, Kind); err != nil { // creations and others that open one wait from here on
+				return err
+			}
 			if err := s.unique(ctx, db, m); err != nil {
 				return err
 			}
