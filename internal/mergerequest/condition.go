@@ -68,9 +68,29 @@ func ApprovedBy(users ...types.UID) Condition {
 	return joined("merge_request_approvals", "user_uid", users)
 }
 
-// FullyApproved is true of merge requests with as many approvals as they require.
+// FullyApproved is true of merge requests with as many approvals as they and their rules require. For a rule with approvers it counts the approvals of
+// its users: the members of groups are not in the database.
 func FullyApproved() Condition {
-	return database.Where("(SELECT count(*) FROM merge_request_approvals AS a WHERE a.merge_request_id = merge_request.id) >= merge_request.approvals_required")
+	return database.Where("(SELECT count(*) FROM merge_request_approvals AS a WHERE a.merge_request_id = merge_request.id) >= merge_request.approvals_required" +
+		" AND NOT EXISTS (SELECT 1 FROM merge_request_approval_rules AS r WHERE r.merge_request_id = merge_request.id AND r.approvals_required >" +
+		" (SELECT count(*) FROM merge_request_approvals AS a WHERE a.merge_request_id = merge_request.id" +
+		" AND (NOT EXISTS (SELECT 1 FROM merge_request_approvers AS p WHERE p.rule_id = r.id) OR EXISTS (SELECT 1 FROM merge_request_approvers AS p" +
+		" WHERE p.rule_id = r.id AND p.approver_kind = 'user' AND p.approver_uid = a.user_uid))))")
+}
+
+// named selects the users whom the rules of a merge request name as approvers.
+const named = "SELECT 1 FROM merge_request_approval_rules AS r JOIN merge_request_approvers AS p ON p.rule_id = r.id" +
+	" WHERE r.merge_request_id = merge_request.id AND p.approver_kind = 'user'"
+
+// NamingApprover is true of merge requests with a rule that names a user as approver.
+func NamingApprover() Condition { return database.Where("EXISTS (" + named + ")") }
+
+// NamingApprovers is true of merge requests with a rule that names one of the users as approver.
+func NamingApprovers(users ...types.UID) Condition {
+	if len(users) == 0 {
+		return database.Where("FALSE")
+	}
+	return database.Where("EXISTS ("+named+" AND p.approver_uid IN (?))", bun.List(users))
 }
 
 // From is true of merge requests of a source branch.

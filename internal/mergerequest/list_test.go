@@ -25,6 +25,32 @@ type sample struct {
 	milestone string
 	reactions []string
 	approvers []database.User
+	rules     []mergerequest.ApprovalRule
+}
+
+// names reports whether a rule names one of some users as approver.
+func (s sample) names(users ...database.User) bool {
+	return slices.ContainsFunc(s.rules, func(r mergerequest.ApprovalRule) bool {
+		return slices.ContainsFunc(r.Approvers, func(a database.Subject) bool {
+			return a.Kind == mergerequest.KindUser && slices.Contains(users, database.User{ID: a.ID, UID: a.UID})
+		})
+	})
+}
+
+// approved reports whether the merge request and its rules have enough approvals, apart from those of groups.
+func (s sample) approved() bool {
+	for _, r := range s.rules {
+		n := r.Required
+		for _, u := range s.approvers {
+			if len(r.Approvers) == 0 || slices.Contains(r.Approvers, database.Subject{Kind: mergerequest.KindUser, ID: u.ID, UID: u.UID}) {
+				n--
+			}
+		}
+		if n > 0 {
+			return false
+		}
+	}
+	return int64(len(s.approvers)) >= s.ApprovalsRequired
 }
 
 // gone is the title of a milestone that does not exist any more.
@@ -58,7 +84,10 @@ func claims() []claim {
 		{"approved", mergerequest.Approved(), func(s sample) bool { return len(s.approvers) > 0 }},
 		{"approved by", mergerequest.ApprovedBy(bob.UID), func(s sample) bool { return slices.Contains(s.approvers, bob) }},
 		{"approved by nobody", mergerequest.ApprovedBy(), func(sample) bool { return false }},
-		{"fully approved", mergerequest.FullyApproved(), func(s sample) bool { return int64(len(s.approvers)) >= s.ApprovalsRequired }},
+		{"fully approved", mergerequest.FullyApproved(), sample.approved},
+		{"naming an approver", mergerequest.NamingApprover(), func(s sample) bool { return s.names(ann, bob) }},
+		{"naming approvers", mergerequest.NamingApprovers(bob.UID), func(s sample) bool { return s.names(bob) }},
+		{"naming no approvers", mergerequest.NamingApprovers(), func(sample) bool { return false }},
 		{"from", mergerequest.From("b3"), func(s sample) bool { return s.SourceBranch == "b3" }},
 		{"into", mergerequest.Into("main"), func(s sample) bool { return s.TargetBranch == "main" }},
 		{"drafts", mergerequest.Drafts(), func(s sample) bool { return mergerequest.IsDraft(s.Title) }},
@@ -132,6 +161,17 @@ func (s stores) fill(t *testing.T) (all []sample) {
 		g.Expect(s.Create(t.Context(), &m.MergeRequest)).To(Succeed())
 		for _, u := range m.approvers {
 			g.Expect(s.Approve(t.Context(), m.ID, u)).To(BeTrue())
+		}
+		for n := range r.IntN(3) {
+			rule := mergerequest.ApprovalRule{MergeRequestID: m.ID, Name: fmt.Sprint(n), Required: r.Int64N(2)}
+			for _, u := range some() {
+				rule.Approvers = append(rule.Approvers, database.Subject{Kind: mergerequest.KindUser, ID: u.ID, UID: u.UID})
+			}
+			if r.IntN(4) == 0 {
+				rule.Approvers = append(rule.Approvers, database.Subject{Kind: database.KindGroup, ID: 30, UID: "acme"})
+			}
+			g.Expect(s.SaveApprovalRule(t.Context(), &rule)).To(Succeed())
+			m.rules = append(m.rules, rule)
 		}
 		for _, name := range []string{"tada", "heart"} {
 			if r.IntN(3) == 0 {

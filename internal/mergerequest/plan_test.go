@@ -20,7 +20,7 @@ func TestList_scansNoTableOfMergeRequests(t *testing.T) {
 	db := databasetest.Open(t, databasetest.SQLite(t), iid.Migrations(), milestone.Migrations(), Migrations(), reaction.Migrations())
 	for name, c := range map[string][]Condition{
 		"all": nil, "state": {Is(Opened)}, "iids": {Numbered(1, 2)}, "author": {By("a")}, "any assignee": {Assigned()}, "assignee": {AssignedTo("a")},
-		"any reviewer": {Reviewed()}, "reviewer": {ReviewedBy("a")}, "any approval": {Approved()}, "approver": {ApprovedBy("a")}, "approved": {FullyApproved()},
+		"any reviewer": {Reviewed()}, "reviewer": {ReviewedBy("a")}, "any approval": {Approved()}, "approver": {ApprovedBy("a")}, "approved": {FullyApproved()}, "any named": {NamingApprover()}, "named": {NamingApprovers("a")},
 		"source": {From("b")}, "target": {Into("b")}, "drafts": {Drafts()}, "any label": {Labeled()}, "label": {LabeledWith("a")}, "no label": {database.Not(LabeledWith("a"))},
 		"any milestone": {Planned()}, "milestone": {PlannedFor("1.0")}, "one milestone": {InMilestone(1)}, "reaction": {ReactedTo("a", "tada")},
 		"search": {Containing("text", "")}, "created": {Created.Since(time.Now())}, "updated": {Updated.Until(time.Now())},

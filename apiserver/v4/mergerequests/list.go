@@ -48,8 +48,8 @@ type filters struct {
 	ReviewerID       endpoint.Either[int64]       `param:"reviewer_id" words:"None,Any" atMostOne:"reviewer" doc:"Id of a reviewer; None or Any for merge requests without or with one."`
 	ReviewerUsername endpoint.Either[[]string]    `param:"reviewer_username" comma:"" words:"None,Any" atMostOne:"reviewer" doc:"Usernames of users who all review; None or Any for merge requests without or with a reviewer."`
 	ApprovedByIDs    endpoint.Either[[]int64]     `param:"approved_by_ids" comma:"" words:"None,Any" doc:"Ids of users who have all approved, at most 5; None or Any for merge requests without or with an approval."`
-	ApproverIDs      endpoint.Either[[]int64]     `param:"approver_ids" comma:"" words:"None,Any" doc:"Ids of users who are all named as approvers; None or Any for merge requests without or with one. No merge request has such approvers."`
-	Approved         string                       `param:"approved" values:"yes,no" doc:"Whether the merge requests have all required approvals. Ignored unless the feature mr_approved_filter is on."`
+	ApproverIDs      endpoint.Either[[]int64]     `param:"approver_ids" comma:"" words:"None,Any" doc:"Ids of users whom the approval rules all name as approvers, not counting groups; None or Any for merge requests without or with one."`
+	Approved         string                       `param:"approved" values:"yes,no" doc:"Whether the merge requests have all required approvals. Only the approvals of its users count for a rule with groups. Ignored unless the feature mr_approved_filter is on."`
 	MyReaction       endpoint.Either[string]      `param:"my_reaction_emoji" words:"None,Any" doc:"Emoji that the caller has given; None or Any for merge requests without or with one."`
 	IIDs             []int64                      `param:"iids" comma:"" doc:"Internal ids."`
 	SourceBranch     string                       `param:"source_branch" doc:"Name of the source branch."`
@@ -243,10 +243,17 @@ func (f *Family) people(ctx context.Context, r filters) ([]mergerequest.Conditio
 	return slices.Concat(author, assignees, reviewers), err
 }
 
-// approvedBy returns the conditions on the approvals and the approvers. No merge request names approvers.
+// approvedBy returns the conditions on the approvals and the approvers.
 func (f *Family) approvedBy(ctx context.Context, r filters) (all []mergerequest.Condition, err error) {
-	if r.ApproverIDs.Word == item.AnyWord || len(r.ApproverIDs.Value) > 0 {
-		all = append(all, mergerequest.Numbered())
+	if r.ApproverIDs.Word != "" {
+		all = append(all, item.Is(mergerequest.NamingApprover(), r.ApproverIDs.Word == item.AnyWord))
+	}
+	for _, id := range r.ApproverIDs.Value {
+		known, err := item.UserUIDs(ctx, f.Catalog, id)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, mergerequest.NamingApprovers(known...))
 	}
 	if r.ApprovedByIDs.Word != "" {
 		all = append(all, item.Is(mergerequest.Approved(), r.ApprovedByIDs.Word == item.AnyWord))

@@ -142,6 +142,15 @@ func (w listWorld) fill() {
 			}
 		}
 	}
+	for id, names := range map[int64][]string{first.ID: {"gus"}, second.ID: {"gus", "rita"}} {
+		rule := mergerequest.ApprovalRule{MergeRequestID: id, Name: "Rule", Required: 1}
+		for _, u := range w.users(names...) {
+			rule.Approvers = append(rule.Approvers, database.Subject{Kind: mergerequest.KindUser, ID: u.ID, UID: u.UID})
+		}
+		if err := w.Activity.MergeRequests.SaveApprovalRule(w.t.Context(), &rule); err != nil {
+			w.t.Fatal(err)
+		}
+	}
 	_, err := w.Activity.MergeRequests.Update(w.t.Context(), web.UID, 2, func(m *mergerequest.MergeRequest) error { m.State = mergerequest.Merged; return nil })
 	if err != nil {
 		w.t.Fatal(err)
@@ -166,7 +175,7 @@ func TestList_filters(t *testing.T) {
 		"reviewer_id=3": "[3]", "reviewer_id=none": "[2]", "reviewer_id=Any": "[3 1]", "reviewer_username=gus": "[1]", "reviewer_username=any": "[3 1]",
 		"not[reviewer_id]=3": "[2 1]", "not[reviewer_username]=gus": "[3 2]", "not[reviewer_id]=3&not[reviewer_username]=gus": "[2]",
 		"approved_by_ids=5": "[2 1]", "approved_by_ids[]=5&approved_by_ids[]=4": "[1]", "approved_by_ids=None": "[3]", "approved_by_ids[]=Any": "[2 1]", "approved_by_ids=99": "[]",
-		"approver_ids=None": "[3 2 1]", "approver_ids=Any": "[]", "approver_ids[]=5": "[]", "approved=yes": "[1]", "approved=no": "[3 2]",
+		"approver_ids=None": "[3]", "approver_ids=Any": "[2 1]", "approver_ids[]=5": "[]", "approver_ids=4": "[2 1]", "approver_ids=4,3": "[2]", "approved=yes": "[1]", "approved=no": "[3 2]",
 		"my_reaction_emoji=tada": "[1]", "my_reaction_emoji=None": "[3 2]", "my_reaction_emoji=Any": "[1]", "not[my_reaction_emoji]=heart": "[3 2]", "my_reaction_emoji=rocket": "[]",
 		"source_branch=two": "[2]", "target_branch=next": "[3]", "target_branch=main&source_branch=one": "[1]", "wip=yes": "[2]", "wip=no": "[3 1]",
 		"search=STRASSE": "[2 1]", "search=strasse&in=title": "[1]", "search=strasse&in=description": "[2]", "search=strasse&in=title,description": "[2 1]", "search=100%25": "[2]",
