@@ -136,8 +136,8 @@ func TestRefs_areKeptAndCanBeFetched(t *testing.T) {
 	g.Expect(strings.Fields(c.Git(t, "ls-remote", w.web.Dir, "refs/merge-requests/*"))).To(ContainElement("refs/merge-requests/1/merge"))
 }
 
-// during calls do while git waits at the start of a subcommand for a request, and returns the answer to the request.
-func (w gitWorld) during(as, request, subcommand string, do func()) familytest.Answer {
+// meanwhile calls do while git waits at the start of a subcommand for a request, and returns the answer to the request.
+func (w gitWorld) meanwhile(as, request, subcommand string, do func()) familytest.Answer {
 	w.t.Helper()
 	release, before := gittest.Hold(w.t, w.binary, subcommand), w.starts(subcommand)
 	answer := make(chan familytest.Answer, 1)
@@ -160,7 +160,7 @@ func TestRefresh_isNotFoundAfterDeletion(t *testing.T) {
 			w.get(m)
 			subcommand = "update-ref"
 		}
-		a := w.during("dora", request, subcommand, func() { g.Expect(w.Activity.MergeRequests.Delete(t.Context(), m.ID)).To(Succeed()) })
+		a := w.meanwhile("dora", request, subcommand, func() { g.Expect(w.Activity.MergeRequests.Delete(t.Context(), m.ID)).To(Succeed()) })
 		g.Expect(a.String()).To(Equal(`404 {"message":"404 Not found"}`), request)
 		if subcommand == "merge-tree" { // the check comes after the deletion
 			g.Expect(w.kept()).To(BeEmpty(), request)
