@@ -2,7 +2,9 @@ package mergerequests
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -18,6 +20,9 @@ import (
 
 // maxSearched is the number of merge requests whose commits are searched for one. They are the newest of the project.
 const maxSearched = 1000
+
+// searchPatience limits the time for searching them.
+const searchPatience = 10 * time.Second
 
 type ofCommitRequest struct {
 	endpoint.Paging
@@ -71,6 +76,8 @@ func (f *Family) having(ctx context.Context, repo *git.Repository, project types
 			ends = append(ends, m.Base)
 		}
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, searchPatience, fmt.Errorf("searching merge requests took longer than %s: %w", searchPatience, git.ErrBusy))
+	defer cancel()
 	after, err := history.Descendants(ctx, repo, id, ends...)
 	for _, m := range newest {
 		if after[m.Head] && !after[m.Base] && !slices.Contains(iids, m.IID) {

@@ -255,3 +255,17 @@ func TestRefresh_isSharedByConcurrentRequests(t *testing.T) {
 	g.Expect(<-second).To(Succeed())
 	g.Expect(w.read(m).CheckedTarget).To(Equal(w.head("main")))
 }
+
+func TestOfCommit_isRememberedAndLimited(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	w.get(w.request(20, "topic", "main"))
+	of := func(commit string) string {
+		return "GET /projects/20/repository/commits/" + w.head(commit) + "/merge_requests"
+	}
+	g.Expect(w.As("rita", of("topic"), "").Body).To(ContainSubstring(`"iid":1`))
+	n := w.starts("rev-list")
+	g.Expect(w.As("rita", of("topic"), "").Body).To(ContainSubstring(`"iid":1`))
+	g.Expect(w.starts("rev-list")).To(Equal(n))
+	gittest.Hold(t, w.binary, "rev-list")
+	g.Expect(w.As("rita", of("topic~1"), "").Code).To(Equal(503))
+}

@@ -4,6 +4,7 @@ package history
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,24 +36,30 @@ func Merged(ctx context.Context, r *git.Repository, into string, commits ...stri
 	})
 }
 
-// Descendants reports which of some commits a commit is reachable from, including itself. It is reachable from none that does not exist.
+// Descendants reports which of some commits a commit is reachable from, including itself. It is reachable from none that does not exist. Callers must
+// not change the result.
 func Descendants(ctx context.Context, r *git.Repository, commit string, of ...string) (map[string]bool, error) {
 	if err := object.CheckIDs(append([]string{commit}, of...)...); err != nil {
 		return nil, err
 	}
-	asked, found := map[string]bool{}, map[string]bool{commit: true}
-	for _, id := range of {
-		asked[id] = true
-	}
-	c := process.In(r.Dir(), "rev-list", "--ancestry-path", "--ignore-missing", "--stdin")
-	c.Stdin = strings.NewReader("^" + commit + "\n" + strings.Join(of, "\n") + "\n")
-	c.Stdout = &lines{each: func(id []byte) {
-		if asked[string(id)] {
-			found[string(id)] = true
+	input := "^" + commit + "\n" + strings.Join(of, "\n") + "\n"
+	size := func(m map[string]bool) int { return len(m) * 100 }
+	// The ids can be many, so their digest stands for them.
+	return recall.Find(ctx, r.Results(), "finding descendants", fmt.Sprintf("%x", sha256.Sum256([]byte(input))), size, func(ctx context.Context) (map[string]bool, error) {
+		asked, found := map[string]bool{}, map[string]bool{commit: true}
+		for _, id := range of {
+			asked[id] = true
 		}
-	}}
-	err := r.Walking(ctx, func(ctx context.Context) error { return r.Run(ctx, c) })
-	return found, err
+		c := process.In(r.Dir(), "rev-list", "--ancestry-path", "--ignore-missing", "--stdin")
+		c.Stdin = strings.NewReader(input)
+		c.Stdout = &lines{each: func(id []byte) {
+			if asked[string(id)] {
+				found[string(id)] = true
+			}
+		}}
+		err := r.Walking(ctx, func(ctx context.Context) error { return r.Run(ctx, c) })
+		return found, err
+	})
 }
 
 // remaining are the commits that rev-list has not printed.
