@@ -232,7 +232,7 @@ func TestRefresh_isSharedByConcurrentRequests(t *testing.T) {
 	}
 	g.Expect(started()).To(Equal(1))
 
-	// One that is gone does not fail the others.
+	// A caller who leaves does not fail the others.
 	w.advance("main", "main")
 	checker := mergecheck.New(w.Catalog, w.Repositories, w.Activity, w.Clock)
 	release = gittest.Hold(t, w.binary, "merge-tree")

@@ -26,8 +26,10 @@ func Rebase(ctx context.Context, r *git.Repository, source, onto string, committ
 	if err := object.CheckIDs(source, onto); err != nil {
 		return "", err
 	}
-	if done, err := rebased(ctx, r, source, onto); err != nil || done {
-		return source, err
+	if done, err := rebased(ctx, r, source, onto); err != nil {
+		return "", err
+	} else if done {
+		return source, nil
 	}
 	out, err := r.WalkOutput(ctx, process.In(r.Dir(), "rev-list", "--reverse", "--topo-order", "--no-merges", "--cherry-pick", "--right-only",
 		fmt.Sprintf("--max-count=%d", MaxRebase+1), onto+"..."+source, "--"))
