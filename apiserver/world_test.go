@@ -332,9 +332,22 @@ func (w *world) reset() {
 	w.subscribed.Store(0)
 	w.gallery.reset()
 	w.items.reset()
-	if w.pushes.Swap(0) > 0 {
+	if w.pushes.Swap(0) > 0 || w.lacksRefs() {
 		w.restore()
 	}
+}
+
+// lacksRefs reports whether refs of merge requests are gone. They go with a merge request, which is not a push.
+func (w *world) lacksRefs() bool {
+	for name := range w.refs {
+		if !strings.HasPrefix(name, "merge-requests/") {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(w.repository.Dir(), "refs", name)); err != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // restore restores the files of the initial refs. With a git process, this would take most of the time of the tests.
