@@ -68,8 +68,8 @@ func (c *Checker) Branches(ctx context.Context, m mergerequest.MergeRequest) (b 
 // heads returns the ids of refs; empty for those that do not exist.
 func heads(ctx context.Context, r *git.Repository, names ...string) ([]string, error) {
 	for _, name := range names {
-		if malformed := object.CheckRefName(name) != nil; malformed { // no ref has this name
-			return make([]string, len(names)), nil
+		if object.CheckRefName(name) != nil {
+			return make([]string, len(names)), nil //nolint:nilerr // no ref has this name
 		}
 	}
 	found, err := r.Objects(ctx, names...)

@@ -91,7 +91,7 @@ func branched(t *testing.T) *gittest.Client {
 }
 
 // request adds a merge request of a branch of a project into a branch of web.
-func (w gitWorld) request(source int64, from, into string, change ...func(*mergerequest.MergeRequest)) mergerequest.MergeRequest {
+func (w gitWorld) request(source int64, from, into string, changes ...func(*mergerequest.MergeRequest)) mergerequest.MergeRequest {
 	w.t.Helper()
 	place := func(id int64) database.Subject {
 		p, err := catalog.ByID[*v1alpha1.Project](w.t.Context(), w.Catalog, id)
@@ -107,7 +107,7 @@ func (w gitWorld) request(source int64, from, into string, change ...func(*merge
 	m := mergerequest.MergeRequest{
 		In: place(20), Source: place(source), SourceBranch: from, TargetBranch: into, Title: "Add " + from, Author: database.User{ID: 3, UID: dora.UID},
 	}
-	for _, c := range change {
+	for _, c := range changes {
 		c(&m)
 	}
 	if err := w.Activity.MergeRequests.Create(w.t.Context(), &m); err != nil {
