@@ -150,7 +150,7 @@ func (f *forge) foundByFixed(c *catalog.Catalog, o v1alpha1.Object, k claim.Clai
 		if err != nil {
 			return nil, err
 		}
-		keys, err := catalog.Of[*v1alpha1.DeployKey](ctx, c, p)
+		keys, err := catalog.ListForProject[*v1alpha1.DeployKey](ctx, c, p)
 		same := slices.DeleteFunc(keys, func(s *v1alpha1.DeployKey) bool { return fingerprint(f, s) != fingerprint(f, o) })
 		return claim.Holder(same, k), err
 	case *v1alpha1.JobTokenScope:

@@ -30,7 +30,7 @@ type Tokens struct {
 // New returns the store.
 func New(k family.Kit) *Tokens {
 	own := func(ctx context.Context, c *catalog.Catalog, in catalog.Scope) ([]*v1alpha1.BotToken, error) {
-		return catalog.In[*v1alpha1.BotToken](ctx, c, in)
+		return catalog.ListInScope[*v1alpha1.BotToken](ctx, c, in)
 	}
 	return &Tokens{Identified: store.ByID(k.Writer, k.Catalog, own), uses: k.Activity.Uses, clock: k.Clock}
 }

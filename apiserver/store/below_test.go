@@ -92,7 +92,7 @@ func TestSettingsOfGroup_areHeldToRESTWritesBelow(t *testing.T) {
 			f := familytest.New(t, root, sub, web, there)
 			above := f.Named(&v1alpha1.Group{}, "acme/acme")
 			made.Spec.ProjectRef, made.Spec.GroupRef = nil, &above
-			badges := store.ByID(f.WriterReading(notes{f.Client, ""}), f.Catalog, catalog.In[*v1alpha1.Badge])
+			badges := store.ByID(f.WriterReading(notes{f.Client, ""}), f.Catalog, catalog.ListInScope[*v1alpha1.Badge])
 			of := auth.Subject{Scope: catalog.Scope{Groups: []*v1alpha1.Group{root}}}
 			for did, got := range map[string]struct {
 				err  error

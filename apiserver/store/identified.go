@@ -51,12 +51,12 @@ func (s Identified[T]) List(ctx context.Context, of auth.Subject) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
-	return InOrder(Known(slices.Clone(all), nil)), nil
+	return InOrder(Visible(slices.Clone(all), nil)), nil
 }
 
-// Known returns the objects that have an id and that wanted accepts; a nil wanted accepts all. An object without an id is not visible in
+// Visible returns the objects that have an id and that wanted accepts; a nil wanted accepts all. An object without an id is not visible in
 // the API yet. Known reuses the given slice.
-func Known[T interface{ RESTID() int64 }](all []T, wanted func(T) bool) []T {
+func Visible[T interface{ RESTID() int64 }](all []T, wanted func(T) bool) []T {
 	return slices.DeleteFunc(all, func(o T) bool { return o.RESTID() == 0 || wanted != nil && !wanted(o) })
 }
 

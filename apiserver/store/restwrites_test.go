@@ -50,7 +50,7 @@ func TestRESTWrites_strictestInForce(t *testing.T) {
 			ofGroup.Spec.ProjectRef, ofGroup.Spec.GroupRef = nil, &v1alpha1.Reference{Name: "sub"}
 			f := familytest.New(t, root, sub, web, badge("of-project", "web", 30), ofGroup)
 			backend := store.NewBackend(declare.NewWriter(f.Client, notes{f.Client, ""}, f.IDs), f.Catalog, tt.installation)
-			badges := store.ByID(backend, f.Catalog, catalog.In[*v1alpha1.Badge])
+			badges := store.ByID(backend, f.Catalog, catalog.ListInScope[*v1alpha1.Badge])
 			groups := []*v1alpha1.Group{sub, root}
 			change := func(id int64, in catalog.Scope) error {
 				_, err := badges.Update(t.Context(), auth.Subject{Scope: in}, id, func(b *v1alpha1.Badge) error {

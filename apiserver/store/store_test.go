@@ -46,7 +46,7 @@ func newShop(t *testing.T, policy v1alpha1.RESTWrites) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &shop{f, store.ByID(f.Writer, f.Catalog, catalog.In[*v1alpha1.Badge]).Named("", "Badge"), auth.Subject{Scope: scope}}
+	return &shop{f, store.ByID(f.Writer, f.Catalog, catalog.ListInScope[*v1alpha1.Badge]).Named("", "Badge"), auth.Subject{Scope: scope}}
 }
 
 // write calls the method for a verb, for the badge with an id.
@@ -147,7 +147,7 @@ func TestKnown_omitsObjectsWithoutIDAndUnwantedOnes(t *testing.T) {
 		"some": {wanted: func(b *v1alpha1.Badge) bool { return b.Name != "b" }, want: []string{"a"}},
 	} {
 		var got []string
-		for _, b := range store.InOrder(store.Known(all(), tt.wanted)) {
+		for _, b := range store.InOrder(store.Visible(all(), tt.wanted)) {
 			got = append(got, b.Name)
 		}
 		if !slices.Equal(got, tt.want) {

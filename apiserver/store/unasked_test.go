@@ -151,7 +151,7 @@ func (n notes) Get(ctx context.Context, key client.ObjectKey, o client.Object, o
 
 func TestSweepUnasked_deletesOnlyObjectsCreatedOverREST(t *testing.T) {
 	s := newShop(t, v1alpha1.RESTWritesAllow)
-	all := store.ByID(s.WriterReading(notes{s.Client, "b"}), s.Catalog, catalog.In[*v1alpha1.Badge])
+	all := store.ByID(s.WriterReading(notes{s.Client, "b"}), s.Catalog, catalog.ListInScope[*v1alpha1.Badge])
 	for name, want := range map[string]bool{"a": false, "b": true} {
 		if gone, err := all.SweepUnasked(t.Context(), s.stored(t, name)); gone != want || err != nil {
 			t.Errorf("%s: gone %t, %v", name, gone, err)

@@ -82,7 +82,7 @@ func (p *Projects) Find(ctx context.Context, caller auth.Caller, in In, f Filter
 			return nil, until, err
 		}
 		wants := f.Wants()
-		all = store.Known(all, func(s catalog.Seen) bool { return q.in(s, shared) && auth.AccessOf(caller, s).Sees() && wants(s) })
+		all = store.Visible(all, func(s catalog.Seen) bool { return q.in(s, shared) && auth.AccessOf(caller, s).Sees() && wants(s) })
 		slices.SortFunc(all, f.Compare)
 		if ends := tree.Until(); until.IsZero() || !ends.IsZero() && ends.Before(until) {
 			until = ends

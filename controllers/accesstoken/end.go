@@ -26,7 +26,7 @@ func (c *Controller) end(ctx context.Context, t *v1alpha1.AccessToken) error {
 	if !accesstoken.Ended(t, c.clock.Now()) {
 		t.Status.EndedAt = nil
 		if t.Spec.ExpiresAt != nil {
-			return frame.Again(t.Spec.ExpiresAt.Sub(c.clock.Now()))
+			return frame.RequeueAfter(t.Spec.ExpiresAt.Sub(c.clock.Now()))
 		}
 		return nil
 	}
@@ -67,7 +67,7 @@ func (c *Controller) clear(ctx context.Context, t *v1alpha1.AccessToken) error {
 		return nil
 	}
 	if left := kept - c.clock.Since(t.Status.EndedAt.Time); left > 0 {
-		return frame.Again(left)
+		return frame.RequeueAfter(left)
 	}
 	return c.orphans.Remove(ctx, t, "was created over REST and ended a month ago")
 }

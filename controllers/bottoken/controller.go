@@ -96,7 +96,7 @@ func (c *Controller) end(ctx context.Context, t *v1alpha1.BotToken) error {
 	if !c.ended(t) {
 		t.Status.EndedAt = nil
 		if t.Spec.ExpiresAt != nil {
-			return frame.Again(t.Spec.ExpiresAt.Sub(c.clock.Now()))
+			return frame.RequeueAfter(t.Spec.ExpiresAt.Sub(c.clock.Now()))
 		}
 		return nil
 	}
@@ -112,7 +112,7 @@ func (c *Controller) clear(ctx context.Context, t *v1alpha1.BotToken) error {
 		return nil
 	}
 	if left := kept - c.clock.Since(t.Status.EndedAt.Time); left > 0 {
-		return frame.Again(left)
+		return frame.RequeueAfter(left)
 	}
 	return c.orphans.Remove(ctx, t, "was created over REST and ended a month ago")
 }

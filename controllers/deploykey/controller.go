@@ -58,7 +58,7 @@ func fingerprint(_ context.Context, k *v1alpha1.DeployKey) error {
 
 // claim prevents a project from having the same key twice.
 func (c *Controller) claim(ctx context.Context, k *v1alpha1.DeployKey, s catalog.Scope) error {
-	siblings, err := catalog.Of[*v1alpha1.DeployKey](ctx, c.frame.Catalog, s.Project)
+	siblings, err := catalog.ListForProject[*v1alpha1.DeployKey](ctx, c.frame.Catalog, s.Project)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func (c *Controller) awaitOwner(_ context.Context, g *v1alpha1.Group) error {
 	if _, is := owner.Expected(g); !is {
 		return nil
 	}
-	return frame.Again(c.ownerDue(g))
+	return frame.RequeueAfter(c.ownerDue(g))
 }
 
 func (c *Controller) ownerDue(g client.Object) time.Duration {

@@ -98,7 +98,7 @@ func (c *Controller) expire(_ context.Context, m *v1alpha1.Membership) error {
 		return nil
 	}
 	if now := c.clock.Now(); !catalog.Expired(m, now) {
-		return frame.Again(m.Spec.ExpiresAt.Sub(now))
+		return frame.RequeueAfter(m.Spec.ExpiresAt.Sub(now))
 	}
 	return frame.Settled(v1alpha1.ReasonExpired, "the membership ended at %s", m.Spec.ExpiresAt.UTC().Format(time.RFC3339))
 }

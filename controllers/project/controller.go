@@ -268,7 +268,7 @@ func (c *Controller) remove(ctx context.Context, p *v1alpha1.Project) error {
 	if p.Status.Storage == "" {
 		return nil
 	}
-	if err := c.repositories.Disown(ctx, p); !errors.Is(err, catalog.ErrNotFound) {
+	if err := c.repositories.RemoveOwner(ctx, p); !errors.Is(err, catalog.ErrNotFound) {
 		return err
 	}
 	return nil

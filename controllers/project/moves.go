@@ -82,7 +82,7 @@ func (c *Controller) revive(ctx context.Context, p *v1alpha1.Project, repo *repo
 		return frame.Progressing(moveDelay, v1alpha1.ReasonProgressing, "waiting for a move to end: %w", err)
 	case errors.Is(err, syscall.EROFS): // the shard takes no writes, and still serves its repositories
 		log.FromContext(ctx).Error(err, "Failed to make a repository writable that a move had retired", "storage", p.Status.Storage)
-		return frame.Again(reviveDelay)
+		return frame.RequeueAfter(reviveDelay)
 	case err != nil:
 		return fmt.Errorf("making the repository writable: %w", err)
 	}

@@ -19,7 +19,7 @@ const recordDelay = 10 * time.Second
 
 // own records on the shard that the project has the repository, so that it can be retained even if somebody removes the finalizer.
 func (c *Controller) own(ctx context.Context, p *v1alpha1.Project) error {
-	return c.repositories.Own(ctx, p, func(ctx context.Context) (at repository.Place, err error) {
+	return c.repositories.RecordOwner(ctx, p, func(ctx context.Context) (at repository.Place, err error) {
 		if at.Namespace, err = c.namespaceUID(ctx, p.Namespace); err != nil {
 			return at, err
 		}
@@ -43,7 +43,7 @@ func (c *Controller) clusterUID(ctx context.Context) (types.UID, error) {
 // awaitRecord waits until the repository of an earlier project with the same name, whose finalizer somebody has removed, is recorded. Only
 // then is it known whether this project takes it over.
 func (c *Controller) awaitRecord(ctx context.Context, p *v1alpha1.Project) error {
-	left, err := c.repositories.Left(ctx, p)
+	left, err := c.repositories.Retained(ctx, p)
 	if err != nil || len(left) == 0 {
 		return err
 	}

@@ -37,7 +37,7 @@ func (c *Controller) recallStorage(ctx context.Context, p *v1alpha1.Project) err
 	if planned == "" {
 		return nil
 	}
-	switch begun, err := c.repositories.Owns(ctx, p, planned); {
+	switch begun, err := c.repositories.HasOwner(ctx, p, planned); {
 	case errors.Is(err, catalog.ErrNotFound):
 		return nil // nothing can be stored there
 	case err != nil:

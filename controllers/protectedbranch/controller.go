@@ -90,7 +90,7 @@ func (c *Controller) expire(ctx context.Context, b *v1alpha1.ProtectedBranch) er
 	}
 	now := c.clock.Now()
 	if end := scope.SharesEnd(now); !end.IsZero() {
-		return frame.Again(end.Sub(now))
+		return frame.RequeueAfter(end.Sub(now))
 	}
 	return nil
 }
@@ -146,7 +146,7 @@ func (c *Controller) match(ctx context.Context, b *v1alpha1.ProtectedBranch, sco
 	if scope.Project == nil {
 		return nil
 	}
-	branches, err := c.repositories.Branches(c.repositories.For(ctx, scope.Project), scope.Project)
+	branches, err := c.repositories.Branches(c.repositories.WithTenant(ctx, scope.Project), scope.Project)
 	if git.OutOfReach(err) || errors.Is(err, catalog.ErrNotFound) {
 		// The project's own conditions report this, and its next change triggers a reconcile here.
 		return nil

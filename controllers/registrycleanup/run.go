@@ -57,7 +57,7 @@ func (c *Controller) wait(m *v1alpha1.RegistryCleanup) error {
 	if m.Status.NextRunAt == nil {
 		return nil
 	}
-	return frame.Again(max(m.Status.NextRunAt.Sub(c.options.Clock.Now()), time.Second))
+	return frame.RequeueAfter(max(m.Status.NextRunAt.Sub(c.options.Clock.Now()), time.Second))
 }
 
 // begin begins a run.
@@ -192,7 +192,7 @@ func (c *Controller) conclusion(ctx context.Context, m *v1alpha1.RegistryCleanup
 		s.Attempts++
 		return c.pause(m)
 	}
-	return frame.Again(again)
+	return frame.RequeueAfter(again)
 }
 
 // pause waits for the next attempt.

@@ -191,7 +191,7 @@ func (c *Controller) measure(_ context.Context, s *v1alpha1.RepositoryStorage) e
 	}
 	s.Status.CapacityBytes = capacity
 	s.Status.AvailableBytes = round(available, capacity, s.Status.AvailableBytes)
-	return frame.Again(wait.Jitter(probeInterval, 0.1))
+	return frame.RequeueAfter(wait.Jitter(probeInterval, 0.1))
 }
 
 func statfs(path string) (capacity, available int64, err error) {

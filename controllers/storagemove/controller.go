@@ -183,7 +183,7 @@ func (c *Controller) record(ctx context.Context, m *v1alpha1.StorageMove) error 
 		log.FromContext(ctx).Error(err, "Failed to record a move")
 	}
 	if err != nil && !errors.Is(err, storagemove.ErrIDTaken) {
-		return frame.Again(retryRecord)
+		return frame.RequeueAfter(retryRecord)
 	}
 	c.recorded.Store(m.UID, m.Status.State)
 	return nil

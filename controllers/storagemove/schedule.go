@@ -40,7 +40,7 @@ func (c *Controller) schedule(ctx context.Context, m *v1alpha1.StorageMove) erro
 	if err != nil {
 		return err
 	}
-	all, err := catalog.Of[*v1alpha1.StorageMove](ctx, c.frame.Catalog, p)
+	all, err := catalog.ListForProject[*v1alpha1.StorageMove](ctx, c.frame.Catalog, p)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ var _ = Describe("A storage move to a shard that cannot take the project", func(
 		Expect(website.Status.Storage).To(Equal(source.Name))
 		Expect(branch(on(source))).To(Equal(head))
 		Expect(repositoryOf().Closed()).To(BeFalse(), "it takes writes")
-		Expect(f.Repositories.Owns(GinkgoT().Context(), website, source.Name)).To(BeTrue(), "the shard still knows whose it is")
+		Expect(f.Repositories.HasOwner(GinkgoT().Context(), website, source.Name)).To(BeTrue(), "the shard still knows whose it is")
 	}
 
 	It("fails if the destination is refused because it is the directory of the source, and can be deleted", func() {

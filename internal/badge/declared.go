@@ -11,7 +11,7 @@ import (
 
 // Own returns the badges that are declared for a project or group itself, the oldest first.
 func Own(ctx context.Context, c *catalog.Catalog, s catalog.Scope) ([]*v1alpha1.Badge, error) {
-	found, err := catalog.In[*v1alpha1.Badge](ctx, c, s)
+	found, err := catalog.ListInScope[*v1alpha1.Badge](ctx, c, s)
 	slices.SortFunc(found, byCreation)
 	return found, err
 }

@@ -108,7 +108,7 @@ func ByUsername(ctx context.Context, c *catalog.Catalog, username string) (Bot, 
 	if err != nil {
 		return Bot{}, err
 	}
-	tokens, err := catalog.In[*v1alpha1.BotToken](ctx, c, of)
+	tokens, err := catalog.ListInScope[*v1alpha1.BotToken](ctx, c, of)
 	if err != nil {
 		return Bot{}, err
 	}
@@ -149,7 +149,7 @@ func namedIn(ctx context.Context, c *catalog.Catalog, username string) (of catal
 
 // In returns the bots of a project or group itself whose tokens have not ended, sorted by the ids of their tokens.
 func In(ctx context.Context, c *catalog.Catalog, s catalog.Scope, now time.Time) ([]Bot, error) {
-	tokens, err := catalog.In[*v1alpha1.BotToken](ctx, c, s)
+	tokens, err := catalog.ListInScope[*v1alpha1.BotToken](ctx, c, s)
 	if err != nil {
 		return nil, err
 	}

@@ -131,7 +131,7 @@ func expectNothingLeft(t *testing.T, w *catalogtest.World, scope catalog.Scope, 
 			b, err := protection.Holder(ctx, c, scope, "main")
 			return named([]*v1alpha1.ProtectedBranch{b}, err)
 		},
-		"deploy keys": func() ([]string, error) { return named(catalog.Of[*v1alpha1.DeployKey](ctx, c, web)) },
+		"deploy keys": func() ([]string, error) { return named(catalog.ListForProject[*v1alpha1.DeployKey](ctx, c, web)) },
 		"labels":      func() ([]string, error) { return named(label.All(ctx, c, scope)) },
 		"the label of a title": func() ([]string, error) {
 			l, err := label.Holder(ctx, c, scope, "bug")
@@ -143,7 +143,7 @@ func expectNothingLeft(t *testing.T, w *catalogtest.World, scope catalog.Scope, 
 		},
 		"labels of projects": func() ([]string, error) { return named(label.InProjects(ctx, c, scope.Groups[0], "bug")) },
 		"badges":             func() ([]string, error) { return named(badge.All(ctx, c, scope)) },
-		"trigger tokens":     func() ([]string, error) { return named(catalog.Of[*v1alpha1.TriggerToken](ctx, c, web)) },
+		"trigger tokens":     func() ([]string, error) { return named(catalog.ListForProject[*v1alpha1.TriggerToken](ctx, c, web)) },
 		"mirrors":            func() ([]string, error) { return named(remotemirror.Of(ctx, c, web)) },
 		"job token scopes": func() ([]string, error) {
 			s, err := jobtoken.ScopeOf(ctx, c, scope)

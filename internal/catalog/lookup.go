@@ -20,7 +20,7 @@ import (
 // List returns the objects of one kind that have any of the keys in an index. Each appears once; they are not copied.
 func List[T v1alpha1.Object](ctx context.Context, c *Catalog, index string, keys ...string) (found []T, err error) {
 	var kind T
-	err = Each(ctx, c, kind.NewList(), index, keys, func(o client.Object) { found = append(found, o.(T)) })
+	err = ForEachByIndex(ctx, c, kind.NewList(), index, keys, func(o client.Object) { found = append(found, o.(T)) })
 	return found, err
 }
 
@@ -38,8 +38,8 @@ func All[T v1alpha1.Object](ctx context.Context, c *Catalog) ([]T, error) {
 	})
 }
 
-// In returns the objects of one kind that are declared for a project or group itself and belong to it.
-func In[T v1alpha1.Targeted](ctx context.Context, c *Catalog, s Scope) ([]T, error) {
+// ListInScope returns the objects of one kind that are declared for a project or group itself and belong to it.
+func ListInScope[T v1alpha1.Targeted](ctx context.Context, c *Catalog, s Scope) ([]T, error) {
 	index := IndexGroup
 	if s.Project != nil {
 		index = IndexProject
@@ -48,8 +48,9 @@ func In[T v1alpha1.Targeted](ctx context.Context, c *Catalog, s Scope) ([]T, err
 	return belonging(found, s.Target()), err
 }
 
-// Of is In for a project that may have no place in the tree: it also finds objects by the path that the project's status still shows.
-func Of[T v1alpha1.Targeted](ctx context.Context, c *Catalog, p *v1alpha1.Project) ([]T, error) {
+// ListForProject is ListInScope for a project that may have no place in the tree: it also finds objects by the path in the status of the
+// project.
+func ListForProject[T v1alpha1.Targeted](ctx context.Context, c *Catalog, p *v1alpha1.Project) ([]T, error) {
 	found, err := List[T](ctx, c, IndexProject, c.ProjectKeys(ctx, p)...)
 	return belonging(found, p), err
 }
@@ -71,8 +72,8 @@ func ByID[T v1alpha1.Identified](ctx context.Context, c *Catalog, id int64) (fou
 	return claim.HolderOfID(all, id), nil
 }
 
-// Each calls visit once for each object that has any of the keys in an index.
-func Each(ctx context.Context, c *Catalog, l client.ObjectList, index string, keys []string, visit func(client.Object)) error {
+// ForEachByIndex calls visit once for each object that has any of the keys in an index.
+func ForEachByIndex(ctx context.Context, c *Catalog, l client.ObjectList, index string, keys []string, visit func(client.Object)) error {
 	var seen map[types.UID]bool
 	if len(keys) > 1 {
 		seen = map[types.UID]bool{}

@@ -76,8 +76,8 @@ func Failed(reason, format string, args ...any) error {
 	return newOutcome(failed, 0, reason, format, args...)
 }
 
-// Again does not end the steps, and is not a failure: it schedules another reconcile after d at the latest.
-func Again(d time.Duration) error { return &outcome{kind: again, after: d} }
+// RequeueAfter does not end the steps, and is not a failure: it schedules another reconcile after d at the latest.
+func RequeueAfter(d time.Duration) error { return &outcome{kind: again, after: d} }
 
 // scheduled is the error of a step after an earlier step returned Again.
 type scheduled struct {

@@ -70,7 +70,7 @@ func TestIsWaiting(t *testing.T) {
 		"settled":            {frame.Settled("Reason", "why"), false},
 		"stalled":            {frame.Stalled("Reason", "why"), false},
 		"failed":             {frame.Failed("Reason", "why"), false},
-		"again":              {frame.Again(time.Second), false},
+		"again":              {frame.RequeueAfter(time.Second), false},
 	}
 	for title, tt := range tests {
 		t.Run(title, func(t *testing.T) {

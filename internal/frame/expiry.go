@@ -17,11 +17,11 @@ const expiryDelay = time.Second
 // stored, shows the end.
 func (f *Frame[T]) Expire(ctx context.Context, obj T, left time.Duration, shown func(stored T) bool) error {
 	if left > 0 {
-		return Again(left)
+		return RequeueAfter(left)
 	}
 	stored, err := catalog.Get[T](ctx, f.Catalog, obj.GetNamespace(), obj.GetName())
 	if err != nil || !shown(stored) {
-		return Again(expiryDelay)
+		return RequeueAfter(expiryDelay)
 	}
 	uid, version := obj.GetUID(), obj.GetResourceVersion()
 	same := client.Preconditions{UID: &uid, ResourceVersion: &version}

@@ -112,19 +112,19 @@ func TestRun_setsConditionsFromOutcome(t *testing.T) {
 	}{
 		"well":                 {steps: []step{ends(nil)}, ready: metav1.ConditionTrue, reason: "Ready"},
 		"well, without steps":  {ready: metav1.ConditionTrue, reason: "Ready"},
-		"well, to look again":  {steps: []step{ends(frame.Again(time.Hour))}, ready: metav1.ConditionTrue, reason: "Ready", after: time.Hour},
-		"to look again soon":   {steps: []step{ends(frame.Again(time.Hour)), ends(frame.Again(time.Minute))}, ready: metav1.ConditionTrue, reason: "Ready", after: time.Minute},
-		"again, and then fail": {steps: []step{ends(frame.Again(time.Hour)), ends(frame.Failed("Full", "why"))}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Full", message: "why", fails: true},
-		"again, and then wait": {steps: []step{ends(frame.Again(time.Hour)), ends(frame.Waiting("Absent", "who"))}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Absent", message: "who", after: time.Hour},
-		"wait, due before":     {steps: []step{ends(frame.Again(time.Hour)), ends(frame.WaitingFor(time.Minute, "Absent", "who"))}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Absent", message: "who", after: time.Minute},
-		"wait, due later":      {steps: []step{ends(frame.Again(time.Minute)), ends(frame.WaitingFor(time.Hour, "Absent", "who"))}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Absent", message: "who", after: time.Minute},
-		"again, and stalled":   {steps: []step{ends(frame.Again(time.Hour)), ends(frame.Stalled("Taken", "by bob"))}, ready: metav1.ConditionFalse, beside: "Stalled", reason: "Taken", message: "by bob", after: time.Hour},
+		"well, to look again":  {steps: []step{ends(frame.RequeueAfter(time.Hour))}, ready: metav1.ConditionTrue, reason: "Ready", after: time.Hour},
+		"to look again soon":   {steps: []step{ends(frame.RequeueAfter(time.Hour)), ends(frame.RequeueAfter(time.Minute))}, ready: metav1.ConditionTrue, reason: "Ready", after: time.Minute},
+		"again, and then fail": {steps: []step{ends(frame.RequeueAfter(time.Hour)), ends(frame.Failed("Full", "why"))}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Full", message: "why", fails: true},
+		"again, and then wait": {steps: []step{ends(frame.RequeueAfter(time.Hour)), ends(frame.Waiting("Absent", "who"))}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Absent", message: "who", after: time.Hour},
+		"wait, due before":     {steps: []step{ends(frame.RequeueAfter(time.Hour)), ends(frame.WaitingFor(time.Minute, "Absent", "who"))}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Absent", message: "who", after: time.Minute},
+		"wait, due later":      {steps: []step{ends(frame.RequeueAfter(time.Minute)), ends(frame.WaitingFor(time.Hour, "Absent", "who"))}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Absent", message: "who", after: time.Minute},
+		"again, and stalled":   {steps: []step{ends(frame.RequeueAfter(time.Hour)), ends(frame.Stalled("Taken", "by bob"))}, ready: metav1.ConditionFalse, beside: "Stalled", reason: "Taken", message: "by bob", after: time.Hour},
 		"stalled":              {steps: []step{ends(frame.Stalled("Taken", "by %s", "bob"))}, ready: metav1.ConditionFalse, beside: "Stalled", reason: "Taken", message: "by bob"},
 		"waiting":              {steps: []step{ends(frame.Waiting("Absent", "who"))}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Absent", message: "who"},
 		"waiting for a time":   {steps: []step{ends(frame.WaitingFor(time.Minute, "Absent", "who"))}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Absent", message: "who", after: time.Minute},
 		"progressing":          {steps: []step{ends(frame.Progressing(time.Minute, "Importing", "half"))}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Importing", message: "half", after: time.Minute},
 		"settled":              {steps: []step{ends(frame.Settled("Expired", "at %s", "noon"))}, ready: metav1.ConditionTrue, reason: "Expired", message: "at noon"},
-		"again, and settled":   {steps: []step{ends(frame.Again(time.Hour)), ends(frame.Settled("Expired", "at noon"))}, ready: metav1.ConditionTrue, reason: "Expired", message: "at noon", after: time.Hour},
+		"again, and settled":   {steps: []step{ends(frame.RequeueAfter(time.Hour)), ends(frame.Settled("Expired", "at noon"))}, ready: metav1.ConditionTrue, reason: "Expired", message: "at noon", after: time.Hour},
 		"failed":               {steps: []step{ends(frame.Failed("Full", "why"))}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Full", message: "why", fails: true},
 		"any other error":      {steps: []step{ends(plain)}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Failed", message: "the disc is full: https://example.org", fails: true},
 		"a wrapped outcome":    {steps: []step{ends(fmt.Errorf("more: %w", frame.Stalled("Taken", "by bob")))}, ready: metav1.ConditionFalse, beside: "Stalled", reason: "Taken", message: "more: by bob"},
@@ -239,7 +239,7 @@ func TestRun_stopsAtFirstUnsuccessfulStep(t *testing.T) {
 		return func(context.Context, *v1alpha1.User) error { called = append(called, name); return err }
 	}
 	f := frame.New[*v1alpha1.User](w.base())
-	_, err := w.run(f, mark("a", nil), mark("b", frame.Again(time.Second)), mark("c", frame.Waiting("Absent", "who")), mark("d", nil))
+	_, err := w.run(f, mark("a", nil), mark("b", frame.RequeueAfter(time.Second)), mark("c", frame.Waiting("Absent", "who")), mark("d", nil))
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(called).To(Equal([]string{"a", "b", "c"}))
 }

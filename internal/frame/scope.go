@@ -28,7 +28,7 @@ func InScope[T v1alpha1.Targeted](f *Frame[T], steps ...ScopeStep[T]) Step[T] {
 		case after == 0:
 			return err
 		case err == nil:
-			return Again(after)
+			return RequeueAfter(after)
 		default:
 			return &scheduled{err, after}
 		}

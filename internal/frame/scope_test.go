@@ -235,7 +235,7 @@ func TestInScope_passesScopeToSteps(t *testing.T) {
 			path := ""
 			see := func(_ context.Context, _ *v1alpha1.Badge, in catalog.Scope) error {
 				path = in.Path()
-				return frame.Again(time.Hour)
+				return frame.RequeueAfter(time.Hour)
 			}
 			result := s.run(frame.InScope(s.frame, see, frame.Reachable(s.frame)))
 			ready := meta.FindStatusCondition(s.badge.Status.Conditions, v1alpha1.ConditionReady)

@@ -71,7 +71,7 @@ func TestNews_dropsOwnWritesOfObjectsThatAreRetried(t *testing.T) {
 		"progressing":             {result: Progressing(0, "Importing", "half"), news: true},
 		"stalled":                 {result: Stalled("Taken", "by bob"), news: true},
 		"well":                    {news: true},
-		"well, to look again":     {result: Again(time.Hour), news: true},
+		"well, to look again":     {result: RequeueAfter(time.Hour), news: true},
 		"a write that is refused": {result: full, refused: errors.New("no"), news: true},
 	} {
 		t.Run(title, func(t *testing.T) {

@@ -42,7 +42,7 @@ func Indexes() []catalog.Index {
 
 // ScopeOf returns the job token scope that is in force for a project, or nil. If several are declared, it is the one that holds the claim.
 func ScopeOf(ctx context.Context, c *catalog.Catalog, s catalog.Scope) (*v1alpha1.JobTokenScope, error) {
-	found, err := catalog.In[*v1alpha1.JobTokenScope](ctx, c, s)
+	found, err := catalog.ListInScope[*v1alpha1.JobTokenScope](ctx, c, s)
 	return claim.Holder(found, claim.JobTokenScope(s.Target().GetUID())), err
 }
 

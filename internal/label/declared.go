@@ -53,7 +53,7 @@ func All(ctx context.Context, c *catalog.Catalog, s catalog.Scope) ([]Inherited,
 	inForce := map[*v1alpha1.Label]bool{}
 	for i := len(levels) - 1; i >= 0; i-- {
 		var err error
-		if declared[i], err = catalog.In[*v1alpha1.Label](ctx, c, levels[i]); err != nil {
+		if declared[i], err = catalog.ListInScope[*v1alpha1.Label](ctx, c, levels[i]); err != nil {
 			return nil, err
 		}
 		for _, l := range declared[i] {

@@ -61,7 +61,7 @@ func Own(ctx context.Context, c *catalog.Catalog, s catalog.Scope) ([]*v1alpha1.
 
 // own returns the protections of Own whose branch name or wildcard is wanted.
 func own(ctx context.Context, c *catalog.Catalog, s catalog.Scope, wanted func(name string) bool) ([]*v1alpha1.ProtectedBranch, error) {
-	found, err := catalog.In[*v1alpha1.ProtectedBranch](ctx, c, s)
+	found, err := catalog.ListInScope[*v1alpha1.ProtectedBranch](ctx, c, s)
 	if err != nil {
 		return nil, err
 	}

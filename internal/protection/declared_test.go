@@ -166,7 +166,7 @@ func TestDeployKeysOf(t *testing.T) {
 	w, web := TenantWorld(t)
 	w.Put(DeployKey("a", "k1", 1, ByName("web")), DeployKey("a", "k2", 2, ByPath("acme/sub/web")), DeployKey("a", "k3", 3, ByID(100)),
 		DeployKey("a", "k4", 4, ByName("other")), DeployKey("b", "k5", 5, ByPath("acme/sub/web")), DeployKey("b", "k6", 6, ByID(100)))
-	keys, err := catalog.Of[*v1alpha1.DeployKey](t.Context(), w.Catalog(), web)
+	keys, err := catalog.ListForProject[*v1alpha1.DeployKey](t.Context(), w.Catalog(), web)
 	g.Expect(err).NotTo(HaveOccurred())
 	var names []string
 	for _, k := range keys {

@@ -17,7 +17,7 @@ import (
 
 // Of returns the mirrors of a project that are not on their way out.
 func Of(ctx context.Context, c *catalog.Catalog, p *v1alpha1.Project) ([]*v1alpha1.RemoteMirror, error) {
-	found, err := catalog.Of[*v1alpha1.RemoteMirror](ctx, c, p)
+	found, err := catalog.ListForProject[*v1alpha1.RemoteMirror](ctx, c, p)
 	return slices.DeleteFunc(found, func(m *v1alpha1.RemoteMirror) bool { return !m.DeletionTimestamp.IsZero() }), err
 }
 

@@ -94,7 +94,7 @@ func (k *Keeper) keep(ctx context.Context, project types.NamespacedName) error {
 	if err := k.client.Get(ctx, project, &p); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	ctx = k.repositories.For(ctx, &p)
+	ctx = k.repositories.WithTenant(ctx, &p)
 	repo, err := k.repositories.Of(ctx, &p)
 	if err != nil {
 		return err

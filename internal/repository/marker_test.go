@@ -93,12 +93,12 @@ func TestReadMarker_refusesOtherContent(t *testing.T) {
 	}
 }
 
-func TestOwn_writesNothingWithoutMarker(t *testing.T) {
+func TestRecordOwner_writesNothingWithoutMarker(t *testing.T) {
 	g := NewWithT(t)
 	s := newShop(t, "sha1")
 	directory := strings.TrimSuffix(s.git.Dir(), repository.Path(s.project))
 	g.Expect(os.Remove(repository.MarkerPath(shardAt(directory, "shard", "")))).To(Succeed())
-	g.Expect(s.repos.Own(t.Context(), s.project, func(context.Context) (repository.Place, error) {
+	g.Expect(s.repos.RecordOwner(t.Context(), s.project, func(context.Context) (repository.Place, error) {
 		return repository.Place{Namespace: "namespace", Cluster: "cluster"}, nil
 	})).To(MatchError(git.ErrStorageMissing))
 	r := repository.NewRetained(s.project, "namespace", "acme/web", time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))

@@ -77,7 +77,7 @@ func projectOf(m *v1alpha1.StorageMove) *v1alpha1.Project {
 
 // OwnsOf reports whether a shard records that the repository at the path of a move belongs to the project of the move.
 func (r *Repositories) OwnsOf(ctx context.Context, m *v1alpha1.StorageMove, storage string) (bool, error) {
-	return r.Owns(ctx, projectOf(m), storage)
+	return r.HasOwner(ctx, projectOf(m), storage)
 }
 
 // ErrTaken says that a shard has something else at the path of a project.
@@ -124,7 +124,7 @@ func (r *Repositories) OwnAlso(ctx context.Context, live client.Reader, p *v1alp
 func (r *Repositories) DisownOf(ctx context.Context, m *v1alpha1.StorageMove, storage string) error {
 	p := projectOf(m)
 	p.Status.Storage = storage
-	return r.Disown(ctx, p)
+	return r.RemoveOwner(ctx, p)
 }
 
 // Choose returns the shard that takes a project, by weight, or nil if no shard has a weight above 0. The same shards lead to the same choice.

@@ -73,7 +73,7 @@ func (o *Observer) observe(ctx context.Context, name types.NamespacedName) error
 	if err := o.client.Get(ctx, name, &p); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	ctx = o.repositories.For(ctx, &p)
+	ctx = o.repositories.WithTenant(ctx, &p)
 	before := p.DeepCopy()
 	if err := o.repositories.Observe(ctx, &p); err != nil {
 		return err

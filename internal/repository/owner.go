@@ -73,10 +73,10 @@ func placeOf(ctx context.Context, live client.Reader, namespace string) (Place, 
 	return Place{Namespace: ns.UID, Cluster: cluster}, err
 }
 
-// Own records on its shard that the repository at the path of a project belongs to that project, unless that is recorded already. Call it
+// RecordOwner records on its shard that the repository at the path of a project belongs to that project, unless that is recorded already. Call it
 // before the repository exists. It calls place only if the project was not recorded before. The error is a git.ErrStorageMissing if the shard
 // is not mounted.
-func (r *Repositories) Own(ctx context.Context, p *v1alpha1.Project, place func(context.Context) (Place, error)) error {
+func (r *Repositories) RecordOwner(ctx context.Context, p *v1alpha1.Project, place func(context.Context) (Place, error)) error {
 	// If the machine crashes before the file is durable, Forgeplane writes it again when it starts.
 	return r.own(ctx, p, false, place)
 }
@@ -127,8 +127,8 @@ func ownerText(p *v1alpha1.Project, at Place) ([]byte, error) {
 	return text, nil
 }
 
-// Disown removes the record that Own has written for a project. It does nothing if there is none.
-func (r *Repositories) Disown(ctx context.Context, p *v1alpha1.Project) error {
+// RemoveOwner removes the record that RecordOwner has written for a project. It does nothing if there is none.
+func (r *Repositories) RemoveOwner(ctx context.Context, p *v1alpha1.Project) error {
 	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", p.Status.Storage)
 	if err != nil {
 		return err
@@ -141,9 +141,9 @@ func (r *Repositories) Disown(ctx context.Context, p *v1alpha1.Project) error {
 	return forget(file)
 }
 
-// Owns reports whether a shard records that the repository at the path of a project belongs to it. The record exists before the repository
+// HasOwner reports whether a shard records that the repository at the path of a project belongs to it. The record exists before the repository
 // does.
-func (r *Repositories) Owns(ctx context.Context, p *v1alpha1.Project, storage string) (bool, error) {
+func (r *Repositories) HasOwner(ctx context.Context, p *v1alpha1.Project, storage string) (bool, error) {
 	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", storage)
 	if err != nil {
 		return false, err
@@ -162,9 +162,9 @@ func forget(file string) error {
 	return nil
 }
 
-// Left returns the records of all shards about the repositories of earlier projects with the namespace and name of a project. It skips
+// Retained returns the records of all shards about the repositories of earlier projects with the namespace and name of a project. It skips
 // shards that are not ready or cannot be read, because these must not keep projects off the other shards.
-func (r *Repositories) Left(ctx context.Context, p *v1alpha1.Project) (left []*Owner, err error) {
+func (r *Repositories) Retained(ctx context.Context, p *v1alpha1.Project) (left []*Owner, err error) {
 	storages, err := catalog.All[*v1alpha1.RepositoryStorage](ctx, r.catalog)
 	if err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func (r *Repositories) tenantOf(ctx context.Context, c client.Reader, name types
 	return r.Tenant(&p)
 }
 
-// For returns a context for background work for a project.
-func (r *Repositories) For(ctx context.Context, p *v1alpha1.Project) context.Context {
+// WithTenant returns a context for background work for a project.
+func (r *Repositories) WithTenant(ctx context.Context, p *v1alpha1.Project) context.Context {
 	return fair.With(ctx, r.Tenant(p))
 }

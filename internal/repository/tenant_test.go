@@ -29,7 +29,7 @@ func TestTenant(t *testing.T) {
 		if got := repos.Tenant(p); got != c.want {
 			t.Errorf("of %q in %s: got %+v, want %+v", c.creator, c.namespace, got, c.want)
 		}
-		if got := fair.From(repos.For(t.Context(), p)); got != c.want {
+		if got := fair.From(repos.WithTenant(t.Context(), p)); got != c.want {
 			t.Errorf("of %q in %s: %+v does the work, want %+v", c.creator, c.namespace, got, c.want)
 		}
 	}

@@ -64,7 +64,7 @@ func SecretsOfDigest(ctx context.Context, c *catalog.Catalog, digest string) (ke
 	if digest == "" {
 		return nil
 	}
-	err := catalog.Each(ctx, c, &corev1.SecretList{}, indexDigest, []string{digest}, func(s client.Object) {
+	err := catalog.ForEachByIndex(ctx, c, &corev1.SecretList{}, indexDigest, []string{digest}, func(s client.Object) {
 		keys = append(keys, credential.Key(s.GetNamespace(), s.GetName()))
 	})
 	if err != nil {

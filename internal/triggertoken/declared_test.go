@@ -93,7 +93,7 @@ func TestTriggerTokensOf(t *testing.T) {
 	web := Project("a", "web", ByName("acme"), Known(100))
 	w := catalogtest.New(t, Group("a", "acme"), web, TriggerToken("a", "t1", ByName("web"), ""), TriggerToken("a", "t2", ByPath("acme/web"), ""),
 		TriggerToken("a", "t3", ByID(100), ""), TriggerToken("a", "t4", ByName("other"), ""), TriggerToken("b", "t5", ByID(100), ""))
-	tokens, err := catalog.Of[*v1alpha1.TriggerToken](t.Context(), w.Catalog(), web)
+	tokens, err := catalog.ListForProject[*v1alpha1.TriggerToken](t.Context(), w.Catalog(), web)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(tokens).To(ConsistOf(HaveField("Name", "t1"), HaveField("Name", "t2"), HaveField("Name", "t3")))
 }

@@ -153,7 +153,7 @@ var _ = Describe("An editor of one namespace", func() {
 				attempts = append(attempts, attempt{"of it by " + how, k, v1alpha1.ReasonReferenceNotFound, "projectRef"})
 			}
 			w.try(attempts...)
-			keys, err := catalog.Of[*v1alpha1.DeployKey](GinkgoT().Context(), w.Catalog, w.website)
+			keys, err := catalog.ListForProject[*v1alpha1.DeployKey](GinkgoT().Context(), w.Catalog, w.website)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(keys).To(HaveLen(1))
 		})
@@ -171,7 +171,7 @@ var _ = Describe("An editor of one namespace", func() {
 				attempts = append(attempts, attempt{"of it by " + how, t, v1alpha1.ReasonReferenceNotFound, "projectRef"})
 			}
 			w.try(attempts...)
-			tokens, err := catalog.Of[*v1alpha1.TriggerToken](GinkgoT().Context(), w.Catalog, w.website)
+			tokens, err := catalog.ListForProject[*v1alpha1.TriggerToken](GinkgoT().Context(), w.Catalog, w.website)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(tokens).To(HaveLen(1))
 		})

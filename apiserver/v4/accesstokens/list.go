@@ -97,7 +97,7 @@ func (f *Family) withUsers(ctx context.Context, found []*v1alpha1.AccessToken, e
 		return nil, err
 	}
 	all := make([]owned, 0, len(found))
-	for _, t := range store.Known(found, nil) {
+	for _, t := range store.Visible(found, nil) {
 		u, err := f.Catalog.User(ctx, t.Spec.UserRef)
 		if errors.Is(err, catalog.ErrNotFound) {
 			continue

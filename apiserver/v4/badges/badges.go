@@ -68,7 +68,7 @@ func (f *Family) list(ctx context.Context, s auth.Subject, r *listRequest) (endp
 	if err != nil {
 		return endpoint.List[Badge]{}, err
 	}
-	all = store.Known(all, func(b *v1alpha1.Badge) bool { return r.Name == "" || b.Spec.Name == r.Name })
+	all = store.Visible(all, func(b *v1alpha1.Badge) bool { return r.Name == "" || b.Spec.Name == r.Name })
 	return endpoint.Each(endpoint.Page(r.Paging, all, func(b *v1alpha1.Badge) *v1alpha1.Badge { return b }), func(page []*v1alpha1.Badge) ([]Badge, error) {
 		specs := make([]v1alpha1.BadgeSpec, len(page))
 		for i, b := range page {
@@ -116,7 +116,7 @@ func (f *Family) example(ctx context.Context, s auth.Subject) (catalog.Scope, au
 	if err != nil {
 		return catalog.Scope{}, auth.Access{}, err
 	}
-	for _, p := range store.InOrder(store.Known(in, func(p *v1alpha1.Project) bool { return p.DeletionTimestamp.IsZero() })) {
+	for _, p := range store.InOrder(store.Visible(in, func(p *v1alpha1.Project) bool { return p.DeletionTimestamp.IsZero() })) {
 		scope, err := f.Catalog.ProjectScope(ctx, p)
 		if catalog.Misplaced(err) || err == nil && scope.Groups[0].UID != s.Scope.Groups[0].UID {
 			continue

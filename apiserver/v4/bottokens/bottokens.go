@@ -66,7 +66,7 @@ func (f *Family) list(ctx context.Context, s auth.Subject, r *listRequest) (endp
 		return endpoint.List[Token]{}, err
 	}
 	now := f.Clock.Now()
-	all = store.Known(all, func(t *v1alpha1.BotToken) bool {
+	all = store.Visible(all, func(t *v1alpha1.BotToken) bool {
 		return r.State == "" || (r.State == "active") != bottoken.Ended(t, now)
 	})
 	used := f.tokens.Used(ctx, endpoint.Rows(r.Paging, all)...)

@@ -28,7 +28,7 @@ type Family struct {
 
 // New returns the family.
 func New(k family.Kit) *Family {
-	keys := store.ByID(k.Writer, k.Catalog, store.OfProject(catalog.Of[*v1alpha1.DeployKey])).Named("", "Deploy Key")
+	keys := store.ByID(k.Writer, k.Catalog, store.OfProject(catalog.ListForProject[*v1alpha1.DeployKey])).Named("", "Deploy Key")
 	return &Family{Kit: k, keys: keys}
 }
 
@@ -66,7 +66,7 @@ func (f *Family) listAll(ctx context.Context, _ auth.Instance, r *listAllRequest
 		}
 	}
 	var failed error
-	page := endpoint.Page(r.Paging, store.InOrder(store.Known(all, nil)), func(k *v1alpha1.DeployKey) InstanceKey {
+	page := endpoint.Page(r.Paging, store.InOrder(store.Visible(all, nil)), func(k *v1alpha1.DeployKey) InstanceKey {
 		shown, err := f.showToAdmin(ctx, k)
 		failed = errors.Join(failed, err)
 		return shown
@@ -196,7 +196,7 @@ func (f *Family) remove(ctx context.Context, s auth.Project, r *keyRequest) (end
 
 // byFingerprint returns the project's deploy key with a fingerprint, or nil.
 func (f *Family) byFingerprint(ctx context.Context, p *v1alpha1.Project, fingerprint string) (*v1alpha1.DeployKey, error) {
-	all, err := catalog.Of[*v1alpha1.DeployKey](ctx, f.Catalog, p)
+	all, err := catalog.ListForProject[*v1alpha1.DeployKey](ctx, f.Catalog, p)
 	if err != nil {
 		return nil, err
 	}

@@ -107,7 +107,7 @@ func (f *Family) visible(ctx context.Context, subject auth.Subject) ([]catalog.S
 	if err != nil {
 		return nil, err
 	}
-	return store.Known(all, func(s catalog.Seen) bool { return auth.AccessOf(caller, s).Sees() }), nil
+	return store.Visible(all, func(s catalog.Seen) bool { return auth.AccessOf(caller, s).Sees() }), nil
 }
 
 // found reports whether a search finds a group by its name or path, in upper or lower case.

@@ -81,7 +81,7 @@ func (f *Family) listAll(ctx context.Context, s auth.Subject, r *listRequest) (e
 
 func (f *Family) page(r *listRequest, all []catalog.Member) endpoint.List[Member] {
 	query := strings.ToLower(r.Query)
-	all = store.Known(all, func(m catalog.Member) bool {
+	all = store.Visible(all, func(m catalog.Member) bool {
 		u := m.User.Spec
 		return (len(r.UserIDs) == 0 || slices.Contains(r.UserIDs, m.RESTID())) &&
 			(strings.Contains(strings.ToLower(u.Username), query) || strings.Contains(strings.ToLower(u.Name), query))

@@ -102,7 +102,7 @@ func (f *Family) locations(ctx context.Context, s auth.Project, r *locationsRequ
 		return endpoint.List[entity.GroupPlace]{}, err
 	}
 	p, from := s.Scope.Project, s.Scope.Groups[0]
-	all = store.Known(all, func(to catalog.Seen) bool {
+	all = store.Visible(all, func(to catalog.Seen) bool {
 		g := to.Groups[0]
 		return g.Namespace == p.Namespace && g.UID != from.UID && !namespace.Personal(g) &&
 			s.Has(auth.AccessOf(s.Caller, to), auth.CreateProjects)

@@ -106,7 +106,7 @@ func (f *Family) view(ctx context.Context, scope catalog.Scope) (view, error) {
 			if err != nil {
 				return view{}, err
 			}
-			for _, b := range store.Known(found, nil) {
+			for _, b := range store.Visible(found, nil) {
 				one, err := show(ctx, c, scope, b, now)
 				if err != nil {
 					return view{}, err

@@ -95,7 +95,7 @@ func (f *Family) moveOff(ctx context.Context, p *v1alpha1.Project, work off) (mo
 	if held := p.Status.Move; held != nil && held.Name != m.Name {
 		return held.Name, nil
 	}
-	others, err := catalog.Of[*v1alpha1.StorageMove](ctx, f.Catalog, p)
+	others, err := catalog.ListForProject[*v1alpha1.StorageMove](ctx, f.Catalog, p)
 	if err != nil {
 		return "", err
 	}

@@ -43,7 +43,7 @@ func (f *Family) create(ctx context.Context, _ auth.Instance, r *createRequest) 
 	}
 	m := newMove(p, rand.Text())
 	m.Spec.Destination = destination
-	others, err := catalog.Of[*v1alpha1.StorageMove](ctx, f.Catalog, p)
+	others, err := catalog.ListForProject[*v1alpha1.StorageMove](ctx, f.Catalog, p)
 	if err != nil {
 		return Move{}, err
 	}

@@ -34,7 +34,7 @@ type Family struct {
 
 // New returns the family.
 func New(k family.Kit) *Family {
-	return &Family{Kit: k, tokens: store.ByID(k.Writer, k.Catalog, store.OfProject(catalog.Of[*v1alpha1.TriggerToken]))}
+	return &Family{Kit: k, tokens: store.ByID(k.Writer, k.Catalog, store.OfProject(catalog.ListForProject[*v1alpha1.TriggerToken]))}
 }
 
 // Table lists the endpoints, except for the one that triggers a pipeline.

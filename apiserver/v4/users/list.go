@@ -37,7 +37,7 @@ func (f *Family) list(ctx context.Context, s auth.Instance, r *listRequest) (end
 	if err != nil {
 		return endpoint.List[User]{}, err
 	}
-	all = store.Known(all, func(u *v1alpha1.User) bool { return r.matches(u, admin) })
+	all = store.Visible(all, func(u *v1alpha1.User) bool { return r.matches(u, admin) })
 	order, sort := r.OrderBy, r.Sort
 	if !admin {
 		order, sort = "id", "desc"

@@ -23,7 +23,7 @@ func (p *Runner) Start(ctx context.Context, c Command) (*Process, error) {
 	cmd.Stderr = said
 	b := p.bounds.atMost(c.Bounds)
 	b.CPU = 0
-	early := &ending{}
+	early := &cleanup{}
 	has, err := p.start(ctx, cmd, b, c, early)
 	if err != nil {
 		return nil, err

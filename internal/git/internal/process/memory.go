@@ -56,7 +56,7 @@ type allotment struct {
 	group  int
 	// command is the command of the process, and early ends it.
 	command Command
-	early   *ending
+	early   *cleanup
 	// The mutex of the memory guards these fields.
 	has   int
 	ended *LimitError
@@ -76,7 +76,7 @@ func newMemory(total int64, wait time.Duration) *memory {
 }
 
 // allot waits until there is memory for a process. The error is ErrBusy if there is none in time.
-func (m *memory) allot(ctx context.Context, c Command, early *ending) (*allotment, error) {
+func (m *memory) allot(ctx context.Context, c Command, early *cleanup) (*allotment, error) {
 	if m.total == 0 {
 		return nil, nil
 	}

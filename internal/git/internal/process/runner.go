@@ -115,7 +115,7 @@ func (p *Runner) Run(ctx context.Context, c Command) error {
 	if c.Progress != nil {
 		cmd.Stderr = io.MultiWriter(stderr, c.Progress)
 	}
-	early := &ending{push: c.Accepted != nil}
+	early := &cleanup{push: c.Accepted != nil}
 	cmd.Cancel = func() error { early.begin(cmd.Process.Pid); return nil }
 
 	b := p.bounds.atMost(c.Bounds)
@@ -177,7 +177,7 @@ func (p *Runner) Limited(ctx context.Context) (context.Context, context.CancelFu
 // start starts a git process as the leader of its own group, once there is memory for it. Every git process is started here. The limits are
 // set before the process does anything, and also apply to its children. When the process has ended, the caller must call end of the
 // allotment, and then end of early, which ends the process if memory is short.
-func (p *Runner) start(ctx context.Context, cmd *exec.Cmd, b Bounds, c Command, early *ending) (*allotment, error) {
+func (p *Runner) start(ctx context.Context, cmd *exec.Cmd, b Bounds, c Command, early *cleanup) (*allotment, error) {
 	has, err := p.memory.allot(ctx, c, early)
 	if err != nil {
 		return nil, err

@@ -2,9 +2,9 @@ package recall
 
 // Waits reports whether an attempt waits for slots.
 func (a Results) Waits() bool {
-	a.answers.asking.mu.Lock()
-	defer a.answers.asking.mu.Unlock()
-	for _, q := range a.answers.asking.open {
+	a.answers.coalesced.mu.Lock()
+	defer a.answers.coalesced.mu.Unlock()
+	for _, q := range a.answers.coalesced.open {
 		for _, one := range q.attempts {
 			if one.waited && q.working != one {
 				return true
@@ -16,9 +16,9 @@ func (a Results) Waits() bool {
 
 // Asked returns the number of questions without an answer.
 func (a Results) Asked() int {
-	a.answers.asking.mu.Lock()
-	defer a.answers.asking.mu.Unlock()
-	return len(a.answers.asking.open)
+	a.answers.coalesced.mu.Lock()
+	defer a.answers.coalesced.mu.Unlock()
+	return len(a.answers.coalesced.open)
 }
 
 // Forget forgets all answers about the repository.

@@ -45,8 +45,8 @@ func newResults() *results {
 
 // Memory remembers answers to questions, and lets callers who ask the same question share the work.
 type Memory struct {
-	results *results
-	asking  asking
+	results   *results
+	coalesced coalesced
 }
 
 // New returns a Memory, which the caller must close.
@@ -72,7 +72,7 @@ func Find[T any](ctx context.Context, of Results, what, ids string, size func(T)
 		return known, nil
 	}
 	var known T
-	q := of.answers.asking.ask(result{of.dir, what, ids}, func() (ok bool) {
+	q := of.answers.coalesced.ask(result{of.dir, what, ids}, func() (ok bool) {
 		known, ok = Known[T](of, what, ids)
 		return ok
 	})
@@ -141,9 +141,9 @@ func Keep[T any](of Results, what, ids string, value T, bytes int) {
 
 // Forget discards the results for a repository, including those that are being computed, because another repository can take its path.
 func (m *Memory) Forget(dir string) {
-	m.asking.mu.Lock()
-	defer m.asking.mu.Unlock()
-	for of, q := range m.asking.open {
+	m.coalesced.mu.Lock()
+	defer m.coalesced.mu.Unlock()
+	for of, q := range m.coalesced.open {
 		if of.dir == dir {
 			q.close()
 		}

@@ -21,7 +21,7 @@ type Family struct {
 
 // New returns the family.
 func New(k family.Kit) *Family {
-	return &Family{store.ByID(k.Writer, k.Catalog, catalog.In[*v1alpha1.Toy])}
+	return &Family{store.ByID(k.Writer, k.Catalog, catalog.ListInScope[*v1alpha1.Toy])}
 }
 
 // Table lists the endpoints.

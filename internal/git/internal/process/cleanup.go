@@ -12,13 +12,13 @@ import (
 // followersAgain is the interval at which processes are listed that git has started in the meantime.
 const followersAgain = 100 * time.Millisecond
 
-// ending ends the processes of a command early, because their callers no longer wait or because of a lack of memory.
+// cleanup ends the processes of a command early, because their callers no longer wait or because of a lack of memory.
 //
 // When git is asked to end, it removes its lock files, but not the objects of a push. It removes those when a process that it started has
 // failed. So for a push, the child processes are asked to end first; git then informs its client, removes the objects, and ends. Processes
-// that have not ended after a grace period are asked to end, and after another one they are killed. In that case ending removes what the
+// that have not ended after a grace period are asked to end, and after another one they are killed. In that case cleanup removes what the
 // push has left.
-type ending struct {
+type cleanup struct {
 	// push says that the command is a push.
 	push bool
 
@@ -34,7 +34,7 @@ type ending struct {
 }
 
 // begin starts to end the processes of a group. It does not wait for them.
-func (e *ending) begin(group int) {
+func (e *cleanup) begin(group int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.over || !e.begun.IsZero() {
@@ -44,7 +44,7 @@ func (e *ending) begin(group int) {
 	e.step()
 }
 
-func (e *ending) again() {
+func (e *cleanup) again() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.over {
@@ -53,7 +53,7 @@ func (e *ending) again() {
 }
 
 // step takes the next step if it is due.
-func (e *ending) step() {
+func (e *cleanup) step() {
 	switch {
 	case e.push && time.Since(e.begun) < grace:
 		e.tellFollowers()
@@ -73,7 +73,7 @@ var quarantineName = regexp.MustCompile(`^tmp_objdir-incoming-[A-Za-z0-9]+$`)
 func IsQuarantine(name string) bool { return quarantineName.MatchString(name) }
 
 // tellFollowers asks the processes of the group to end, except the leader.
-func (e *ending) tellFollowers() {
+func (e *cleanup) tellFollowers() {
 	for _, pid := range followers(e.group) {
 		if name := quarantineOf(pid); IsQuarantine(name) {
 			e.quarantines[name] = struct{}{}
@@ -83,7 +83,7 @@ func (e *ending) tellFollowers() {
 }
 
 // end must be called when the leader has ended for any reason, with the directory of the repository.
-func (e *ending) end(dir string) {
+func (e *cleanup) end(dir string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.over = true

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// niceness is the niceness of background commands.
-	niceness = 10
+	// priority is the niceness of background commands.
+	priority = 10
 	// niceStep is added to the niceness for each other process of the caller, up to mostNice. With a step of 5, a process gets a third of
 	// the time of the previous one if they compete for a processor.
 	niceStep, mostNice = 5, 19
@@ -43,7 +43,7 @@ func (c *crowds) join(ctx context.Context) (others int, leave func()) {
 func (c Command) benice(group int) {
 	nice := min(niceStep*c.others, mostNice)
 	if c.Nice {
-		nice = min(niceness+nice, mostNice)
+		nice = min(priority+nice, mostNice)
 	}
 	if nice > 0 {
 		_ = syscall.Setpriority(syscall.PRIO_PGRP, group, nice) // it may have ended

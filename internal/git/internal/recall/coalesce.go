@@ -9,18 +9,18 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/internal/process"
 )
 
-// asking has the questions that are being answered. Several callers can ask the same question at once. One caller works on it for all of
+// coalesced has the questions that are being answered. Several callers can ask the same question at once. One caller works on it for all of
 // them. While somebody works on it, the others wait for the answer; while nobody does, each waits in the queues of its own slots. So no
 // caller waits because another caller has to wait, or is refused because another caller exceeds its limits.
-type asking struct {
+type coalesced struct {
 	mu   sync.Mutex
 	open map[result]*question
 }
 
-// question is a question that has no answer yet. The mutex of asking guards its fields.
+// question is a question that has no answer yet. The mutex of coalesced guards its fields.
 type question struct {
-	asking *asking
-	of     result
+	coalesced *coalesced
+	of        result
 	// users is the number of requests that ask the question.
 	users int
 	// working is the attempt that has all the slots that it needs so far; nil while all attempts wait.
@@ -33,7 +33,7 @@ type question struct {
 	err      error
 }
 
-// attempt is the attempt of one caller to answer a question. The mutex of asking guards its fields.
+// attempt is the attempt of one caller to answer a question. The mutex of coalesced guards its fields.
 type attempt struct {
 	question *question
 	caller   fair.Key
@@ -53,7 +53,7 @@ var (
 )
 
 // ask returns an open question, which exists until leave is called. It returns nil if answered reports that the answer is known by now.
-func (a *asking) ask(of result, answered func() bool) *question {
+func (a *coalesced) ask(of result, answered func() bool) *question {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	q := a.open[of]
@@ -61,7 +61,7 @@ func (a *asking) ask(of result, answered func() bool) *question {
 		if answered() {
 			return nil
 		}
-		q = &question{asking: a, of: of, attempts: map[fair.Key]*attempt{}, answered: make(chan struct{})}
+		q = &question{coalesced: a, of: of, attempts: map[fair.Key]*attempt{}, answered: make(chan struct{})}
 		if a.open == nil {
 			a.open = map[result]*question{}
 		}
@@ -72,8 +72,8 @@ func (a *asking) ask(of result, answered func() bool) *question {
 }
 
 func (q *question) leave() {
-	q.asking.mu.Lock()
-	defer q.asking.mu.Unlock()
+	q.coalesced.mu.Lock()
+	defer q.coalesced.mu.Unlock()
 	if q.users--; q.users == 0 {
 		q.close()
 	}
@@ -81,16 +81,16 @@ func (q *question) leave() {
 
 // close removes the question from those that are asked.
 func (q *question) close() {
-	if q.asking.open[q.of] == q {
-		delete(q.asking.open, q.of)
+	if q.coalesced.open[q.of] == q {
+		delete(q.coalesced.open, q.of)
 	}
 }
 
 // attempt returns an attempt for the caller to make, or else one to wait for until something happens. It returns nil if the question is
 // answered.
 func (q *question) attempt(k fair.Key) (one *attempt, until <-chan struct{}) {
-	q.asking.mu.Lock()
-	defer q.asking.mu.Unlock()
+	q.coalesced.mu.Lock()
+	defer q.coalesced.mu.Unlock()
 	if q.isAnswered() {
 		return nil, nil
 	}
@@ -130,8 +130,8 @@ func (a *attempt) pause() {
 
 // may reports whether the attempt, which has the slots that it needs, can continue. If so, no other attempt works on the question.
 func (a *attempt) may() bool {
-	a.question.asking.mu.Lock()
-	defer a.question.asking.mu.Unlock()
+	a.question.coalesced.mu.Lock()
+	defer a.question.coalesced.mu.Unlock()
 	if a.isOvertaken() {
 		return false
 	}
@@ -149,8 +149,8 @@ func (a *attempt) isOvertaken() bool {
 
 // gone reports whether another attempt answers the question.
 func (a *attempt) gone() bool {
-	a.question.asking.mu.Lock()
-	defer a.question.asking.mu.Unlock()
+	a.question.coalesced.mu.Lock()
+	defer a.question.coalesced.mu.Unlock()
 	return a.overtaken
 }
 
@@ -172,7 +172,7 @@ func (a *attempt) Take(ctx context.Context, s *fair.Slots, weight int) (*fair.Ho
 }
 
 func (a *attempt) queue(ctx context.Context, s *fair.Slots, weight int) (*fair.Hold, error) {
-	mu := &a.question.asking.mu
+	mu := &a.question.coalesced.mu
 	mu.Lock()
 	a.waited = true
 	a.pause()
@@ -202,8 +202,8 @@ func (a *attempt) queue(ctx context.Context, s *fair.Slots, weight int) (*fair.H
 // end ends an attempt. Its answer is for all callers and is stored by remember. An error that stopped it is only for its own caller.
 func (a *attempt) end(ctx context.Context, value any, err error, remember func()) {
 	q := a.question
-	q.asking.mu.Lock()
-	defer q.asking.mu.Unlock()
+	q.coalesced.mu.Lock()
+	defer q.coalesced.mu.Unlock()
 	defer close(a.over)
 	a.pause()
 	delete(q.attempts, a.caller)
@@ -211,7 +211,7 @@ func (a *attempt) end(ctx context.Context, value any, err error, remember func()
 		return
 	}
 	q.value, q.err = value, err
-	if err == nil && q.asking.open[q.of] == q {
+	if err == nil && q.coalesced.open[q.of] == q {
 		remember()
 	}
 	q.close()
@@ -236,8 +236,8 @@ func (a *attempt) stopped(ctx context.Context, err error) bool {
 
 // refusal returns the reason why a caller gets no answer, if the attempt ended with one.
 func (a *attempt) refusal(k fair.Key) error {
-	a.question.asking.mu.Lock()
-	defer a.question.asking.mu.Unlock()
+	a.question.coalesced.mu.Lock()
+	defer a.question.coalesced.mu.Unlock()
 	if a.caller != k {
 		return nil
 	}
