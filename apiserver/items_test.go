@@ -118,8 +118,41 @@ func newItems(t *testing.T, stores activity.Stores, objects []client.Object, che
 	all := &items{t: t, conn: conn}
 	all.exec("VACUUM INTO '" + was + "'")
 	all.exec("ATTACH '" + was + "' AS was")
+	all.watch()
 	all.version = all.now()
 	return all
+}
+
+// watch makes the database record in the table touched which of itemTables were written.
+func (i *items) watch() {
+	i.t.Helper()
+	i.exec("CREATE TABLE main.touched (name TEXT PRIMARY KEY)")
+	for _, table := range itemTables {
+		for _, write := range []string{"INSERT", "UPDATE", "DELETE"} {
+			i.exec(fmt.Sprintf("CREATE TRIGGER main.touched_by_%[2]s_of_%[1]s AFTER %[2]s ON %[1]s BEGIN INSERT OR IGNORE INTO touched VALUES ('%[1]s'); END", table, write))
+		}
+	}
+}
+
+// touched returns the tables of itemTables that were written since the last reset.
+func (i *items) touched() (tables []string) {
+	i.t.Helper()
+	rows, err := i.conn.QueryContext(i.t.Context(), "SELECT name FROM main.touched")
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var table string
+		if err := rows.Scan(&table); err != nil {
+			i.t.Fatal(err)
+		}
+		tables = append(tables, table)
+	}
+	if err := rows.Err(); err != nil {
+		i.t.Fatal(err)
+	}
+	return tables
 }
 
 func (i *items) exec(statement string) {
@@ -153,9 +186,10 @@ func (i *items) reset() {
 		return
 	}
 	i.exec("BEGIN IMMEDIATE")
-	for _, table := range itemTables {
+	for _, table := range i.touched() {
 		i.exec(fmt.Sprintf("DELETE FROM main.%[1]s; INSERT INTO main.%[1]s SELECT * FROM was.%[1]s", table))
 	}
+	i.exec("DELETE FROM main.touched")
 	i.exec("COMMIT")
 	i.version = i.now()
 }

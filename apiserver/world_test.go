@@ -315,7 +315,7 @@ type world struct {
 	subscribed atomic.Int32
 	// gallery has the images of the project.
 	gallery *gallery
-	// items are the rows of the project and its group in the activity database.
+	// items are the rows of the project and its group in the activity database. They know of the writes of all rows, also those of the gallery.
 	items *items
 	// outdated reports whether a request must be retried; nil for never.
 	outdated func() bool
@@ -323,15 +323,17 @@ type world struct {
 
 // writes returns the number of changes since the last reset.
 func (w *world) writes() int {
-	return w.store.writes + int(w.pushes.Load()+w.subscribed.Load()) + w.gallery.writes() + w.items.writes()
+	return w.store.writes + int(w.pushes.Load()+w.subscribed.Load()) + w.items.writes()
 }
 
 // reset restores the initial state.
 func (w *world) reset() {
 	w.store.reset()
 	w.subscribed.Store(0)
-	w.gallery.reset()
-	w.items.reset()
+	if w.items.writes() > 0 {
+		w.gallery.reset()
+		w.items.reset()
+	}
 	if w.pushes.Swap(0) > 0 || w.lacksRefs() {
 		w.restore()
 	}
