@@ -53,6 +53,9 @@ func newStore(t *testing.T, objects []client.Object) *kubeAPI {
 	}
 	s.world.Put(objects...) // sets the fields that kube-apiserver would set
 	s.start = s.everything()
+	for key, o := range s.start {
+		s.start[key] = o.DeepCopyObject().(client.Object)
+	}
 	return s
 }
 
@@ -68,7 +71,7 @@ func (s *kubeAPI) reset() {
 	s.writes = 0
 }
 
-// everything returns copies of all objects, by kind and name.
+// everything returns all objects, as they are in the cache, by kind and name.
 func (s *kubeAPI) everything() map[string]client.Object {
 	s.t.Helper()
 	all := map[string]client.Object{}
@@ -77,7 +80,7 @@ func (s *kubeAPI) everything() map[string]client.Object {
 		lists = append(lists, kind.NewList())
 	}
 	for _, l := range lists {
-		err := s.world.Reader().List(s.t.Context(), l)
+		err := s.world.Reader().List(s.t.Context(), l, client.UnsafeDisableDeepCopy)
 		if err == nil {
 			err = meta.EachListItem(l, func(item runtime.Object) error {
 				o := item.(client.Object)
