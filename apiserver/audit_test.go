@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,6 +90,7 @@ func (a *auditor) send(door audit.Door, s sample, c caller) {
 
 // TestAudit_logsEveryWriteOnceAndNoReads calls every endpoint of the table, for callers who are admitted and callers who are refused.
 func TestAudit_logsEveryWriteOnceAndNoReads(t *testing.T) {
+	t.Parallel()
 	a := &auditor{t: t, world: newWorld(t, v1alpha1.VisibilityPrivate), lines: audittest.Open(t), sent: map[string]expected{}}
 	a.secrets = []string{"ann:secret", "secret@example.com"}
 	names := audited()
@@ -134,7 +136,8 @@ func TestAudit_logsEveryWriteOnceAndNoReads(t *testing.T) {
 			succeeded++
 		}
 	}
-	for _, secret := range a.secrets {
+	slices.Sort(a.secrets)
+	for _, secret := range slices.Compact(a.secrets) {
 		if strings.Contains(said.String(), secret) {
 			t.Errorf("the lines hold the secret %q", secret)
 		}

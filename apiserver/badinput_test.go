@@ -41,8 +41,9 @@ type prober struct {
 // probe calls a test for each operation of the API and each caller, and fails if the refused requests have changed anything.
 func probe(t *testing.T, test func(p *prober)) {
 	t.Helper()
+	t.Parallel()
 	w := newWorld(t, v1alpha1.VisibilityPrivate)
-	contract := endpointtest.Of(t, w.handler)
+	contract := contractOf(t, w.handler)
 	who := []caller{
 		withToken("", administrator, familytest.Value("admin"), is(1)),
 		known("Maintainer", v1alpha1.RoleMaintainer, place),

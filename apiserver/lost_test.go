@@ -18,6 +18,7 @@ import (
 
 // A client that took a lost repository for an empty one could delete its copy.
 func TestRepository_isUnavailableOnceLost(t *testing.T) {
+	t.Parallel()
 	const want = `{"message":"The repository is not available. Please try again later, and tell an administrator if the problem persists."}`
 	for name, lose := range map[string]func(w *world, shard *v1alpha1.RepositoryStorage) error{
 		"the repository is gone": func(w *world, _ *v1alpha1.RepositoryStorage) error { return os.RemoveAll(w.repository.Dir()) },

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -23,6 +24,9 @@ var update = flag.Bool("update", false, "write testdata/authorization.txt again;
 // TestEndpoint_answersEachCallerAsTableSays compares the answers of all endpoints with testdata/authorization.txt. It tests all authorization
 // over REST. Families only test behavior that the table cannot express.
 func TestEndpoint_answersEachCallerAsTableSays(t *testing.T) {
+	if !*update {
+		t.Parallel() // the test of the ClusterRoles reads what an update writes
+	}
 	is := measure(t)
 	path := filepath.Join("testdata", "authorization.txt")
 	if *update {
@@ -76,36 +80,42 @@ type row struct {
 
 func (r row) key() string { return r.sample + " " + r.visibility }
 
-// measure sends the request of every cell.
+// measure sends the request of every cell. The worlds of the visibilities are asked at the same time.
 func measure(t *testing.T) *table {
 	t.Helper()
 	m := &table{callers: callers()}
 	visibilities := []v1alpha1.Visibility{v1alpha1.VisibilityPrivate, v1alpha1.VisibilityInternal, v1alpha1.VisibilityPublic}
 	var asked []*asker
-	served := map[string]bool{}
 	for _, v := range visibilities {
 		asked = append(asked, newAsker(t, v))
 	}
-	for _, s := range samples(asked[0].world.handler) {
-		for i, a := range asked {
-			r := row{sample: s.String(), visibility: strings.ToLower(string(visibilities[i]))}
-			if s.subject() == "instance" {
-				r.visibility = "any"
+	all := samples(asked[0].world.handler)
+	rows := make([][]row, len(all))
+	for n, s := range all {
+		rows[n] = make([]row, len(visibilities))
+		if s.subject() == "instance" {
+			rows[n] = make([]row, 1)
+		}
+	}
+	var work sync.WaitGroup
+	for i, a := range asked {
+		work.Go(func() {
+			for n, s := range all {
+				if i < len(rows[n]) {
+					rows[n][i] = a.row(s, m.callers, visibilities[i])
+				}
 			}
-			for _, c := range m.callers {
-				r.codes = append(r.codes, a.ask(s, c))
+		})
+	}
+	work.Wait()
+	served := map[string]bool{}
+	for n, s := range all {
+		m.rows = append(m.rows, rows[n]...)
+		for _, r := range rows[n] {
+			if r.codes == nil {
+				t.FailNow() // the world of the row has failed
 			}
-			if changed := a.world.store.changes(); len(changed) > 0 {
-				t.Fatalf("%s: changed objects of the cache in place: %v", s, changed)
-			}
-			if succeeds := slices.ContainsFunc(r.codes, func(code int) bool { return code < 300 }); succeeds == s.refused {
-				t.Errorf("%s: succeeds for a caller: %t; correct its sample in requests_test.go", s, succeeds)
-			}
-			m.rows = append(m.rows, r)
 			served[s.endpoint.String()] = served[s.endpoint.String()] || r.codes[anonymous] < 300
-			if r.visibility == "any" {
-				break
-			}
 		}
 	}
 	for e := range asked[0].world.handler.Endpoints() {
@@ -130,7 +140,43 @@ type asker struct {
 func newAsker(t *testing.T, v v1alpha1.Visibility) *asker {
 	t.Helper()
 	w := newWorld(t, v)
-	return &asker{t: t, world: w, contract: endpointtest.Of(t, w.handler)}
+	return &asker{t: t, world: w, contract: contractOf(t, w.handler)}
+}
+
+// contracts are the contracts that were read, by their documents. All worlds serve the same document, and reading it takes seconds.
+var contracts struct {
+	sync.Mutex
+	of map[string]*endpointtest.Contract
+}
+
+// contractOf returns the contract of a handler.
+func contractOf(t *testing.T, h *endpoint.Handler) *endpointtest.Contract {
+	t.Helper()
+	contracts.Lock()
+	defer contracts.Unlock()
+	text := string(h.OpenAPI())
+	if contracts.of[text] == nil {
+		contracts.of = map[string]*endpointtest.Contract{text: endpointtest.Of(t, h)}
+	}
+	return contracts.of[text]
+}
+
+// row sends the request of a sample for all callers.
+func (a *asker) row(s sample, callers []caller, v v1alpha1.Visibility) row {
+	r := row{sample: s.String(), visibility: strings.ToLower(string(v))}
+	if s.subject() == "instance" {
+		r.visibility = "any"
+	}
+	for _, c := range callers {
+		r.codes = append(r.codes, a.ask(s, c))
+	}
+	if changed := a.world.store.changes(); len(changed) > 0 {
+		a.t.Fatalf("%s: changed objects of the cache in place: %v", s, changed)
+	}
+	if succeeds := slices.ContainsFunc(r.codes, func(code int) bool { return code < 300 }); succeeds == s.refused {
+		a.t.Errorf("%s: succeeds for a caller: %t; correct its sample in requests_test.go", s, succeeds)
+	}
+	return r
 }
 
 // ask returns the status of the answer, and checks the rest of it.

@@ -21,6 +21,7 @@ var beyond = map[string]bool{
 }
 
 func TestRESTWrites_ofRootGroupHoldInEveryFamily(t *testing.T) {
+	t.Parallel()
 	refusing := newWorld(t, v1alpha1.VisibilityPrivate)
 	above, err := refusing.store.world.Catalog().GroupByPath(t.Context(), "above")
 	if err != nil {
@@ -35,6 +36,7 @@ func TestRESTWrites_ofRootGroupHoldInEveryFamily(t *testing.T) {
 }
 
 func TestRESTWrites_ofProjectHoldInEveryFamilyOfItsGroups(t *testing.T) {
+	t.Parallel()
 	refusing := newWorld(t, v1alpha1.VisibilityPrivate)
 	app, err := refusing.store.world.Catalog().ProjectByPath(t.Context(), "above/team/app")
 	if err != nil {
