@@ -48,8 +48,25 @@ func Merge(iid int64) string { return fmt.Sprintf("refs/merge-requests/%d/merge"
 
 // Refresh compares a merge request with its branches and returns it. If it is open and a branch has moved since the last check, Refresh checks
 // it again and records the result. It changes nothing otherwise. If it is locked by a merge that was interrupted, Refresh finishes or undoes
-// that merge.
-func (c *Checker) Refresh(ctx context.Context, m mergerequest.MergeRequest) (mergerequest.MergeRequest, error) {
+// that merge. A check that loses to another one is made again, because the other one can have read the branches before they moved. The error is
+// mergerequest.ErrOutdated if that happens too often.
+func (c *Checker) Refresh(ctx context.Context, m mergerequest.MergeRequest) (now mergerequest.MergeRequest, err error) {
+	for range checkAttempts {
+		if now, err = c.refresh(ctx, m); !errors.Is(err, mergerequest.ErrOutdated) {
+			return now, err
+		}
+		if m, err = c.stores.MergeRequests.WithID(ctx, m.ID); err != nil {
+			return m, err
+		}
+	}
+	return m, mergerequest.ErrOutdated
+}
+
+// checkAttempts limits how often a check that has lost is made again.
+const checkAttempts = 5
+
+// refresh is one attempt of Refresh.
+func (c *Checker) refresh(ctx context.Context, m mergerequest.MergeRequest) (mergerequest.MergeRequest, error) {
 	if m.State != mergerequest.Opened && m.State != mergerequest.Locked {
 		return m, nil
 	}
@@ -128,7 +145,7 @@ func (c *Checker) check(ctx context.Context, m mergerequest.MergeRequest, b Bran
 	// The refs come first: no version names a commit that could be removed.
 	err = refs.Apply(ctx, b.Repository, b.updates(m.IID, merged)...)
 	if errors.Is(err, refs.ErrMoved) { // another check was faster
-		return c.stores.MergeRequests.WithID(ctx, m.ID)
+		return m, mergerequest.ErrOutdated
 	}
 	if err != nil {
 		return m, fmt.Errorf("keeping the head of merge request %d: %w", m.ID, err)

@@ -2,6 +2,7 @@ package mergerequest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/uptrace/bun"
@@ -17,8 +18,11 @@ type Check struct {
 	Status  MergeStatus
 }
 
+// ErrOutdated says that a check does not count any more: the merge request has changed in a way that matters since it was read.
+var ErrOutdated = errors.New("the merge request has been checked or changed meanwhile")
+
 // RecordCheck records a check of a merge request that was read before, and returns the merge request. It adds a version if the head of
-// the source branch or the merge base has changed. If the merge request has changed since it was read in a way that matters, it records nothing.
+// the source branch or the merge base has changed. The error is ErrOutdated if the check must be made again.
 func (s *Store) RecordCheck(ctx context.Context, was MergeRequest, c Check) (now MergeRequest, err error) {
 	attempt := fmt.Sprintf("recording a check of merge request %d", was.ID)
 	err = s.db.Atomically(ctx, attempt, func(ctx context.Context, db bun.IDB) error {
@@ -29,7 +33,7 @@ func (s *Store) RecordCheck(ctx context.Context, was MergeRequest, c Check) (now
 			return err
 		}
 		if now.State != was.State || now.TargetBranch != was.TargetBranch || now.Head != was.Head || now.CheckedTarget != was.CheckedTarget {
-			return nil
+			return ErrOutdated
 		}
 		if c.Head != "" && (c.Head != now.Head || c.Base != now.Base) {
 			v := Version{MergeRequestID: was.ID, Head: c.Head, Base: c.Base, Start: c.Target}

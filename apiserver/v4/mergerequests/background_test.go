@@ -59,3 +59,30 @@ func TestWatcher_checksMergeRequestsOfMovedBranches(t *testing.T) {
 	release()
 	g.Expect(<-checked).To(Succeed(), "deleted meanwhile")
 }
+
+// The faster check has read the source branch before the push.
+func TestCheck_isMadeAgainIfItLoses(t *testing.T) {
+	for name, keepsHead := range map[string]bool{"when it keeps the head": true, "when it is recorded": false} {
+		t.Run(name, func(t *testing.T) {
+			g, w := NewWithT(t), newGitWorld(t, branched(t))
+			m, old := w.request(20, "topic", "main"), w.head("topic~1")
+			checker := mergecheck.New(w.Catalog, w.Repositories, w.Activity, w.Clock)
+			release, before, checked := gittest.Hold(t, w.binary, "merge-tree"), w.starts("merge-tree"), make(chan error, 1)
+			go func() {
+				checked <- checker.Check(t.Context(), job.Attempt{Task: job.Task{Key: fmt.Sprint(m.ID)}}, nil)
+			}()
+			g.Eventually(w.starts).WithArguments("merge-tree").Should(BeNumerically(">", before))
+			if keepsHead {
+				w.web.Git(t, "update-ref", mergecheck.Head(m.IID), old)
+			}
+			main := w.head("main")
+			g.Expect(w.Activity.MergeRequests.RecordCheck(t.Context(), w.read(m), mergerequest.Check{
+				Head: old, Base: main, Target: main, Changes: "1", Status: mergerequest.CanBeMerged,
+			})).Error().NotTo(HaveOccurred())
+			release()
+			g.Expect(<-checked).To(Succeed())
+			g.Expect(w.read(m).Head).To(Equal(w.head("topic")))
+			g.Expect(w.head(mergecheck.Head(m.IID))).To(Equal(w.head("topic")))
+		})
+	}
+}
