@@ -2,6 +2,7 @@ package mergerequest
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 
 	"github.com/uptrace/bun"
@@ -44,22 +45,11 @@ func (s *Store) closeRivals(ctx context.Context, from, to database.Subject) erro
 	})
 }
 
-// moveSources works in batches, as sweep.Table does.
+// moveSources gives the source branches of a project to another one.
 func (s *Store) moveSources(ctx context.Context, from, to database.Subject) error {
-	const batch int64 = 100
-	for changed := batch; changed == batch; {
-		err := s.db.Write(ctx, fmt.Sprintf("giving source branches to %s", to), func(ctx context.Context, db bun.IDB) error {
-			some := db.NewSelect().Model((*MergeRequest)(nil)).Column("id").Where("source_uid = ?", from.UID).Limit(batch)
-			result, err := db.NewUpdate().Model((*MergeRequest)(nil)).Set("source_id = ?", to.ID).Set("source_uid = ?", to.UID).Where("id IN (?)", some).Exec(ctx)
-			if err != nil {
-				return err
-			}
-			changed, err = result.RowsAffected()
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	attempt := fmt.Sprintf("giving source branches to %s", to)
+	return sweep.InBatches(ctx, s.db, attempt, func(ctx context.Context, db bun.IDB, limit int64) (sql.Result, error) {
+		some := db.NewSelect().Model((*MergeRequest)(nil)).Column("id").Where("source_uid = ?", from.UID).Limit(limit)
+		return db.NewUpdate().Model((*MergeRequest)(nil)).Set("source_id = ?", to.ID).Set("source_uid = ?", to.UID).Where("id IN (?)", some).Exec(ctx)
+	})
 }

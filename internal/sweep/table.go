@@ -37,7 +37,7 @@ func (t table) After(ctx context.Context, after database.Subject) ([]database.Su
 
 // Remove implements Rows.
 func (t table) Remove(ctx context.Context, s database.Subject) error {
-	return t.inBatches(ctx, fmt.Sprintf("removing the activity of %s", s), func(ctx context.Context, db bun.IDB, limit int64) (sql.Result, error) {
+	return InBatches(ctx, t.db, fmt.Sprintf("removing the activity of %s", s), func(ctx context.Context, db bun.IDB, limit int64) (sql.Result, error) {
 		some := t.of(db, s, "id").Where("subject_id = ?", s.ID).Limit(limit)
 		return db.NewDelete().Model(t.row).Where("id IN (?)", some).Exec(ctx)
 	})
@@ -46,7 +46,7 @@ func (t table) Remove(ctx context.Context, s database.Subject) error {
 // Move implements Inherited.
 func (t table) Move(ctx context.Context, from, to database.Subject, unique ...string) error {
 	attempt := fmt.Sprintf("giving the activity of a former %s to %s", from.Kind, to)
-	return t.inBatches(ctx, attempt, func(ctx context.Context, db bun.IDB, limit int64) (sql.Result, error) {
+	return InBatches(ctx, t.db, attempt, func(ctx context.Context, db bun.IDB, limit int64) (sql.Result, error) {
 		some := t.of(db, from, "id").Limit(limit)
 		for _, column := range unique {
 			some.Where("? NOT IN (?)", bun.Ident(column), t.of(db, to, column))
@@ -60,11 +60,14 @@ func (t table) of(db bun.IDB, s database.Subject, column string) *bun.SelectQuer
 	return db.NewSelect().Model(t.row).Column(column).Where("subject_kind = ?", s.Kind).Where("subject_uid = ?", s.UID)
 }
 
-// inBatches repeats a statement until it leaves nothing to do. Each statement has its own time, so this must not be called in a transaction.
-func (t table) inBatches(ctx context.Context, attempt string, statement func(ctx context.Context, db bun.IDB, limit int64) (sql.Result, error)) error {
+// InBatches repeats a statement that changes at most limit rows until it changes fewer. Each statement has its own time, so InBatches must not be
+// called in a transaction.
+func InBatches(
+	ctx context.Context, d *database.DB, attempt string, statement func(ctx context.Context, db bun.IDB, limit int64) (sql.Result, error),
+) error {
 	for limit := batch; ; {
 		var changed int64
-		err := t.db.Write(ctx, attempt, func(ctx context.Context, db bun.IDB) error {
+		err := d.Write(ctx, attempt, func(ctx context.Context, db bun.IDB) error {
 			result, err := statement(ctx, db, limit)
 			if err != nil {
 				return err
