@@ -60,6 +60,14 @@ func (e *RefusedError) Reasons() map[string]string {
 	return reasons
 }
 
+// DecisionError wraps an error of Decide that Apply returns. Apply has written no ref then.
+type DecisionError struct{ Err error }
+
+func (e *DecisionError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error of Decide.
+func (e *DecisionError) Unwrap() error { return e.Err }
+
 // ErrDefaultBranch is returned for a deletion of the default branch.
 var ErrDefaultBranch = errors.New("the default branch of a project cannot be deleted")
 
@@ -69,8 +77,8 @@ const timeout = time.Minute
 // Apply applies all updates that prepare returns, or none. prepare can write the objects that the updates need.
 //
 // Apply authorizes the writer before it calls prepare, so that prepare never runs for unauthorized writers, and decides on the updates
-// afterwards. The error is git.ErrClosed if the repository is closed, or one of Authorize, prepare, Decide or refs.Apply. A branch that has
-// changed since prepare read it is not updated. The error is refs.ErrMoved then.
+// afterwards. The error is git.ErrClosed if the repository is closed, one of Authorize, prepare or refs.Apply, or a *DecisionError with one of
+// Decide. A branch that has changed since prepare read it is not updated. The error is refs.ErrMoved then.
 func (w *Write) Apply(ctx context.Context, prepare func(ctx context.Context) ([]update.Ref, error)) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
@@ -89,7 +97,7 @@ func (w *Write) Apply(ctx context.Context, prepare func(ctx context.Context) ([]
 	}
 	defer func() { note(ctx, updates, err) }()
 	if err := w.Decide(ctx, nil, updates...); err != nil {
-		return err
+		return &DecisionError{err}
 	}
 	if err := refs.Apply(ctx, w.Repository, updates...); err != nil {
 		return err

@@ -85,6 +85,7 @@ func TestApply_changesNothingIfRefused(t *testing.T) {
 		prepare  func(t *testing.T, s *site) (update.Ref, error)
 		want     any
 		prepared bool
+		decided  bool
 	}{
 		"closed repository": {before: func(t *testing.T, s *site) {
 			open, err := s.Repository.Close(t.Context())
@@ -100,11 +101,11 @@ func TestApply_changesNothingIfRefused(t *testing.T) {
 		"writer who loses the permission meanwhile": {prepare: func(t *testing.T, s *site) (update.Ref, error) {
 			s.err = broken
 			return s.next(t, "Late"), nil
-		}, want: broken, prepared: true},
+		}, want: broken, prepared: true, decided: true},
 		"branch that is protected meanwhile": {prepare: func(t *testing.T, s *site) (update.Ref, error) {
 			s.rules = protected(role.Maintainer, role.Maintainer)
 			return s.next(t, "Late"), nil
-		}, want: refused, prepared: true},
+		}, want: refused, prepared: true, decided: true},
 		"branch that has moved": {prepare: func(t *testing.T, s *site) (update.Ref, error) {
 			u := s.next(t, "Late")
 			u.Old = u.New
@@ -112,7 +113,7 @@ func TestApply_changesNothingIfRefused(t *testing.T) {
 		}, want: refs.ErrMoved, prepared: true},
 		"deletion of the default branch": {prepare: func(_ *testing.T, s *site) (update.Ref, error) {
 			return update.Ref{Name: "refs/heads/main", Old: s.main}, nil
-		}, want: change.ErrDefaultBranch, prepared: true},
+		}, want: change.ErrDefaultBranch, prepared: true, decided: true},
 	} {
 		t.Run(about, func(t *testing.T) {
 			g, s := NewWithT(t), newSite(t, protection.API)
@@ -134,6 +135,7 @@ func TestApply_changesNothingIfRefused(t *testing.T) {
 				g.Expect(errors.As(err, tt.want)).To(BeTrue(), "%v", err)
 			}
 			g.Expect(prepared).To(Equal(tt.prepared))
+			g.Expect(errors.As(err, new(*change.DecisionError))).To(Equal(tt.decided))
 			g.Expect(s.client.Git(t, "show-ref")).To(Equal(before))
 			g.Expect(s.events).To(BeEmpty())
 		})

@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/git/merge"
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
@@ -179,12 +180,8 @@ func (f *Family) mergeOnce(ctx context.Context, in auth.Project, m mergerequest.
 	})
 	moved = errors.Is(err, refs.ErrMoved)
 	if planned != "" && (moved || certain(err)) {
-		reason := err.Error()
-		if moved {
-			reason = ""
-		}
 		// The client may be gone.
-		if failed := f.Activity.MergeRequests.Unlock(context.WithoutCancel(ctx), m.ID, planned, reason); failed != nil {
+		if failed := f.Activity.MergeRequests.Unlock(context.WithoutCancel(ctx), m.ID, planned, reopened(err)); failed != nil {
 			return false, failed
 		}
 	}
@@ -209,9 +206,21 @@ func (f *Family) lock(ctx context.Context, m mergerequest.MergeRequest, p merger
 	})
 }
 
-// certain reports whether an error says that a write of refs was refused.
+// certain reports whether an error says that no ref was written: that the write was refused, or could not be decided.
 func certain(err error) bool {
-	return errors.As(err, new(*ref.RefusedError)) || errors.As(err, new(*endpoint.Error))
+	return errors.As(err, new(*ref.RefusedError)) || errors.As(err, new(*endpoint.Error)) || errors.As(err, new(*change.DecisionError))
+}
+
+// reopened returns the value of merge_error after a merge that wrote no ref; empty if a branch has moved.
+func reopened(err error) string {
+	switch {
+	case errors.Is(err, refs.ErrMoved):
+		return ""
+	case errors.As(err, new(*ref.RefusedError)), errors.As(err, new(*endpoint.Error)):
+		return err.Error()
+	default:
+		return "The server could not check the merge. Please try again later, and tell an administrator if the problem persists."
+	}
 }
 
 // removes is the value of should_remove_source_branch; nil if it was not sent.

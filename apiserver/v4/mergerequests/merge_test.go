@@ -271,6 +271,22 @@ func TestMerge_isRefusedForFilesWithOwners(t *testing.T) {
 	g.Expect(w.read(m)).To(And(HaveField("State", mergerequest.Opened), HaveField("MergeError", ContainSubstring("code owners")), HaveField("Merger", BeZero())))
 }
 
+func TestMerge_isRefusedIfCodeOwnersAreUnreadable(t *testing.T) {
+	c := branched(t)
+	c.Git(t, "checkout", "--quiet", "stable")
+	c.Commit(t, "CODEOWNERS", "topic @mary\n")
+	g, w := NewWithT(t), newGitWorld(t, c)
+	var p v1alpha1.ProtectedBranch
+	g.Expect(w.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: "stable"}, &p)).To(Succeed())
+	p.Spec.CodeOwnerApprovalRequired = true
+	g.Expect(w.Client.Update(t.Context(), &p)).To(Succeed())
+	m, was, owners := w.request(20, "topic", "stable"), w.head("stable"), w.head("stable:CODEOWNERS")
+	g.Expect(os.Remove(filepath.Join(w.web.Dir, "objects", owners[:2], owners[2:]))).To(Succeed())
+	g.Expect(w.merge("mary", m, "").Code).To(Equal(500))
+	g.Expect(w.head("stable")).To(Equal(was))
+	g.Expect(w.read(m)).To(And(HaveField("State", mergerequest.Opened), HaveField("MergeError", HavePrefix("The server could not check"))))
+}
+
 func TestMerge_removesSourceBranch(t *testing.T) {
 	w := newGitWorld(t, branched(t))
 	w.web.Git(t, "branch", "third", "topic")
