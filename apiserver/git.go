@@ -60,7 +60,7 @@ func (g *gitAccess) known(c auth.Caller, err error) (githttp.Caller, error) {
 	for i, s := range c.Scopes {
 		scopes[i] = string(s)
 	}
-	return githttp.Caller{UserID: c.User.RESTID(), Key: c.Key(), Scopes: scopes, Who: c}, nil
+	return githttp.Caller{UserID: c.User.RESTID(), UID: c.User.UID, Key: c.Key(), Scopes: scopes, Who: c}, nil
 }
 
 // Find returns the current state of a project, as a caller sees it.

@@ -18,8 +18,9 @@ import (
 
 // Caller is the sender of a request. The zero Caller is anonymous.
 type Caller struct {
-	// UserID is the REST id of the user.
+	// UserID is the REST id of the user, and UID its UID.
 	UserID int64
+	UID    types.UID
 	// Key is the key of a signed-in caller in limits.
 	Key fair.Key
 	// Scopes are the scopes of the token.

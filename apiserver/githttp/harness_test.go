@@ -21,6 +21,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
 	"github.com/forgeplane/forgeplane/internal/change"
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
@@ -48,7 +49,8 @@ type forge struct {
 	tokens   map[string]token
 	projects map[string]*project
 	pushed   map[types.NamespacedName][]update.Ref
-	again    []fair.Key // the callers that were checked again
+	writers  []database.User // of all pushes
+	again    []fair.Key      // the callers that were checked again
 }
 
 type token struct {
@@ -179,8 +181,10 @@ func (f *forge) Authenticate(_ context.Context, _, password string) (githttp.Cal
 	if !ok {
 		return githttp.Caller{}, githttp.ErrUnauthenticated
 	}
-	return githttp.Caller{UserID: t.user, Key: fair.User(t.user), Scopes: strings.Fields(t.scopes), Who: password}, t.err
+	return githttp.Caller{UserID: t.user, UID: uidOf(t.user), Key: fair.User(t.user), Scopes: strings.Fields(t.scopes), Who: password}, t.err
 }
+
+func uidOf(user int64) types.UID { return types.UID(fmt.Sprint("uid-", user)) }
 
 func (f *forge) Again(ctx context.Context, c githttp.Caller) (githttp.Caller, error) {
 	f.set(func() { f.again = append(f.again, fair.From(ctx)) })
@@ -220,6 +224,7 @@ func (f *forge) written(e change.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.pushed[e.Project] = append(f.pushed[e.Project], e.Updates...)
+	f.writers = append(f.writers, e.By)
 }
 
 // protect returns a rule that lets a role push.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/change"
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
@@ -109,7 +110,7 @@ func (h *Handler) receive(client context.Context, out *answer, in *body, req req
 	p.record.Otherwise(audit.Refused, undecided)
 	if p.stage.Load() == accepted {
 		p.end()
-		p.change.Written(change.Event{Project: project.Name, Updates: p.updates})
+		p.change.Written(change.Event{Project: project.Name, Updates: p.updates, By: database.User{ID: caller.UserID, UID: caller.UID}})
 		ctx, stop := context.WithTimeout(context.WithoutCancel(client), confirmTimeout)
 		defer stop()
 		p.confirm(ctx)

@@ -8,17 +8,33 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
+
+func TestPush_reportsItsWriter(t *testing.T) {
+	f, _, c := seeded(t, "sha1")
+	c.Git(t, "push", "--quiet", f.url(maintainer, "group/project"), "main:topic")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var want []database.User
+	for _, user := range []string{developer, maintainer} {
+		want = append(want, database.User{ID: userIDs[user], UID: uidOf(userIDs[user])})
+	}
+	if !slices.Equal(f.writers, want) {
+		t.Errorf("got %v, want %v", f.writers, want)
+	}
+}
 
 func TestProtectedBranches_refusePushes(t *testing.T) {
 	f, p, c := seeded(t, "sha1")

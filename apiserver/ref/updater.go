@@ -11,6 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/change"
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/protection"
@@ -73,6 +74,9 @@ func (u *Updater) write(
 		Authorize: func(ctx context.Context, branches []string) (protection.Actor, []protection.Rule, error) {
 			return u.authorize(ctx, s, repo, branches)
 		},
+	}
+	if u := s.Caller.User; u != nil {
+		w.By = database.User{ID: u.RESTID(), UID: u.UID}
 	}
 	err := w.Apply(ctx, prepare)
 	switch refused := (*change.RefusedError)(nil); {

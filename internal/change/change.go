@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/git/update"
@@ -27,6 +28,8 @@ type Write struct {
 	Authorize func(ctx context.Context, branches []string) (protection.Actor, []protection.Rule, error)
 	// Written is called after the refs were written.
 	Written func(Event)
+	// By is the writer in the Event; empty if it is not a user.
+	By database.User
 }
 
 // Event reports a write of refs. Events are lost if the process is killed, so receivers must also be able to derive their work from the
@@ -35,6 +38,8 @@ type Event struct {
 	Project types.NamespacedName
 	// Updates are the updates of the write. git may have failed to apply some updates of a push. Without updates, only HEAD has changed.
 	Updates []update.Ref
+	// By is the user who has made the write; empty if none has.
+	By database.User
 }
 
 // RefusedError has the refused updates of a write. A refused write applies none of its updates.
@@ -102,7 +107,7 @@ func (w *Write) Apply(ctx context.Context, prepare func(ctx context.Context) ([]
 	if err := refs.Apply(ctx, w.Repository, updates...); err != nil {
 		return err
 	}
-	w.Written(Event{w.Project, updates})
+	w.Written(Event{w.Project, updates, w.By})
 	return nil
 }
 

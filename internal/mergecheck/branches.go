@@ -35,7 +35,10 @@ func (b Branches) checked(m mergerequest.MergeRequest) bool {
 	if !b.Exist() {
 		return m.CheckedTarget == "" && m.MergeStatus == mergerequest.Unchecked
 	}
-	known := m.MergeStatus == mergerequest.CannotMerge && b.Merged == "" || m.MergeStatus == mergerequest.CanBeMerged && b.Merged != ""
+	known := m.MergeStatus == mergerequest.CanBeMerged
+	if b.Merged == "" {
+		known = m.MergeStatus == mergerequest.CannotMerge || m.MergeStatus == mergerequest.Checking
+	}
 	return known && m.Head == b.Source && m.CheckedTarget == b.Target && b.keptHead == b.Source
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/history"
 	"github.com/forgeplane/forgeplane/internal/git/merge"
@@ -47,7 +48,8 @@ func Head(iid int64) string { return fmt.Sprintf("refs/merge-requests/%d/head", 
 func Merge(iid int64) string { return fmt.Sprintf("refs/merge-requests/%d/merge", iid) }
 
 // Refresh compares a merge request with its branches and returns it. If it is open and a branch has moved since the last check, Refresh checks
-// it again and records the result. It changes nothing otherwise. If it is locked by a merge that was interrupted, Refresh finishes or undoes
+// it again and records the result. It changes nothing otherwise. A merge request whose head was pushed to the target branch has the status Checking
+// until Check marks it as merged by the pusher. If that does not happen, Refresh marks it as merged by nobody. If it is locked by a merge that was interrupted, Refresh finishes or undoes
 // that merge. A check that loses to another one is made again, because the other one can have read the branches before they moved. The error is
 // mergerequest.ErrOutdated if that happens too often.
 func (c *Checker) Refresh(ctx context.Context, m mergerequest.MergeRequest) (now mergerequest.MergeRequest, err error) {
@@ -76,6 +78,8 @@ func (c *Checker) refresh(ctx context.Context, m mergerequest.MergeRequest) (mer
 		return m, err
 	case m.State == mergerequest.Locked:
 		return c.resolve(ctx, m, b)
+	case b.checked(m) && c.overdue(m):
+		return c.finishPushed(ctx, m, b, mergerequest.Version{Head: m.Head, Base: m.Base, Start: m.Start}, database.User{})
 	case b.checked(m):
 		return m, nil
 	case !b.Exist():
@@ -132,15 +136,11 @@ func (c *Checker) check(ctx context.Context, m mergerequest.MergeRequest, b Bran
 	if found.Base, err = history.CommonAncestor(ctx, b.Repository, b.Source, b.Target); err != nil {
 		return m, err
 	}
-	if found.Changes, err = count(ctx, b.Repository, found.Base, b.Source); err != nil {
+	merged := ""
+	if found.Base == b.Source && b.arrived(m) { // the last version stays, and the task of the push comes
+		found = mergerequest.Check{Target: b.Target, Status: mergerequest.Checking}
+	} else if merged, err = b.compare(ctx, &found); err != nil {
 		return m, err
-	}
-	merged, err := trial(ctx, b)
-	if err != nil {
-		return m, err
-	}
-	if merged != "" {
-		found.Status = mergerequest.CanBeMerged
 	}
 	// The refs come first: no version names a commit that could be removed.
 	err = refs.Apply(ctx, b.Repository, b.updates(m.IID, merged)...)
@@ -155,6 +155,17 @@ func (c *Checker) check(ctx context.Context, m mergerequest.MergeRequest, b Bran
 		err = errors.Join(err, forget(ctx, b.Repository, m.IID))
 	}
 	return now, err
+}
+
+// compare counts the changed files and merges the branches for a check. It returns the merged commit as trial does.
+func (b Branches) compare(ctx context.Context, found *mergerequest.Check) (merged string, err error) {
+	if found.Changes, err = count(ctx, b.Repository, found.Base, b.Source); err != nil {
+		return "", err
+	}
+	if merged, err = trial(ctx, b); merged != "" {
+		found.Status = mergerequest.CanBeMerged
+	}
+	return merged, err
 }
 
 // trial merges the branches for the ref that Merge names, and returns the commit, or "" if they cannot be merged. It always makes the same

@@ -2,22 +2,27 @@ package mergecheck
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-logr/logr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/change"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
-// Watcher checks the open merge requests of branches that have moved, in the background. It can miss events: those who read a merge request
-// call Refresh.
+// Watcher checks the open merge requests of branches that have moved, in the background, and finds those that a push has merged. It can miss
+// events: those who read a merge request call Refresh.
 type Watcher struct {
 	*Checker
 	tasks interface {
@@ -64,38 +69,60 @@ func (w *Watcher) Run(ctx context.Context) {
 }
 
 func (w *Watcher) schedule(ctx context.Context, e change.Event) error {
-	var branches []string
+	moved := map[string]update.Ref{}
 	for _, u := range e.Updates {
 		if name, ok := protection.Branch(u.Name); ok {
-			branches = append(branches, name)
+			moved[name] = u
 		}
 	}
-	if len(branches) == 0 {
+	if len(moved) == 0 {
 		return nil
 	}
 	p, err := catalog.Get[*v1alpha1.Project](ctx, w.catalog, e.Project.Namespace, e.Project.Name)
 	if err != nil {
 		return catalog.IgnoreNotFound(err)
 	}
-	ids, err := w.stores.MergeRequests.OfBranches(ctx, p.UID, branches)
-	for _, id := range ids {
-		err = errors.Join(err, w.tasks.Add(ctx, job.Task{Key: strconv.FormatInt(id, 10), Tenant: w.repositories.Tenant(p)}))
+	found, err := w.stores.MergeRequests.OfBranches(ctx, p.UID, slices.Collect(maps.Keys(moved)))
+	for _, m := range found {
+		t := job.Task{Key: strconv.FormatInt(m.ID, 10), Tenant: w.repositories.Tenant(p)}
+		if u, ok := moved[m.TargetBranch]; ok && m.In.UID == p.UID && !u.Creates() && !u.Deletes() {
+			t.Key += " " + u.New // a later push must not replace the one that has merged the branches
+			payload, failed := json.Marshal(push{u.Old, e.By})
+			t.Payload, err = payload, errors.Join(err, failed)
+		}
+		err = errors.Join(err, w.tasks.Add(ctx, t))
 	}
 	return err
 }
 
 // Check runs a task of the queue.
 func (c *Checker) Check(ctx context.Context, a job.Attempt, _ func(string)) error {
-	id, err := strconv.ParseInt(a.Key, 10, 64)
+	key, _, _ := strings.Cut(a.Key, " ")
+	id, err := strconv.ParseInt(key, 10, 64)
 	if err != nil {
 		return fmt.Errorf("reading the id of a merge request: %w", err)
 	}
 	m, err := c.stores.MergeRequests.WithID(ctx, id)
 	if err == nil {
-		_, err = c.Refresh(ctx, m)
+		err = c.run(ctx, m, a.Payload)
 	}
 	if errors.Is(err, mergerequest.ErrNotFound) {
 		return nil
 	}
+	return err
+}
+
+// run is Check for a merge request. payload is a push, or empty.
+func (c *Checker) run(ctx context.Context, m mergerequest.MergeRequest, payload []byte) error {
+	if len(payload) > 0 {
+		var p push
+		if err := json.Unmarshal(payload, &p); err != nil {
+			return fmt.Errorf("reading a push: %w", err)
+		}
+		if merged, err := c.pushed(ctx, m, p); merged || err != nil {
+			return err
+		}
+	}
+	_, err := c.Refresh(ctx, m)
 	return err
 }

@@ -42,6 +42,9 @@ func (s *Store) RecordCheck(ctx context.Context, was MergeRequest, c Check) (now
 			}
 		}
 		q := db.NewUpdate().Model((*MergeRequest)(nil)).Set("merge_status = ?", c.Status).Set("checked_target = ?", c.Target).Where("id = ?", was.ID)
+		if c.Status == Checking && now.MergeStatus != Checking {
+			q = q.Set("updated_at = ?", s.clock.Now().UTC())
+		}
 		if c.Head != "" && now.PreparedAt.IsZero() {
 			q = q.Set("prepared_at = ?", s.clock.Now().UTC())
 		}
@@ -59,12 +62,13 @@ func lock(ctx context.Context, db bun.IDB, id int64) error {
 	return found(db.NewUpdate().Model((*MergeRequest)(nil)).Set("updated_at = updated_at").Where("id = ?", id).Exec(ctx))
 }
 
-// OfBranches returns the ids of the open merge requests that are from or into any of these branches of a project.
-func (s *Store) OfBranches(ctx context.Context, project types.UID, branches []string) (ids []int64, err error) {
+// OfBranches returns the open merge requests that are from or into any of these branches of a project: their ids, target projects and target
+// branches.
+func (s *Store) OfBranches(ctx context.Context, project types.UID, branches []string) (found []MergeRequest, err error) {
 	err = s.db.Read(ctx, "finding the merge requests of branches", func(ctx context.Context, db bun.IDB) error {
-		return db.NewSelect().Model((*MergeRequest)(nil)).Column("id").Where("state IN (?)", bun.List([]State{Opened, Locked})).
+		return db.NewSelect().Model(&found).Column("id", "subject_kind", "subject_id", "subject_uid", "target_branch").Where("state IN (?)", bun.List([]State{Opened, Locked})).
 			Where("source_uid = ? AND source_branch IN (?) OR subject_uid = ? AND target_branch IN (?)", project, bun.List(branches), project, bun.List(branches)).
-			Order("id").Scan(ctx, &ids)
+			Order("id").Scan(ctx)
 	})
-	return ids, err
+	return found, err
 }

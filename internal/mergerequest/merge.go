@@ -52,6 +52,40 @@ func (s *Store) Unlock(ctx context.Context, id int64, commit, reason string) err
 	})
 }
 
+// FinishPushed marks an open merge request that was read before as merged by a push to its target branch, and returns it. v becomes its last version,
+// changes is the value of ChangesCount, and commit that of MergeCommit. It reports false if the merge request is not open any more, or has another
+// target branch.
+func (s *Store) FinishPushed(
+	ctx context.Context, was MergeRequest, v Version, changes, commit string, by database.User,
+) (m MergeRequest, merged bool, err error) {
+	err = s.db.Atomically(ctx, fmt.Sprintf("marking merge request %d as merged", was.ID), func(ctx context.Context, db bun.IDB) error {
+		if err := lock(ctx, db, was.ID); err != nil {
+			return err
+		}
+		if m, err = s.WithID(ctx, was.ID); err != nil {
+			return err
+		}
+		if merged = m.State == Opened && m.TargetBranch == was.TargetBranch; !merged {
+			return nil
+		}
+		if v.MergeRequestID = m.ID; v.Head != m.Head || v.Base != m.Base {
+			if err := s.AddVersion(ctx, &v, changes); err != nil {
+				return err
+			}
+		}
+		at := s.clock.Now().UTC()
+		err = found(db.NewUpdate().Model((*MergeRequest)(nil)).Set("state = ?", Merged).Set("merge_commit_sha = ?", commit).
+			Set("merge_status = ?", CanBeMerged).Set("merge_error = ''").Set("merger_id = ?", by.ID).Set("merger_uid = ?", by.UID).
+			Set("merged_at = ?", at).Set("updated_at = ?", at).Where("id = ?", m.ID).Exec(ctx))
+		if err != nil {
+			return err
+		}
+		m, err = s.WithID(ctx, m.ID)
+		return err
+	})
+	return m, merged, err
+}
+
 // Finish marks a locked merge request as merged by its plan, and returns it. It reports false if the merge request is not locked.
 func (s *Store) Finish(ctx context.Context, id int64) (m MergeRequest, merged bool, err error) {
 	err = s.db.Atomically(ctx, fmt.Sprintf("finishing the merge of merge request %d", id), func(ctx context.Context, db bun.IDB) error {

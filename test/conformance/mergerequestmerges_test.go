@@ -49,6 +49,19 @@ var _ = throughEachDoor("Merges of merge requests", func(d *door) {
 		Expect(history.Git(GinkgoTB(), "rev-parse", "FETCH_HEAD")).To(Equal(m.SHA))
 	})
 
+	It("are made by a push of the source branch to the target branch", func() {
+		team, history := d.cloned()
+		m := d.newMergeable(team.project.ID, "topic")
+		history.Git(GinkgoTB(), "fetch", "--quiet", remote(team.project), "topic")
+		history.Git(GinkgoTB(), "push", "--quiet", remote(team.project), "FETCH_HEAD:main")
+		Eventually(func(g Gomega) {
+			got, _, err := d.as(maintainer).MergeRequests.GetMergeRequest(team.project.ID, m.IID, nil)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect([]any{got.State, got.MergeCommitSHA}).To(Equal([]any{"merged", m.SHA}))
+			g.Expect(got.MergeUser).To(HaveField("ID", root.id))
+		}).Should(Succeed())
+	})
+
 	It("refuse what cannot be merged, in the order of the API", func() {
 		team, _ := d.cloned()
 		project := team.project.ID

@@ -274,6 +274,7 @@ func (f *Family) turn(m *mergerequest.MergeRequest, event string, by database.Us
 		return stateevent.Closed
 	case event == "reopen" && m.State == mergerequest.Closed:
 		m.State, m.Closer, m.ClosedAt = mergerequest.Opened, database.User{}, time.Time{}
+		m.MergeStatus = mergerequest.Unchecked
 		return stateevent.Reopened
 	default:
 		return ""
