@@ -27,6 +27,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/store"
+	"github.com/forgeplane/forgeplane/apiserver/v4/mergerequests"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/credential"
@@ -148,7 +149,7 @@ func newServer(ctx context.Context, o Options, families func(family.Kit) []endpo
 	}
 	requests := newRequestMetrics()
 	k := s.kit(o, authenticator)
-	checker := mergecheck.New(k.Catalog, k.Repositories, k.Activity, k.Clock)
+	checker := mergecheck.New(k.Catalog, k.Repositories, k.Activity, k.Clock).Removing(mergerequests.RemoveSource(k))
 	checks := k.Queue(job.QueueOptions{Name: mergecheck.QueueName, Limits: fair.Halves(concurrentChecks), Run: checker.Check})
 	s.checks = mergecheck.NewWatcher(checker, checks, o.Log)
 	s.rest = newREST(k, o.ExternalURL, endpoint.Options{

@@ -33,11 +33,19 @@ type Checker struct {
 	stores       activity.Stores
 	clock        clock.PassiveClock
 	checks       singleflight.Group
+	// removeSource is Removing's; nil without it.
+	removeSource func(context.Context, mergerequest.MergeRequest) error
 }
 
 // New returns a checker.
 func New(cat *catalog.Catalog, r *repository.Repositories, s activity.Stores, c clock.PassiveClock) *Checker {
 	return &Checker{catalog: cat, repositories: r, stores: s, clock: c}
+}
+
+// Removing sets what deletes the source branch of a merge request whose merge was interrupted. It must do nothing if the merge keeps the branch.
+func (c *Checker) Removing(remove func(context.Context, mergerequest.MergeRequest) error) *Checker {
+	c.removeSource = remove
+	return c
 }
 
 // Head and Merge return the names of the refs of a merge request in the repository of its project: the head of the source branch, and that

@@ -23,7 +23,7 @@ func (c *Checker) resolve(ctx context.Context, m mergerequest.MergeRequest, b Br
 	case err != nil:
 		return m, err
 	case done:
-		return c.Finish(ctx, m)
+		return c.finishInterrupted(ctx, m)
 	case c.clock.Since(m.Updated) < interrupted:
 		return m, nil
 	}
@@ -45,7 +45,7 @@ func (c *Checker) resolve(ctx context.Context, m mergerequest.MergeRequest, b Br
 		}
 	}
 	if done {
-		return c.Finish(ctx, m)
+		return c.finishInterrupted(ctx, m)
 	}
 	if err := c.stores.MergeRequests.Unlock(ctx, m.ID, m.PlannedCommit, "The merge was interrupted. Please try again."); err != nil {
 		return m, err
@@ -64,6 +64,14 @@ func (b Branches) contain(ctx context.Context, commit string) (bool, error) {
 		return false, err
 	}
 	return history.IsAncestor(ctx, b.Repository, commit, b.Target, nil)
+}
+
+// finishInterrupted is Finish for a merge that may not have deleted the source branch.
+func (c *Checker) finishInterrupted(ctx context.Context, m mergerequest.MergeRequest) (mergerequest.MergeRequest, error) {
+	if c.removeSource != nil {
+		_ = c.removeSource(ctx, m) // the merge has succeeded, whatever happens to the branch
+	}
+	return c.Finish(ctx, m)
 }
 
 // Finish marks a locked merge request as merged, after Git has merged it, and returns it. It does nothing if that has already happened.

@@ -125,6 +125,14 @@ type Label = database.Label
 // Item identifies the merge request in its notes, reactions and state events.
 func (m MergeRequest) Item() database.Item { return database.Item{Kind: Kind, ID: m.ID} }
 
+// RemovesSource reports whether the merge deletes the source branch.
+func (m MergeRequest) RemovesSource() bool {
+	if m.ShouldRemoveSource != nil {
+		return *m.ShouldRemoveSource
+	}
+	return m.RemoveSourceBranch
+}
+
 // DiscussionIsLocked reports whether only members can write notes.
 func (m MergeRequest) DiscussionIsLocked() bool {
 	return m.DiscussionLocked != nil && *m.DiscussionLocked

@@ -12,6 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/audit"
@@ -84,11 +85,10 @@ func (f *Family) merge(ctx context.Context, s auth.ProjectRecord[item.MergeReque
 	if err != nil {
 		return none, unmerged(err)
 	}
-	if m, err = f.checker.Finish(context.WithoutCancel(ctx), m); err != nil { // the client may be gone
+	if m, err = f.finish(context.WithoutCancel(ctx), s.Caller, m); err != nil { // the client may be gone
 		return none, answer(err)
 	}
 	audit.From(ctx).Did("merge", audit.MergeRequest, fmt.Sprintf("%s!%d", s.Scope.Path(), m.IID), m.ID)
-	f.removeSource(ctx, in, m)
 	d, err := f.detail(ctx, s.Subject, m)
 	if err != nil {
 		return none, err
@@ -244,24 +244,33 @@ func (f *Family) planned(in auth.Project, m mergerequest.MergeRequest, b mergech
 	return q
 }
 
-// removeSource deletes the source branch of a merged merge request if the merge or the merge request asks for it. It leaves a branch that is
-// protected, the default branch, in a fork, or has changed, and one that the caller must not delete.
-func (f *Family) removeSource(ctx context.Context, in auth.Project, m mergerequest.MergeRequest) {
-	asked := m.RemoveSourceBranch
-	if m.ShouldRemoveSource != nil {
-		asked = *m.ShouldRemoveSource
-	}
-	if !asked || m.Source.UID != m.In.UID {
-		return
-	}
-	rules, err := f.Guard.Rules(ctx, in, []string{m.SourceBranch})
-	if err != nil || len(rules) > 0 {
-		return
-	}
-	repo, err := f.Repositories.Content(ctx, in.Scope.Project)
+// finish deletes the source branch of a locked merge request that Git has merged, if the merge asks for it, and then marks the merge request as merged:
+// if the process ends in between, the source branch is not forgotten.
+func (f *Family) finish(ctx context.Context, c auth.Caller, m mergerequest.MergeRequest) (mergerequest.MergeRequest, error) {
+	m, err := f.Activity.MergeRequests.WithID(ctx, m.ID)
 	if err != nil {
-		return
+		return m, err
 	}
-	// The merge has succeeded, whatever happens to the source branch.
-	_ = f.Refs.Update(ctx, in, repo, update.Ref{Name: ref.Branches + m.SourceBranch, Old: m.Head})
+	_ = removeSource(ctx, f.Kit, m, func(ctx context.Context) (auth.Caller, error) { return f.Guard.Current(ctx, c) })
+	return f.checker.Finish(ctx, m)
+}
+
+// RemoveSource deletes the source branch of a merge request whose merge was interrupted, as its merger, for mergecheck.Checker.Removing.
+func RemoveSource(k family.Kit) func(context.Context, mergerequest.MergeRequest) error {
+	return func(ctx context.Context, m mergerequest.MergeRequest) error {
+		return removeSource(ctx, k, m, func(ctx context.Context) (auth.Caller, error) { return k.Guard.Requester(ctx, m.Merger) })
+	}
+}
+
+// removeSource deletes the source branch of a merged merge request if the merge asks for it. It leaves a branch that is protected, the default branch,
+// or has changed, and one that the merger must not delete. A branch in a fork whose removal the merge request asks for is deleted as its author.
+func removeSource(ctx context.Context, k family.Kit, m mergerequest.MergeRequest, merger ref.Who) error {
+	if !m.RemovesSource() {
+		return nil
+	}
+	who := merger
+	if m.Source.UID != m.In.UID && m.RemoveSourceBranch {
+		who = func(ctx context.Context) (auth.Caller, error) { return k.Guard.Requester(ctx, m.Author) }
+	}
+	return k.Refs.DeleteSource(ctx, who, m.Source, m.SourceBranch, m.Head)
 }

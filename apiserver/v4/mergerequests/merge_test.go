@@ -29,7 +29,7 @@ import (
 )
 
 // gitWorld is a forge with the public project acme/web (20) and its fork acme/fork (21). Olga is an Owner, mary a Maintainer, dora a Developer and rita
-// a Reporter of the group acme. Only Maintainers can push to the branch stable of web, and Developers can merge into it; only Maintainers can do either
+// a Reporter of the group acme, and pia a Developer of web alone. Only Maintainers can push to the branch stable of web, and Developers can merge into it; only Maintainers can do either
 // for the branch closed.
 type gitWorld struct {
 	*familytest.Forge
@@ -59,7 +59,7 @@ func newGitWorld(t *testing.T, c *gittest.Client) gitWorld {
 		familytest.User("mary", 2), familytest.User("dora", 3), familytest.User("rita", 4), familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic),
 		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer), familytest.InGroup("acme", "acme", "dora", v1alpha1.RoleDeveloper),
 		familytest.InGroup("acme", "acme", "rita", v1alpha1.RoleReporter), familytest.User("olga", 5), familytest.InGroup("acme", "acme", "olga", v1alpha1.RoleOwner),
-		familytest.Shard(t, web, fork), web, fork,
+		familytest.User("pia", 6), familytest.InProject("acme", "web", "pia", v1alpha1.RoleDeveloper), familytest.Shard(t, web, fork), web, fork,
 		protect("stable", 30, v1alpha1.AccessMaintainer, v1alpha1.AccessDeveloper), protect("closed", 31, v1alpha1.AccessMaintainer, v1alpha1.AccessMaintainer),
 	)}
 	binary, starts := gittest.Logged(t)
@@ -310,6 +310,57 @@ func TestMerge_removesSourceBranch(t *testing.T) {
 		if _, err := w.web.Try("rev-parse", "--verify", "refs/heads/"+tt.from); (err == nil) != tt.remains {
 			t.Errorf("%s remains: %v", tt.from, err == nil)
 		}
+	}
+}
+
+func TestMerge_removesSourceBranchInFork(t *testing.T) {
+	w := newGitWorld(t, branched(t))
+	for name, tt := range map[string]struct {
+		as       string
+		declared bool
+		remains  bool
+	}{
+		"merger-can-push-there":    {as: "dora"},
+		"merger-cannot-push-there": {as: "pia", remains: true},
+		"author-asks-and-can":      {as: "pia", declared: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.fork.Git(t, "update-ref", "refs/heads/"+name, w.fork.Git(t, "commit-tree", "-p", "main", "-m", name, w.head("main^{tree}")))
+			m := w.request(21, name, "main", func(m *mergerequest.MergeRequest) { m.RemoveSourceBranch = tt.declared })
+			if a := w.merge(tt.as, m, `{"should_remove_source_branch":true}`); a.Code != 200 {
+				t.Fatal(a)
+			}
+			if _, err := w.fork.Try("rev-parse", "--verify", "refs/heads/"+name); (err == nil) != tt.remains {
+				t.Errorf("the source branch remains: %t", err == nil)
+			}
+		})
+	}
+}
+
+func TestMerge_removesSourceBranchAfterCrash(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	w.web.Git(t, "branch", "third", "rival")
+	rita, err := w.Catalog.UserByUsername(t.Context(), "rita")
+	g.Expect(err).NotTo(HaveOccurred())
+	yes, dora := true, w.request(20, "gone", "main").Author
+	for _, tt := range []struct {
+		from     string
+		plan     mergerequest.Plan
+		declared bool
+		remains  bool
+	}{
+		{"topic", mergerequest.Plan{Merger: dora, RemoveSource: &yes}, false, false},
+		{"rival", mergerequest.Plan{Merger: database.User{ID: 4, UID: rita.UID}, RemoveSource: &yes}, false, true}, // demoted meanwhile
+		{"third", mergerequest.Plan{Merger: dora}, true, false},
+	} {
+		m := w.request(20, tt.from, "main", func(m *mergerequest.MergeRequest) { m.RemoveSourceBranch = tt.declared })
+		w.get(m)
+		tt.plan.Commit = w.web.Git(t, "commit-tree", "-p", "main", "-p", tt.from, "-m", "x", w.head(tt.from+"^{tree}"))
+		g.Expect(w.Activity.MergeRequests.Lock(t.Context(), w.read(m), tt.plan)).To(Succeed())
+		w.web.Git(t, "update-ref", "refs/heads/main", tt.plan.Commit)
+		g.Expect(w.get(m).State).To(Equal(mergerequest.Merged), tt.from)
+		_, err := w.web.Try("rev-parse", "--verify", "refs/heads/"+tt.from)
+		g.Expect(err == nil).To(Equal(tt.remains), tt.from)
 	}
 }
 

@@ -26,7 +26,7 @@ type Family struct {
 func New(k family.Kit) *Family {
 	return &Family{
 		Kit: k, items: item.Finder{Stores: k.Activity}, labels: item.NewLabels(k.Catalog, k.Writer),
-		visible: visible.NewProjects(k.Catalog, k.Clock), checker: mergecheck.New(k.Catalog, k.Repositories, k.Activity, k.Clock),
+		visible: visible.NewProjects(k.Catalog, k.Clock), checker: mergecheck.New(k.Catalog, k.Repositories, k.Activity, k.Clock).Removing(RemoveSource(k)),
 	}
 }
 

@@ -1,0 +1,31 @@
+package auth
+
+import (
+	"context"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/database"
+)
+
+// Current returns the current state of a caller. The error is an answer if the token or the user is no longer valid.
+func (g *Guard) Current(ctx context.Context, c Caller) (Caller, error) {
+	now, err := g.auth.Again(ctx, c)
+	return now, refused(err, false)
+}
+
+// Requester returns a user as the caller of work that goes on after their request. The error is catalog.ErrNotFound if the user is gone, and an
+// answer if the user is blocked.
+func (g *Guard) Requester(ctx context.Context, who database.User) (Caller, error) {
+	u, err := g.catalog.User(ctx, v1alpha1.Reference{ID: who.ID})
+	if err == nil && u.UID != who.UID {
+		err = catalog.ErrNotFound
+	}
+	if err == nil {
+		err = refused(g.auth.usable(u), false)
+	}
+	if err != nil {
+		return Caller{}, err
+	}
+	return Caller{User: u, Admin: u.Spec.Admin}, nil
+}
