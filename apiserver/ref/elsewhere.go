@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/protection"
+	"github.com/forgeplane/forgeplane/internal/role"
 )
 
 // Who returns the writer of refs in their current state, as Guard.Current and Guard.Requester do.
@@ -34,9 +35,32 @@ func (u *Updater) DeleteSource(ctx context.Context, who Who, in database.Subject
 		}
 		return actor, rules, err
 	}
-	return w.Apply(ctx, func(context.Context) ([]update.Ref, error) {
+	return converted(w.Apply(ctx, func(context.Context) ([]update.Ref, error) {
 		return []update.Ref{{Name: Branches + branch, Old: head}}, nil
-	})
+	}))
+}
+
+// WriteSource is Write for the source branch of a merge request in a fork, which has the repository repo. If the caller cannot push to the fork,
+// collaborates decides whether they can push to the branch nevertheless, unless it is protected.
+func (u *Updater) WriteSource(
+	ctx context.Context, who Who, in database.Subject, repo *git.Repository, collaborates func(context.Context) (bool, error),
+	prepare func(ctx context.Context) ([]update.Ref, error),
+) error {
+	w := change.Write{Repository: repo, Via: protection.API, Written: u.written}
+	w.Authorize = func(ctx context.Context, branches []string) (protection.Actor, []protection.Rule, error) {
+		actor, rules, err := u.authorizeElsewhere(ctx, &w, who, in, branches)
+		if err != nil || actor.CanWrite() {
+			return actor, rules, err
+		}
+		if may, err := collaborates(ctx); err != nil {
+			return actor, nil, err
+		} else if !may || len(rules) > 0 {
+			return actor, nil, endpoint.Forbidden("Cannot push to source branch")
+		}
+		actor.Role = role.Developer
+		return actor, rules, nil
+	}
+	return converted(w.Apply(ctx, prepare))
 }
 
 // elsewhere returns the repository of a project that a request is not about.

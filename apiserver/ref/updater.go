@@ -78,7 +78,11 @@ func (u *Updater) write(
 	if u := s.Caller.User; u != nil {
 		w.By = database.User{ID: u.RESTID(), UID: u.UID}
 	}
-	err := w.Apply(ctx, prepare)
+	return converted(w.Apply(ctx, prepare))
+}
+
+// converted converts an error of change.Write.Apply.
+func converted(err error) error {
 	switch refused := (*change.RefusedError)(nil); {
 	case errors.Is(err, git.ErrClosed):
 		return endpoint.Forbidden(readOnly)

@@ -30,6 +30,9 @@ type Branches struct {
 // Exist reports whether both branches exist.
 func (b Branches) Exist() bool { return b.Source != "" && b.Target != "" }
 
+// SourceRepository returns the repository that has the source branch; nil if it does not exist.
+func (b Branches) SourceRepository() *git.Repository { return b.source }
+
 // checked reports whether a merge request was checked with these branches, and its refs exist.
 func (b Branches) checked(m mergerequest.MergeRequest) bool {
 	if !b.Exist() {

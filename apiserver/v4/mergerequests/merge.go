@@ -33,7 +33,7 @@ func (f *Family) mergeTable() endpoint.Table {
 			Doc("Merge a merge request. The caller must be able to merge into or push to the target branch."),
 		endpoint.Get(one+"/merge_ref", f.mergeRef).Needs(auth.ReadMergeRequests).Found(f.items.MergeRequest).Anonymous(endpoint.Served).
 			Doc("Get the commit that a merge would make, which clients can fetch as refs/merge-requests/{iid}/merge."),
-		endpoint.Put(one+"/rebase", f.rebase).Needs(auth.PushCode).Found(f.items.MergeRequest).Status(http.StatusAccepted).
+		endpoint.Put(one+"/rebase", f.rebase).Needs(auth.ReadMergeRequests).Asks(auth.PushCode).Found(f.items.MergeRequest).Status(http.StatusAccepted).
 			Doc("Rebase the source branch onto the target branch. The caller must be able to push to the source branch."),
 	}
 }

@@ -19,7 +19,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/merge"
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/transfer"
 	"github.com/forgeplane/forgeplane/internal/git/update"
+	"github.com/forgeplane/forgeplane/internal/mergecheck"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 )
 
@@ -79,19 +81,14 @@ func (f *Family) rebase(ctx context.Context, s auth.ProjectRecord[item.MergeRequ
 	if err != nil {
 		return none, err
 	}
-	m, err := f.refresh(ctx, s.Subject, s.Record.MergeRequest)
-	if err != nil {
-		return none, err
+	m := s.Record.MergeRequest
+	if m.Source.UID == m.In.UID {
+		if err := f.pushesToBranch(ctx, s.Subject, m.SourceBranch); err != nil {
+			return none, err
+		}
 	}
-	in, source := auth.Project{Subject: s.Subject}, ref.Branches+m.SourceBranch
-	if m.Source.UID != m.In.UID {
-		return none, endpoint.Forbidden("Cannot push to source branch").Describe("The branch is in a fork. Rebase it there, and push it.")
-	}
-	switch may, err := f.Refs.MayPush(ctx, in, source); {
-	case err != nil:
+	if m, err = f.refresh(ctx, s.Subject, m); err != nil {
 		return none, err
-	case !may.Allowed:
-		return none, endpoint.Forbidden("Cannot push to source branch").Describe("%s", may.Reason)
 	}
 	b, err := f.checker.Branches(ctx, m)
 	if err != nil {
@@ -100,16 +97,7 @@ func (f *Family) rebase(ctx context.Context, s auth.ProjectRecord[item.MergeRequ
 	if m.State != mergerequest.Opened || !b.Exist() {
 		return none, endpoint.Forbidden("Source branch does not exist").Describe("Only an open merge request whose branches exist can be rebased.")
 	}
-	committer := object.Signature{Name: catalog.DisplayName(u), Email: u.Spec.Email, When: f.Clock.Now()}
-	err = f.Refs.Write(ctx, in, b.Repository, func(ctx context.Context) ([]update.Ref, error) {
-		ctx, cancel := context.WithTimeoutCause(ctx, rebasePatience, errSlowRebase)
-		defer cancel()
-		head, err := merge.Rebase(ctx, b.Repository, b.Source, b.Target, committer)
-		if err != nil || head == b.Source {
-			return nil, err
-		}
-		return []update.Ref{{Name: source, Old: b.Source, New: head}}, nil
-	})
+	err = f.writeRebased(ctx, s.Subject, m, b, object.Signature{Name: catalog.DisplayName(u), Email: u.Spec.Email, When: f.Clock.Now()})
 	var refused *ref.RefusedError
 	if errors.As(err, &refused) {
 		return none, endpoint.Forbidden("Cannot push to source branch").Describe("%s", refused.Reason)
@@ -128,6 +116,50 @@ func (f *Family) rebase(ctx context.Context, s auth.ProjectRecord[item.MergeRequ
 	audit.From(ctx).Did("rebase", audit.MergeRequest, fmt.Sprintf("%s!%d", s.Scope.Path(), m.IID), m.ID)
 	_, err = f.refresh(ctx, s.Subject, m)
 	return Rebase{RebaseInProgress: true}, err
+}
+
+// pushesToBranch refuses callers who cannot push to a branch of the project of a request.
+func (f *Family) pushesToBranch(ctx context.Context, s auth.Subject, branch string) error {
+	if !s.Has(s.Access, auth.PushCode) {
+		return s.Denied(auth.PushCode)
+	}
+	may, err := f.Refs.MayPush(ctx, auth.Project{Subject: s}, ref.Branches+branch)
+	if err == nil && !may.Allowed {
+		err = endpoint.Forbidden("Cannot push to source branch").Describe("%s", may.Reason)
+	}
+	return err
+}
+
+// writeRebased rebases the source branch of a merge request. In a fork, callers who can push there can do so, and with allow_collaboration those
+// who can merge into the target branch.
+func (f *Family) writeRebased(ctx context.Context, s auth.Subject, m mergerequest.MergeRequest, b mergecheck.Branches, committer object.Signature) error {
+	in, repo := auth.Project{Subject: s}, b.SourceRepository()
+	prepare := func(ctx context.Context) ([]update.Ref, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, rebasePatience, errSlowRebase)
+		defer cancel()
+		if repo != b.Repository {
+			if err := transfer.Bring(ctx, repo, b.Repository, b.Target); err != nil {
+				return nil, fmt.Errorf("bringing the target branch to the fork: %w", err)
+			}
+		}
+		head, err := merge.Rebase(ctx, repo, b.Source, b.Target, committer)
+		if err != nil || head == b.Source {
+			return nil, err
+		}
+		return []update.Ref{{Name: ref.Branches + m.SourceBranch, Old: b.Source, New: head}}, nil
+	}
+	if repo == b.Repository {
+		return f.Refs.Write(ctx, in, repo, prepare)
+	}
+	collaborates := func(ctx context.Context) (bool, error) {
+		if !m.AllowCollaboration {
+			return false, nil
+		}
+		may, err := f.mayMerge(ctx, in, m.TargetBranch)
+		return may.Allowed, err
+	}
+	who := func(ctx context.Context) (auth.Caller, error) { return f.Guard.Current(ctx, s.Caller) }
+	return f.Refs.WriteSource(ctx, who, m.Source, repo, collaborates, prepare)
 }
 
 // rebaseFailure returns the value of merge_error after a rebase; empty for an error that is not about the branches.

@@ -2,6 +2,7 @@ package mergerequests_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -71,17 +72,32 @@ func TestRebase_rewritesSourceBranch(t *testing.T) {
 func TestRebase_isRefused(t *testing.T) {
 	g, w := NewWithT(t), newGitWorld(t, branched(t))
 	w.request(20, "stable", "main")
-	w.request(21, "topic", "main")
+	w.request(21, "stable", "main")
 	w.request(20, "gone", "main")
 	w.request(20, "topic", "main", func(m *mergerequest.MergeRequest) { m.Squash = true })
 	for request, want := range map[string]string{
 		"PUT /projects/20/merge_requests/1/rebase": `403 {"message":"403 Forbidden - Cannot push to source branch"`,
-		"PUT /projects/20/merge_requests/2/rebase": `403 {"message":"403 Forbidden - Cannot push to source branch"`,
 		"PUT /projects/20/merge_requests/3/rebase": `403 {"message":"403 Forbidden - Source branch does not exist"`,
 	} {
 		g.Expect(w.As("dora", request, "").String()).To(HavePrefix(want), request)
 	}
-	g.Expect(w.As("rita", "PUT /projects/20/merge_requests/4/rebase", "").Code).To(Equal(403))
+	for as, iid := range map[string]int{"rita": 4, "pia": 2} {
+		g.Expect(w.As(as, fmt.Sprintf("PUT /projects/20/merge_requests/%d/rebase", iid), "").Code).To(Equal(403), as)
+	}
+}
+
+func TestRebase_rewritesSourceBranchInFork(t *testing.T) {
+	for as, collaboration := range map[string]bool{"dora": false, "pia": true} { // dora can push to the fork, pia can merge into main
+		t.Run(as, func(t *testing.T) {
+			g, w := NewWithT(t), newGitWorld(t, branched(t))
+			m := w.request(21, "topic", "main", func(m *mergerequest.MergeRequest) { m.AllowCollaboration = collaboration })
+			w.advance("main", "main")
+			g.Expect(w.As(as, "PUT /projects/20/merge_requests/1/rebase", "").String()).To(Equal(`202 {"rebase_in_progress":true}`))
+			g.Expect(w.fork.Git(t, "rev-parse", "topic~2")).To(Equal(w.head("main")))
+			g.Expect(w.fork.Git(t, "log", "-1", "--format=%cn", "topic")).To(Equal(as))
+			g.Expect(*w.get(m).SHA).To(Equal(w.fork.Git(t, "rev-parse", "topic")))
+		})
+	}
 }
 
 func TestRebase_showsWhyItFailed(t *testing.T) {
