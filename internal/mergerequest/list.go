@@ -87,6 +87,17 @@ func (s *Store) CountLabels(ctx context.Context, projects []types.UID, labels ..
 	return counts, err
 }
 
+// CountFromForks returns the number of open merge requests from forks into a project by an author.
+func (s *Store) CountFromForks(ctx context.Context, project, author types.UID) (n int, err error) {
+	err = s.db.Read(ctx, "counting the merge requests from forks", func(ctx context.Context, db bun.IDB) error {
+		found, err := db.NewSelect().Model((*MergeRequest)(nil)).Where("author_uid = ?", author).Where("subject_uid = ?", project).
+			Where("source_uid <> subject_uid").Where("state IN (?)", bun.List([]State{Opened, Locked})).Count(ctx)
+		n = int(found)
+		return err
+	})
+	return n, err
+}
+
 // inProjects selects the merge requests of projects.
 func inProjects(q *bun.SelectQuery, projects []types.UID) *bun.SelectQuery {
 	if len(projects) == 0 {

@@ -108,7 +108,13 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	if err := distinct(m); err != nil {
 		return Detailed{}, err
 	}
-	if err := f.Activity.MergeRequests.Create(ctx, &m); err != nil {
+	err = f.Activity.Database.Atomically(ctx, "creating a merge request", func(ctx context.Context, _ bun.IDB) error {
+		if err := f.Activity.MergeRequests.Create(ctx, &m); err != nil {
+			return err
+		}
+		return f.limitOutsider(ctx, target, m)
+	})
+	if err != nil {
 		return Detailed{}, answer(err)
 	}
 	did(ctx, "create", target.Scope, m)
@@ -219,6 +225,9 @@ func (f *Family) update(ctx context.Context, s auth.ProjectRecord[item.MergeRequ
 			became = f.turn(m, r.StateEvent, item.User(u))
 			return distinct(*m)
 		})
+		if err == nil && became == stateevent.Reopened {
+			err = f.limitOutsider(ctx, s.Subject, m)
+		}
 		if err != nil || became == "" {
 			return err
 		}

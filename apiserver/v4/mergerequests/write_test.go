@@ -301,3 +301,18 @@ func TestDelete_removesWhatBelongsToMergeRequest(t *testing.T) {
 	_, events, err := w.Activity.StateEvents.List(t.Context(), on, 0, 1)
 	g.Expect([]any{events, err}).To(Equal([]any{0, nil}))
 }
+
+func TestCreate_limitsMergeRequestsFromForksOfOutsiders(t *testing.T) {
+	g, w := NewWithT(t), newWriteWorld(t)
+	const create = `{"title":"x","source_branch":"b%d","target_branch":"main","target_project_id":20}`
+	for n := range 50 {
+		g.Expect(w.As("otto", "POST /projects/22/merge_requests", fmt.Sprintf(create, n)).Code).To(Equal(201))
+	}
+	refused := HavePrefix(`422 {"message":["You already have 50 open merge requests from forks into this project.`)
+	g.Expect(w.As("otto", "POST /projects/22/merge_requests", fmt.Sprintf(create, 50)).String()).To(refused)
+	g.Expect(w.As("otto", "PUT "+oneWeb, `{"state_event":"close"}`).Code).To(Equal(200))
+	g.Expect(w.As("otto", "POST /projects/22/merge_requests", fmt.Sprintf(create, 50)).Code).To(Equal(201))
+	g.Expect(w.As("otto", "PUT "+oneWeb, `{"state_event":"reopen"}`).String()).To(refused)
+	g.Expect(w.As("dev", "PUT "+oneWeb, `{"state_event":"reopen"}`).Code).To(Equal(200), "a Developer decides about the project")
+	g.Expect(w.As("root", "POST /projects/22/merge_requests", fmt.Sprintf(create, 51)).Code).To(Equal(201), "another author")
+}
