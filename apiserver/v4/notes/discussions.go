@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/comment"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/internal/database"
@@ -17,7 +18,7 @@ type discussionsRequest struct {
 
 func (c collection) discussions(ctx context.Context, s auth.Subject, on item.Discussed, r *discussionsRequest) (endpoint.List[Discussion], error) {
 	skip, limit := r.Window()
-	some, total, err := c.Activity.Notes.Discussions(ctx, on.Item(), c.reader(s), skip, limit)
+	some, total, err := c.Activity.Notes.Discussions(ctx, on.Item(), c.Reader(s), skip, limit)
 	if err != nil {
 		return endpoint.List[Discussion]{}, err
 	}
@@ -40,7 +41,7 @@ func (c collection) discussion(ctx context.Context, s auth.Subject, on item.Disc
 
 // notes returns the notes of a discussion that the caller sees. There is at least one.
 func (c collection) notes(ctx context.Context, s auth.Subject, on item.Discussed, discussion string) ([]note.Note, error) {
-	notes, err := c.Activity.Notes.Discussion(ctx, on.Item(), c.reader(s), discussion)
+	notes, err := c.Activity.Notes.Discussion(ctx, on.Item(), c.Reader(s), discussion)
 	return notes, answer(err)
 }
 
@@ -59,6 +60,20 @@ func answer(err error) error {
 // begin creates a discussion.
 func (c collection) begin(ctx context.Context, s auth.Subject, on item.Discussed, r *createRequest) (Discussion, error) {
 	return c.start(ctx, s, on, r, nil)
+}
+
+type beginAtRequest struct {
+	createRequest
+	Position endpoint.Optional[comment.Position] `param:"position" doc:"Place in the diff; without it the discussion is about the whole merge request."`
+}
+
+// beginAt creates a discussion, which can be about a place in the diff.
+func (c collection) beginAt(ctx context.Context, s auth.Subject, on item.Discussed, r *beginAtRequest) (Discussion, error) {
+	at, err := comment.At(r.Position)
+	if err != nil {
+		return Discussion{}, err
+	}
+	return c.start(ctx, s, on, &r.createRequest, at)
 }
 
 // start creates a discussion about a place in a diff, or about the whole item if the position is nil.
@@ -86,10 +101,10 @@ func (c collection) reply(ctx context.Context, s auth.Subject, on item.Discussed
 		return Note{}, err
 	}
 	n.Discussion, n.Resolvable = r.DiscussionID, on.Resolvable()
-	if err := c.together(ctx, on, "replying to a note", func(ctx context.Context) error { return c.Activity.Notes.Reply(ctx, &n) }); err != nil {
+	if err := c.Together(ctx, on, "replying to a note", func(ctx context.Context) error { return c.Activity.Notes.Reply(ctx, &n) }); err != nil {
 		return Note{}, answer(err)
 	}
-	did(ctx, "create", on, n.ID)
+	comment.Did(ctx, "create", on, n.ID)
 	return c.show(ctx, s, on, n)
 }
 
@@ -113,31 +128,30 @@ func (c collection) settle(ctx context.Context, s auth.Subject, on item.Discusse
 	return c.discussion(ctx, s, on, &discussionRequest{r.DiscussionID})
 }
 
-// resolves resolves a discussion, or makes it unresolved again. The author of the item and the author of the first
-// note can do this.
+// resolves resolves a discussion, or makes it unresolved again.
 func (c collection) resolves(ctx context.Context, s auth.Subject, on item.Discussed, discussion []note.Note, resolved bool) error {
 	first := discussion[0]
 	u, err := s.Caller.Person()
 	if err == nil {
-		err = admitted(s, on)
+		err = comment.Admit(s, on)
 	}
 	if err != nil {
 		return err
 	}
-	if u.UID != on.Owner() && u.UID != first.Author.UID && !s.Has(s.Access, c.resolve) {
+	if !c.Settles(s, on, first) {
 		return endpoint.Forbidden("").Describe("Others' discussions need the role Developer.")
 	}
 	by := database.User{}
 	if resolved {
 		by = item.User(u)
 	}
-	err = c.together(ctx, on, "resolving a discussion", func(ctx context.Context) error {
+	err = c.Together(ctx, on, "resolving a discussion", func(ctx context.Context) error {
 		return c.Activity.Notes.Resolve(ctx, on.Item(), first.Discussion, by)
 	})
 	if err != nil {
 		return err
 	}
-	did(ctx, "update", on, first.ID)
+	comment.Did(ctx, "update", on, first.ID)
 	return nil
 }
 

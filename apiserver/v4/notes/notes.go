@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/comment"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/issue"
-	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/note"
 )
 
@@ -29,44 +29,44 @@ func New(k family.Kit) *Family { return &Family{k, item.Finder{Stores: k.Activit
 func (f *Family) Table() endpoint.Table {
 	return slices.Concat(
 		table[auth.ProjectRecord[item.Issue]](f.find.Issue, collection{
-			Family: f, path: "/projects/{id}/issues/{issue_iid}", of: "an issue", read: auth.ReadIssues, internal: auth.ReadConfidential,
-			write: auth.CreateIssues, moderate: auth.ModerateNotes, resolve: auth.ResolveDiscussions, date: auth.OwnProject,
-			touch: f.Activity.Issues.Touch, gone: issue.ErrNotFound,
+			Family: f, path: "/projects/{id}/issues/{issue_iid}", of: "an issue", read: auth.ReadIssues,
+			write: auth.CreateIssues, moderate: auth.ModerateNotes, date: auth.OwnProject, Writer: comment.Writer{
+				Stores: f.Activity, Clock: f.Clock, Internal: auth.ReadConfidential, Resolve: auth.ResolveDiscussions,
+				Touch: f.Activity.Issues.Touch, Gone: issue.ErrNotFound,
+			},
 		}),
 		table[auth.ProjectRecord[item.MergeRequest]](f.find.MergeRequest, collection{
 			Family: f, path: "/projects/{id}/merge_requests/{merge_request_iid}", of: "a merge request", read: auth.ReadMergeRequests,
-			internal: auth.ReadConfidential, write: auth.NoteMergeRequests, moderate: auth.ModerateNotes, resolve: auth.ResolveDiscussions,
-			date: auth.OwnProject, diff: true, touch: f.Activity.MergeRequests.Touch, gone: mergerequest.ErrNotFound,
+			write: auth.NoteMergeRequests, moderate: auth.ModerateNotes, date: auth.OwnProject, diff: true, Writer: comment.OnMergeRequests(f.Activity, f.Clock),
 		}),
 		table[auth.GroupRecord[item.Epic]](f.find.Epic, collection{
-			Family: f, path: "/groups/{id}/epics/{epic_id}", of: "an epic", read: auth.ReadEpics, internal: auth.ReadConfidentialEpics,
-			write: auth.CreateEpicNotes, moderate: auth.ModerateEpicNotes, resolve: auth.ModerateEpicNotes, date: auth.AdminGroup,
-			touch: f.Activity.Epics.Touch, gone: epic.ErrNotFound,
+			Family: f, path: "/groups/{id}/epics/{epic_id}", of: "an epic", read: auth.ReadEpics,
+			write: auth.CreateEpicNotes, moderate: auth.ModerateEpicNotes, date: auth.AdminGroup, Writer: comment.Writer{
+				Stores: f.Activity, Clock: f.Clock, Internal: auth.ReadConfidentialEpics, Resolve: auth.ModerateEpicNotes,
+				Touch: f.Activity.Epics.Touch, Gone: epic.ErrNotFound,
+			},
 		}))
 }
 
 // collection serves the notes on one kind of items.
 type collection struct {
 	*Family
+	comment.Writer
 	// path is the path of an item, and of names the item in summaries.
 	path, of string
-	// The abilities: to read notes, to read and write internal ones, to write notes, to change and remove those of others, to resolve discussions
-	// of others, and to say when a note was written.
-	read, internal, write, moderate, resolve, date endpoint.Ability
+	// The abilities: to read notes, to write notes, to change and remove those of others, and to say when a note was written.
+	read, write, moderate, date endpoint.Ability
 	// diff says that the items have a diff, which discussions can be about.
 	diff bool
-	// touch sets the time of the last change of an item. The error is gone if there is no such item any more.
-	touch func(ctx context.Context, id int64, at time.Time) error
-	gone  error
 }
 
 func table[S auth.Holder[T], T auth.Kept](find auth.Find[T], c collection) endpoint.Table {
 	const one, thread, inThread = "/notes/{note_id}", "/discussions/{discussion_id}", "/discussions/{discussion_id}/notes/{note_id}"
 	reads := func(e *endpoint.Endpoint) *endpoint.Endpoint {
-		return e.Found(find).Needs(c.read).Asks(c.internal).Anonymous(endpoint.Served)
+		return e.Found(find).Needs(c.read).Asks(c.Internal).Anonymous(endpoint.Served)
 	}
 	writes := func(e *endpoint.Endpoint, asks ...endpoint.Ability) *endpoint.Endpoint {
-		return e.Found(find).Needs(c.write).Asks(c.internal).Asks(asks...).Anonymous(endpoint.Challenged)
+		return e.Found(find).Needs(c.write).Asks(c.Internal).Asks(asks...).Anonymous(endpoint.Challenged)
 	}
 	begin := endpoint.Post(c.path+"/discussions", auth.OnRecord[S](c.begin))
 	if c.diff {
@@ -81,9 +81,9 @@ func table[S auth.Holder[T], T auth.Kept](find auth.Find[T], c collection) endpo
 		reads(endpoint.Get(c.path+"/discussions", auth.OnRecord[S](c.discussions))).Doc("List the discussions on " + c.of + "."),
 		writes(begin, c.date).Doc("Create a discussion on " + c.of + "."),
 		reads(endpoint.Get(c.path+thread, auth.OnRecord[S](c.discussion))).Doc("Get a discussion on " + c.of + "."),
-		writes(endpoint.Put(c.path+thread, auth.OnRecord[S](c.settle)), c.resolve).Doc("Resolve a discussion on " + c.of + ", or make it unresolved again."),
+		writes(endpoint.Put(c.path+thread, auth.OnRecord[S](c.settle)), c.Resolve).Doc("Resolve a discussion on " + c.of + ", or make it unresolved again."),
 		writes(endpoint.Post(c.path+thread+"/notes", auth.OnRecord[S](c.reply)), c.date).Doc("Add a note to a discussion on " + c.of + "."),
-		writes(endpoint.Put(c.path+inThread, auth.OnRecord[S](c.updateInDiscussion)), c.moderate, c.resolve).
+		writes(endpoint.Put(c.path+inThread, auth.OnRecord[S](c.updateInDiscussion)), c.moderate, c.Resolve).
 			Doc("Update a note of a discussion on " + c.of + ", or resolve the discussion."),
 		writes(endpoint.Delete(c.path+inThread, auth.OnRecord[S](c.removeFromDiscussion)), c.moderate).Doc("Delete a note of a discussion on " + c.of + "."),
 	}
@@ -99,7 +99,7 @@ type listRequest struct {
 var filters = map[string]note.Kinds{"only_comments": note.Written, "only_activity": note.System}
 
 func (c collection) list(ctx context.Context, s auth.Subject, on item.Discussed, r *listRequest) (endpoint.List[Note], error) {
-	q := note.Query{Reader: c.reader(s), Kinds: filters[r.Filter], ByUpdate: r.OrderBy == "updated_at", Ascending: r.Sort == "asc"}
+	q := note.Query{Reader: c.Reader(s), Kinds: filters[r.Filter], ByUpdate: r.OrderBy == "updated_at", Ascending: r.Sort == "asc"}
 	q.Skip, q.Limit = r.Window()
 	some, total, err := c.Activity.Notes.List(ctx, on.Item(), q)
 	if err != nil {

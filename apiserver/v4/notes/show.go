@@ -46,11 +46,6 @@ type Discussion struct {
 	Notes          []Note `json:"notes"`
 }
 
-// reader returns the caller as a reader of notes.
-func (c collection) reader(s auth.Subject) note.Reader {
-	return note.Reader{Internal: s.Has(s.Access, c.internal), User: item.Viewer(s)}
-}
-
 // view shows notes on an item.
 type view struct {
 	on      item.Discussed

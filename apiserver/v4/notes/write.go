@@ -4,47 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-
-	"github.com/uptrace/bun"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/comment"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/item"
-	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/note"
-	"github.com/forgeplane/forgeplane/internal/role"
 )
-
-// maxBody is the maximum number of characters of a note.
-const maxBody = 1_000_000
-
-// check returns the problems of the text of a note.
-func check(body string) error {
-	var a endpoint.Attributes
-	if strings.TrimSpace(body) == "" {
-		a.Refuse("note", "can't be blank")
-	}
-	a.Text("note", body, maxBody)
-	return a.Err()
-}
-
-// admitted refuses callers who are not members if the item is locked.
-func admitted(s auth.Subject, on item.Discussed) error {
-	if on.Locked() && s.Access.Role < role.Guest {
-		return endpoint.Forbidden("").Describe("The discussion is locked: only members can take part.")
-	}
-	return nil
-}
 
 // draft returns a note of the caller on an item that is not written yet.
 func (c collection) draft(s auth.Subject, on item.Discussed, t text) (note.Note, error) {
 	author, err := s.Caller.Person()
 	if err == nil {
-		err = admitted(s, on)
+		err = comment.Admit(s, on)
 	}
 	if err == nil {
-		err = check(t.Body)
+		err = comment.CheckText(t.Body)
 	}
 	if err != nil {
 		return note.Note{}, err
@@ -67,39 +42,19 @@ func (c collection) add(ctx context.Context, s auth.Subject, on item.Discussed, 
 	}
 	n.Position = at
 	n.Individual, n.Resolvable, n.Internal = individual, !individual && on.Resolvable(), r.Internal || r.Confidential
-	if n.Internal && !s.Has(s.Access, c.internal) {
+	if n.Internal && !s.Has(s.Access, c.Internal) {
 		return n, endpoint.Forbidden("").Describe("Internal notes need the role Reporter.")
 	}
-	if err := c.together(ctx, on, "creating a note", func(ctx context.Context) error { return c.Activity.Notes.Create(ctx, &n) }); err != nil {
+	if err := c.Together(ctx, on, "creating a note", func(ctx context.Context) error { return c.Activity.Notes.Create(ctx, &n) }); err != nil {
 		return n, err
 	}
-	did(ctx, "create", on, n.ID)
+	comment.Did(ctx, "create", on, n.ID)
 	return n, nil
-}
-
-// together makes a change of the notes on an item, and touches the item, in one transaction.
-func (c collection) together(ctx context.Context, on item.Discussed, attempt string, change func(context.Context) error) error {
-	err := c.Activity.Database.Atomically(ctx, attempt, func(ctx context.Context, _ bun.IDB) error {
-		if err := change(ctx); err != nil {
-			return err
-		}
-		// Last, as in the deletion of an item: two transactions that lock the same rows must do so in the same order.
-		return c.touch(ctx, on.Item().ID, c.Clock.Now().UTC())
-	})
-	if errors.Is(err, c.gone) {
-		return on.Missing()
-	}
-	return err
-}
-
-// did records a write for the audit.
-func did(ctx context.Context, verb string, on item.Discussed, id int64) {
-	audit.From(ctx).Did(verb, audit.Note, "on "+on.Item().String(), id)
 }
 
 // changeable refuses callers who cannot change and remove a note.
 func (c collection) changeable(s auth.Subject, on item.Discussed, n item.Note) error {
-	switch err := admitted(s, on); {
+	switch err := comment.Admit(s, on); {
 	case err != nil:
 		return err
 	case n.System:
@@ -115,20 +70,20 @@ func (c collection) changeable(s auth.Subject, on item.Discussed, n item.Note) e
 func (c collection) rewrite(ctx context.Context, s auth.Subject, on item.Discussed, n item.Note, body string) (Note, error) {
 	err := c.changeable(s, on, n)
 	if err == nil {
-		err = check(body)
+		err = comment.CheckText(body)
 	}
 	if err != nil {
 		return Note{}, err
 	}
 	var changed note.Note
-	err = c.together(ctx, on, fmt.Sprintf("changing note %d", n.ID), func(ctx context.Context) (err error) {
+	err = c.Together(ctx, on, fmt.Sprintf("changing note %d", n.ID), func(ctx context.Context) (err error) {
 		changed, err = c.Activity.Notes.Update(ctx, n.ID, body)
 		return err
 	})
 	if err != nil {
 		return Note{}, lost(err)
 	}
-	did(ctx, "update", on, n.ID)
+	comment.Did(ctx, "update", on, n.ID)
 	return c.show(ctx, s, on, changed)
 }
 
@@ -137,7 +92,7 @@ func (c collection) discard(ctx context.Context, s auth.Subject, on item.Discuss
 	if err := c.changeable(s, on, n); err != nil {
 		return err
 	}
-	err := c.together(ctx, on, fmt.Sprintf("removing note %d", n.ID), func(ctx context.Context) error {
+	err := c.Together(ctx, on, fmt.Sprintf("removing note %d", n.ID), func(ctx context.Context) error {
 		if err := c.Activity.Notes.Delete(ctx, n.ID); err != nil {
 			return err
 		}
@@ -146,7 +101,7 @@ func (c collection) discard(ctx context.Context, s auth.Subject, on item.Discuss
 	if err != nil {
 		return lost(err)
 	}
-	did(ctx, "delete", on, n.ID)
+	comment.Did(ctx, "delete", on, n.ID)
 	return nil
 }
 

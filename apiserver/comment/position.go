@@ -1,21 +1,18 @@
-package notes
+package comment
 
 import (
-	"context"
 	"regexp"
 	"unicode/utf8"
 
-	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/internal/note"
 )
 
 // maxPath is the maximum number of characters of a path.
 const maxPath = 4096
 
-// position is the place of a note in a diff.
-type position struct {
+// Position has the parameters of the place of a note in a diff.
+type Position struct {
 	Base      string                       `param:"base_sha" required:"" doc:"Merge base of the source and target branch."`
 	Start     string                       `param:"start_sha" required:"" doc:"Head of the target branch."`
 	Head      string                       `param:"head_sha" required:"" doc:"Head of the source branch."`
@@ -43,10 +40,18 @@ type line struct {
 	New  endpoint.Optional[int64] `param:"new_line" minimum:"1" doc:"Line after the change."`
 }
 
+// commitID is the form of ids of commits.
 var commitID = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// stored returns the position in the form of the store.
-func (p position) stored() (*note.Position, error) {
+// At returns the position that was sent in the form of the store, or nil without one. The error is the answer to a malformed one.
+func At(p endpoint.Optional[Position]) (*note.Position, error) {
+	if !p.Set || p.Null {
+		return nil, nil
+	}
+	return p.Value.stored()
+}
+
+func (p Position) stored() (*note.Position, error) {
 	at := note.Position{Base: p.Base, Start: p.Start, Head: p.Head, Type: note.PositionType(p.Type), OldPath: p.OldPath.Value, NewPath: p.NewPath.Value}
 	var problems []string
 	for _, id := range []struct{ name, value string }{{"base_sha", p.Base}, {"start_sha", p.Start}, {"head_sha", p.Head}} {
@@ -90,21 +95,4 @@ func sent[T any](o endpoint.Optional[T]) *T {
 		return nil
 	}
 	return &o.Value
-}
-
-type beginAtRequest struct {
-	createRequest
-	Position endpoint.Optional[position] `param:"position" doc:"Place in the diff; without it the discussion is about the whole merge request."`
-}
-
-// beginAt creates a discussion, which can be about a place in the diff.
-func (c collection) beginAt(ctx context.Context, s auth.Subject, on item.Discussed, r *beginAtRequest) (Discussion, error) {
-	var at *note.Position
-	if p := sent(r.Position); p != nil {
-		var err error
-		if at, err = p.stored(); err != nil {
-			return Discussion{}, err
-		}
-	}
-	return c.start(ctx, s, on, &r.createRequest, at)
 }
