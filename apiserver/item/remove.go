@@ -14,7 +14,10 @@ import (
 // Remove deletes an item with what belongs to it, in one transaction. row deletes the row of the item, which must exist.
 func Remove(ctx context.Context, s activity.Stores, i database.Item, row func(context.Context) error) error {
 	return s.Database.Atomically(ctx, fmt.Sprintf("deleting %s", i), func(ctx context.Context, _ bun.IDB) error {
-		// Notes go first, as their writers lock a note before the item.
+		// Draft notes and notes go first, as their writers lock one before the item.
+		if err := s.DraftNotes.Remove(ctx, i); err != nil {
+			return err
+		}
 		notes, err := s.Notes.Remove(ctx, i)
 		if err != nil {
 			return err
@@ -23,6 +26,9 @@ func Remove(ctx context.Context, s activity.Stores, i database.Item, row func(co
 			return err
 		}
 		late, err := s.Notes.Remove(ctx, i) // notes written before row locked the item
+		if err == nil {
+			err = s.DraftNotes.Remove(ctx, i)
+		}
 		if err != nil {
 			return err
 		}

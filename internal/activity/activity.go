@@ -11,6 +11,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/draftnote"
 	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/iid"
 	"github.com/forgeplane/forgeplane/internal/issue"
@@ -41,6 +42,7 @@ type Stores struct {
 	MergeRequests *mergerequest.Store
 	Epics         *epic.Store
 	Notes         *note.Store
+	DraftNotes    *draftnote.Store
 	Reactions     *reaction.Store
 	StateEvents   *stateevent.Store
 
@@ -124,6 +126,10 @@ var aggregates = []aggregate{
 	{note.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Notes = note.New(s.Database, c)
 		return places(s.Notes.Subjects())
+	}},
+	{draftnote.Migrations, func(s *Stores, _ clock.PassiveClock) []swept {
+		s.DraftNotes = draftnote.New(s.Database)
+		return places(s.DraftNotes.Subjects())
 	}},
 	{reaction.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Reactions = reaction.New(s.Database, c)

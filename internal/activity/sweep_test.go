@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest/objects"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
+	"github.com/forgeplane/forgeplane/internal/draftnote"
 	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/issue"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
@@ -79,6 +80,8 @@ func TestStores_giveActivityToProjectThatAdopts(t *testing.T) {
 		g.Expect(s.MergeRequests.Create(t.Context(), &request)).To(Succeed())
 		comment := note.Note{In: former, On: first.Item(), Body: "Indeed."}
 		g.Expect(s.Notes.Create(t.Context(), &comment)).To(Succeed())
+		draft := draftnote.Draft{In: former, On: request.Item(), Body: "Why?"}
+		g.Expect(s.DraftNotes.Create(t.Context(), &draft)).To(Succeed())
 
 		for range 2 {
 			g.Expect(s.Adopt(t.Context(), former.UID, next.ID, next.UID)).To(Succeed())
@@ -87,6 +90,7 @@ func TestStores_giveActivityToProjectThatAdopts(t *testing.T) {
 		g.Expect(s.Issues.Get(t.Context(), next.UID, first.IID)).To(HaveField("In", next))
 		g.Expect(s.MergeRequests.Get(t.Context(), next.UID, request.IID)).To(And(HaveField("In", next), HaveField("Source", next)))
 		g.Expect(s.Notes.Get(t.Context(), first.Item(), comment.ID)).To(HaveField("In", next))
+		g.Expect(s.DraftNotes.Get(t.Context(), request.Item(), draft.ID)).To(HaveField("In", next))
 		g.Expect(s.Issues.Create(t.Context(), &own)).To(Succeed())
 		g.Expect(own.IID).To(Equal(first.IID + 1))
 	})

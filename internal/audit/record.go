@@ -117,6 +117,8 @@ const (
 	Reaction = "Reaction"
 	// Note is a note on an item, such as an issue.
 	Note = "Note"
+	// DraftNote is a note on a merge request that its author has not published yet.
+	DraftNote = "DraftNote"
 	// Issue is an issue of a project.
 	Issue = "Issue"
 	// MergeRequest is a merge request of a project.

@@ -16,10 +16,8 @@ import (
 func (s *Store) Reply(ctx context.Context, n *Note) error {
 	return s.db.Atomically(ctx, fmt.Sprintf("replying to a discussion on %s", n.On), func(ctx context.Context, db bun.IDB) error {
 		var first []Note
-		oldest := db.NewSelect().Model((*Note)(nil)).ColumnExpr("min(id)").
-			Where("item_kind = ?", n.On.Kind).Where("item_id = ?", n.On.ID).Where("discussion = ?", n.Discussion)
-		_, err := db.NewUpdate().Model((*Note)(nil)).Set("individual = ?", false).Set("resolvable = ?", n.Resolvable).Where("id = (?)", oldest).
-			Returning("*").Exec(ctx, &first)
+		_, err := db.NewUpdate().Model((*Note)(nil)).Set("individual = ?", false).Set("resolvable = ?", n.Resolvable).
+			Where("id = (?)", oldest(db, n.On, n.Discussion)).Returning("*").Exec(ctx, &first)
 		switch {
 		case err != nil:
 			return err
@@ -32,6 +30,30 @@ func (s *Store) Reply(ctx context.Context, n *Note) error {
 		n.Resolver, n.ResolvedAt, n.Position = first[0].Resolver, first[0].ResolvedAt, first[0].Position
 		return s.insert(ctx, n)
 	})
+}
+
+// oldest selects the id of the first note of a discussion on an item.
+func oldest(db bun.IDB, on database.Item, discussion string) *bun.SelectQuery {
+	return db.NewSelect().Model((*Note)(nil)).ColumnExpr("min(id)").
+		Where("item_kind = ?", on.Kind).Where("item_id = ?", on.ID).Where("discussion = ?", discussion)
+}
+
+// Lock keeps others from replying to a discussion until the transaction ends, and returns its first note. The error is ErrNotFound if the item has no
+// such discussion. Callers that lock several discussions must do so in the order of their ids.
+func (s *Store) Lock(ctx context.Context, on database.Item, discussion string) (Note, error) {
+	var first []Note
+	err := s.db.Write(ctx, "locking a discussion on "+on.String(), func(ctx context.Context, db bun.IDB) error {
+		_, err := db.NewUpdate().Model((*Note)(nil)).Set("individual = individual").Where("id = (?)", oldest(db, on, discussion)).
+			Returning("*").Exec(ctx, &first)
+		if err == nil && len(first) == 0 {
+			err = ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return Note{}, err
+	}
+	return first[0], nil
 }
 
 // Resolve resolves a discussion as a user, or makes it unresolved again if the user is empty. Nothing changes if nothing in it is resolvable, or if

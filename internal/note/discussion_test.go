@@ -93,6 +93,18 @@ func TestReply_isAtPositionOfDiscussion(t *testing.T) {
 	})
 }
 
+func TestLock_returnsFirstNote(t *testing.T) {
+	onEach(t, func(g *WithT, w *world) {
+		first := w.add("first")
+		g.Expect(w.Lock(t.Context(), bug, first.Discussion)).To(HaveField("Individual", true))
+		_, err := w.reply(first, "second")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(w.Lock(t.Context(), bug, first.Discussion)).To(And(HaveField("ID", first.ID), HaveField("Body", "first"), HaveField("Individual", false)))
+		_, err = w.Lock(t.Context(), other, first.Discussion)
+		g.Expect(err).To(MatchError(note.ErrNotFound))
+	})
+}
+
 func TestLineCode_namesPathAndLines(t *testing.T) {
 	g := NewWithT(t)
 	// The output of: printf README.md | sha1sum

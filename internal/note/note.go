@@ -58,8 +58,10 @@ type Note struct {
 	ResolvedAt time.Time     `bun:"resolved_at,nullzero"`
 	// Position is nil unless the note is about a place in a diff.
 	Position *Position `bun:"position,type:text"`
-	Created  time.Time `bun:"created_at"`
-	Updated  time.Time `bun:"updated_at"`
+	// Commit is the id of the commit that the note is about; empty for none.
+	Commit  string    `bun:"commit_id"`
+	Created time.Time `bun:"created_at"`
+	Updated time.Time `bun:"updated_at"`
 }
 
 // Item identifies the note in the reactions to it.

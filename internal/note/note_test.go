@@ -74,7 +74,7 @@ func bodies(notes []note.Note) (all []string) {
 
 func TestCreate_keepsEveryField(t *testing.T) {
 	onEach(t, func(g *WithT, w *world) {
-		n := w.add("Hello", internal, threaded)
+		n := w.add("Hello", internal, threaded, func(n *note.Note) { n.Commit = "c0ffee" })
 		g.Expect(n.Discussion).To(MatchRegexp("^[0-9a-f]{40}$"))
 		got, err := w.Get(t.Context(), bug, n.ID)
 		g.Expect(err).NotTo(HaveOccurred())

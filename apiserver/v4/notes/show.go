@@ -36,6 +36,7 @@ type Note struct {
 	CommandsChanges struct{}            `json:"commands_changes"`
 	Position        *note.Position      `json:"position,omitempty" doc:"Place in the diff; absent unless the type is DiffNote."`
 	LineCode        string              `json:"line_code,omitempty" doc:"Identifier of the line; absent unless the position is in a text."`
+	CommitID        string              `json:"commit_id,omitempty" doc:"Commit that the note is about; absent for none."`
 	Imported        bool                `json:"imported"`
 }
 
@@ -81,7 +82,7 @@ func (v view) note(n note.Note) Note {
 		ID: n.ID, Body: n.Body, Author: v.users[n.Author.UID], CreatedAt: endpoint.Time(n.Created), UpdatedAt: endpoint.Time(n.Updated), System: n.System,
 		NoteableID: v.on.Item().ID, NoteableType: v.on.Type(), ProjectID: v.project, NoteableIID: v.on.Number(),
 		Resolvable: n.Resolvable, Resolved: !n.ResolvedAt.IsZero(), ResolvedBy: v.users[n.Resolver.UID], ResolvedAt: endpoint.Time(n.ResolvedAt),
-		Confidential: n.Internal, Internal: n.Internal,
+		Confidential: n.Internal, Internal: n.Internal, CommitID: n.Commit,
 	}
 	if !n.Individual {
 		kind := "DiscussionNote"
