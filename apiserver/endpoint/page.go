@@ -35,7 +35,15 @@ func (p Paging) check() error {
 	return nil
 }
 
-// paged is a request that embeds Paging.
+// PagingIfSent is Paging for lists that are whole unless a page is requested; see PageIfSent.
+type PagingIfSent struct {
+	Page    Optional[int64] `param:"page" doc:"Number of the page, from 1. Without it, the list has all rows."`
+	PerPage Optional[int64] `param:"per_page" default:"20" doc:"Rows on a page, at most 100."`
+}
+
+func (p PagingIfSent) paging() Paging { return Paging(p) }
+
+// paged is a request that embeds Paging or PagingIfSent.
 type paged interface{ paging() Paging }
 
 func (p Paging) paging() Paging { return p }
@@ -80,6 +88,14 @@ func Part[S, T any](rows []S, more bool, show func(S) T) List[T] {
 // Whole returns all rows on one page, without pagination headers.
 func Whole[S, T any](all []S, show func(S) T) List[T] {
 	return List[T]{rows: shown(all, show), cursor: "cursor"}
+}
+
+// PageIfSent returns the requested page of all, or Whole if none is requested.
+func PageIfSent[S, T any](p PagingIfSent, all []S, show func(S) T) List[T] {
+	if !p.Page.Set {
+		return Whole(all, show)
+	}
+	return Page(p.paging(), all, show)
 }
 
 // Keyset returns a page of rows that are sorted by key. The page begins at the first row for which past reports true, that is, whose key is
