@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
+	"github.com/forgeplane/forgeplane/internal/draftnote"
 	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/issue"
 	"github.com/forgeplane/forgeplane/internal/mergecheck"
@@ -31,11 +32,12 @@ var itemTables = []string{
 	"iids", "issues", "issue_labels", "issue_assignees", "epics", "epic_labels", "notes", "reactions", "state_events", "milestones",
 	"merge_requests", "merge_request_labels", "merge_request_assignees", "merge_request_reviewers", "merge_request_approvals",
 	"merge_request_subscriptions", "merge_request_issues", "merge_request_versions", "merge_request_approval_rules", "merge_request_approvers",
+	"draft_notes",
 }
 
 // items are issue 1 and merge request 1 of the project, and epic 1 of the group. Each has a note of each user and one of the author. All users have
 // reacted to each item and to the note of its author, and each item was closed once. Merge request 1 has a version and an approval rule, and all users
-// have approved merge request 2. Milestone 1 is of the project, and milestone 2 of the group.
+// have approved merge request 2. All users have a draft note on merge request 1. Milestone 1 is of the project, and milestone 2 of the group.
 type items struct {
 	t *testing.T
 	// conn has a copy of the initial state attached, and version is the version of the data after the last reset.
@@ -103,6 +105,7 @@ func newItems(t *testing.T, stores activity.Stores, objects []client.Object, che
 			}
 		}
 		for _, u := range users {
+			check(stores.DraftNotes.Create(ctx, &draftnote.Draft{ID: draftNoteID(u.ID), In: in, On: m.Item(), Author: u, Body: "Mine"}))
 			_, err := stores.MergeRequests.Approve(ctx, reviewed.ID, u)
 			check(err)
 		}
@@ -230,4 +233,14 @@ func ownNote(on int, body string) sample {
 	return sample{note: "their own", body: body, own: map[string]func(int64) int64{
 		"notes/{note_id}": func(user int64) int64 { return ownNoteID(on, user) },
 	}, names: map[string]string{"discussions/{discussion_id}": ownDiscussions[on]}}
+}
+
+const draftNote = "/projects/{id}/merge_requests/{merge_request_iid}/draft_notes/{draft_note_id}"
+
+// draftNoteID is the id of the draft note of a user on merge request 1.
+func draftNoteID(user int64) int64 { return 10_000 + user }
+
+// ownDraftNote is a sample about the draft note of the caller.
+func ownDraftNote(body string) sample {
+	return sample{note: "their own", body: body, own: map[string]func(int64) int64{"draft_notes/{draft_note_id}": draftNoteID}}
 }

@@ -175,6 +175,7 @@ var namedInMergeRequest = map[string]string{
 	"award_emoji/{award_id}":           reactionTo("merge request", targetID),
 	"resource_state_events/{event_id}": "3",
 	"discussions/{discussion_id}":      "3",
+	"draft_notes/{draft_note_id}":      strconv.Itoa(int(draftNoteID(targetID))),
 }
 
 // others are the parameters of paths that differ from those in named for one endpoint.
@@ -303,6 +304,8 @@ var bodies = map[string]string{
 	"POST /projects/{id}/merge_requests/{merge_request_iid}/notes/{note_id}/award_emoji":                `{"name":"tada"}`,
 	"POST /projects/{id}/merge_requests/{merge_request_iid}/approval_rules":                             `{"name":"New","approvals_required":1}`,
 	"PUT /projects/{id}/merge_requests/{merge_request_iid}/approval_rules/{approval_rule_id}":           `{"name":"Renamed"}`,
+	"POST /projects/{id}/merge_requests/{merge_request_iid}/draft_notes":                                `{"note":"New"}`,
+	"PUT " + draftNote: `{"note":"Changed"}`,
 }
 
 // idle are the endpoints whose request without a note has nothing to do for any caller.
@@ -311,6 +314,11 @@ var idle = map[string]bool{
 	// Discussions on issues and epics cannot be resolved.
 	"PUT /projects/{id}/issues/{issue_iid}/discussions/{discussion_id}": true,
 	"PUT /groups/{id}/epics/{epic_id}/discussions/{discussion_id}":      true,
+	// The draft note of another user is missing.
+	"GET " + draftNote:              true,
+	"PUT " + draftNote:              true,
+	"DELETE " + draftNote:           true,
+	"PUT " + draftNote + "/publish": true,
 }
 
 // variants are further samples of endpoints whose answer depends on the parameters of the request.
@@ -434,6 +442,11 @@ var variants = map[string][]sample{
 	"DELETE /groups/{id}/epics/{epic_id}/notes/{note_id}":                                                  {ownNote(1, "")},
 	"PUT /groups/{id}/epics/{epic_id}/discussions/{discussion_id}/notes/{note_id}":                         {ownNote(1, `{"body":"Changed"}`)},
 	"DELETE /groups/{id}/epics/{epic_id}/discussions/{discussion_id}/notes/{note_id}":                      {ownNote(1, "")},
+
+	"GET " + draftNote:              {ownDraftNote("")},
+	"PUT " + draftNote:              {ownDraftNote(`{"note":"Changed"}`)},
+	"DELETE " + draftNote:           {ownDraftNote("")},
+	"PUT " + draftNote + "/publish": {ownDraftNote("")},
 }
 
 var (

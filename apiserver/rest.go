@@ -19,6 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/commits"
 	"github.com/forgeplane/forgeplane/apiserver/v4/containers"
 	"github.com/forgeplane/forgeplane/apiserver/v4/deploykeys"
+	"github.com/forgeplane/forgeplane/apiserver/v4/draftnotes"
 	"github.com/forgeplane/forgeplane/apiserver/v4/epics"
 	"github.com/forgeplane/forgeplane/apiserver/v4/features"
 	"github.com/forgeplane/forgeplane/apiserver/v4/files"
@@ -95,6 +96,7 @@ func families(k family.Kit) []endpoint.Table {
 		reactions.New(k).Table().Named("Emoji reactions"),
 		stateevents.New(k).Table().Named("Resource state events"),
 		notes.New(k).Table().Named("Notes and discussions"),
+		draftnotes.New(k).Table().Named("Draft notes"),
 		storagemoves.New(k).Table().Named("Repository storage moves"),
 		containers.New(k).Table().Named("Container registry"),
 		housekeeping.New(k).Table().Named("Housekeeping"),

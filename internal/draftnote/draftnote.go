@@ -107,7 +107,7 @@ func (s *Store) Get(ctx context.Context, on database.Item, id int64) (d Draft, e
 	return d, err
 }
 
-// Change is a change of a draft note. What is nil does not change.
+// Change is a change of a draft note. Fields that are nil do not change.
 type Change struct {
 	Body     *string
 	Position *note.Position
