@@ -240,7 +240,12 @@ const draftNote = "/projects/{id}/merge_requests/{merge_request_iid}/draft_notes
 // draftNoteID is the id of the draft note of a user on merge request 1.
 func draftNoteID(user int64) int64 { return 10_000 + user }
 
+// targetDraftNote names the draft note of a user who is no caller.
+var targetDraftNote = map[string]string{"draft_notes/{draft_note_id}": strconv.FormatInt(draftNoteID(targetID), 10)}
+
 // ownDraftNote is a sample about the draft note of the caller.
 func ownDraftNote(body string) sample {
-	return sample{note: "their own", body: body, own: map[string]func(int64) int64{"draft_notes/{draft_note_id}": draftNoteID}}
+	return sample{
+		note: "their own", body: body, names: targetDraftNote, own: map[string]func(int64) int64{"draft_notes/{draft_note_id}": draftNoteID},
+	}
 }

@@ -175,7 +175,6 @@ var namedInMergeRequest = map[string]string{
 	"award_emoji/{award_id}":           reactionTo("merge request", targetID),
 	"resource_state_events/{event_id}": "3",
 	"discussions/{discussion_id}":      "3",
-	"draft_notes/{draft_note_id}":      strconv.Itoa(int(draftNoteID(targetID))),
 }
 
 // others are the parameters of paths that differ from those in named for one endpoint.
@@ -191,6 +190,11 @@ var others = map[string]map[string]string{
 
 	"GET " + reactionToMergeRequestNote:    {"award_emoji/{award_id}": reactionTo("note on a merge request", targetID)},
 	"DELETE " + reactionToMergeRequestNote: {"award_emoji/{award_id}": reactionTo("note on a merge request", targetID)},
+
+	"GET " + draftNote:              targetDraftNote,
+	"PUT " + draftNote:              targetDraftNote,
+	"DELETE " + draftNote:           targetDraftNote,
+	"PUT " + draftNote + "/publish": targetDraftNote,
 
 	// Merge request 1 lacks an approval.
 	"PUT /projects/{id}/merge_requests/{merge_request_iid}/merge":      {"merge_requests/{merge_request_iid}": "2"},
