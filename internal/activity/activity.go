@@ -22,6 +22,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/reaction"
 	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
+	"github.com/forgeplane/forgeplane/internal/revision"
 	"github.com/forgeplane/forgeplane/internal/stateevent"
 	"github.com/forgeplane/forgeplane/internal/storagemove"
 	"github.com/forgeplane/forgeplane/internal/subscription"
@@ -45,6 +46,7 @@ type Stores struct {
 	DraftNotes    *draftnote.Store
 	Reactions     *reaction.Store
 	StateEvents   *stateevent.Store
+	Revisions     *revision.Store
 
 	swept []swept
 }
@@ -118,6 +120,11 @@ var aggregates = []aggregate{
 	{mergerequest.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.MergeRequests = mergerequest.New(s.Database, c)
 		return append(places(s.MergeRequests.Subjects()), rows[*v1alpha1.Label](subscription.KindLabel, s.MergeRequests.Labels()))
+	}},
+	// The changes come after the items, because triggers on the tables of the items write them.
+	{revision.Migrations, func(s *Stores, _ clock.PassiveClock) []swept {
+		s.Revisions = revision.New(s.Database)
+		return nil
 	}},
 	{epic.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Epics = epic.New(s.Database, c)

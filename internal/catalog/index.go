@@ -44,6 +44,9 @@ const (
 	// IndexStorage holds the name of the shard of a project. It is empty until the status names one; then it also holds the shard on which
 	// the repository may already have been created.
 	IndexStorage = "storage"
+	// IndexUID and IndexNamespace hold the UIDs and namespaces of projects.
+	IndexUID       = "uid"
+	IndexNamespace = "namespace"
 )
 
 // Key returns the index key of a reference in an object of this namespace.
@@ -83,7 +86,7 @@ type Index struct {
 // lookups of a single kind are in the package of that kind.
 func Indexes() []Index {
 	all := slices.Concat(
-		userIndexes(), placeIndexes(), membershipIndexes(), creatorIndexes(), restWritesIndexes(), shareIndexes(), forkIndexes(),
+		userIndexes(), placeIndexes(), membershipIndexes(), creatorIndexes(), restWritesIndexes(), shareIndexes(), forkIndexes(), uidIndexes(),
 	)
 	for _, kind := range v1alpha1.Kinds() {
 		all = append(all, kindIndexes(kind)...)

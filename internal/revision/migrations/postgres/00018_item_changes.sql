@@ -1,0 +1,65 @@
+-- The last change of each merge request and issue, also of deleted ones, for clients that watch them. A revision counts the changes of all items.
+-- created is the revision of the first change. The triggers below write the table, so no change of an item can be missing.
+CREATE TABLE item_revision (last BIGINT NOT NULL);
+INSERT INTO item_revision VALUES (1);
+CREATE TABLE item_changes (
+    kind        TEXT    NOT NULL,
+    subject_uid TEXT    NOT NULL COLLATE "C",
+    iid         BIGINT  NOT NULL,
+    item_id     BIGINT  NOT NULL,
+    state       TEXT    NOT NULL,
+    created     BIGINT  NOT NULL,
+    changed     BIGINT  NOT NULL,
+    deleted     BOOLEAN NOT NULL,
+    PRIMARY KEY (kind, subject_uid, iid)
+);
+INSERT INTO item_changes SELECT 'merge_request', subject_uid, iid, id, state, 1, 1, FALSE FROM merge_requests;
+INSERT INTO item_changes SELECT 'issue', subject_uid, iid, id, state, 1, 1, FALSE FROM issues;
+CREATE INDEX item_changes_in_order ON item_changes (kind, changed);
+CREATE INDEX item_changes_by_state ON item_changes (kind, state, subject_uid, iid) WHERE NOT deleted;
+CREATE INDEX item_changes_of_deleted ON item_changes (changed) WHERE deleted;
+-- Records a change. Other changes wait until the transaction ends, so revisions become visible in their order. Deleted items are forgotten after
+-- 100000 changes. Numbers are negative while they are reassigned.
+CREATE FUNCTION record_item(item_kind TEXT, uid TEXT, number BIGINT, id BIGINT, item_state TEXT, gone BOOLEAN) RETURNS VOID LANGUAGE plpgsql AS $$
+DECLARE
+    revision BIGINT;
+BEGIN
+    IF number < 0 THEN
+        RETURN;
+    END IF;
+    UPDATE item_revision SET last = last + 1 RETURNING last INTO revision;
+    INSERT INTO item_changes AS c VALUES (item_kind, uid, number, id, item_state, revision, revision, gone)
+        ON CONFLICT (kind, subject_uid, iid) DO UPDATE SET item_id = EXCLUDED.item_id, state = EXCLUDED.state, changed = EXCLUDED.changed,
+            created = CASE WHEN c.deleted THEN EXCLUDED.created ELSE c.created END, deleted = EXCLUDED.deleted;
+    DELETE FROM item_changes WHERE deleted AND changed < revision - 100000;
+END $$;
+CREATE FUNCTION item_is_written() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' OR TG_OP = 'UPDATE' AND (OLD.subject_uid, OLD.iid) <> (NEW.subject_uid, NEW.iid) THEN
+        PERFORM record_item(TG_ARGV[0], OLD.subject_uid, OLD.iid, OLD.id, OLD.state, TRUE);
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        PERFORM record_item(TG_ARGV[0], NEW.subject_uid, NEW.iid, NEW.id, NEW.state, FALSE);
+    END IF;
+    RETURN NULL;
+END $$;
+-- Labels are removed and replaced in rows of their own.
+CREATE FUNCTION merge_request_label_is_written() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM record_item('merge_request', subject_uid, iid, id, state, FALSE) FROM merge_requests WHERE id IN (OLD.merge_request_id, NEW.merge_request_id);
+    RETURN NULL;
+END $$;
+CREATE FUNCTION issue_label_is_written() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM record_item('issue', subject_uid, iid, id, state, FALSE) FROM issues WHERE id IN (OLD.issue_id, NEW.issue_id);
+    RETURN NULL;
+END $$;
+-- The triggers run when the transaction ends: it then waits for no other row while it holds the revision, so there is no deadlock.
+CREATE CONSTRAINT TRIGGER merge_request_is_written AFTER INSERT OR UPDATE OR DELETE ON merge_requests
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION item_is_written('merge_request');
+CREATE CONSTRAINT TRIGGER issue_is_written AFTER INSERT OR UPDATE OR DELETE ON issues
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION item_is_written('issue');
+CREATE CONSTRAINT TRIGGER merge_request_label_is_written AFTER INSERT OR DELETE ON merge_request_labels
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION merge_request_label_is_written();
+CREATE CONSTRAINT TRIGGER issue_label_is_written AFTER INSERT OR DELETE ON issue_labels
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION issue_label_is_written();

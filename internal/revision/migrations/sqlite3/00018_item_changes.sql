@@ -1,0 +1,64 @@
+-- The last change of each merge request and issue, also of deleted ones, for clients that watch them. A revision counts the changes of all items.
+-- created is the revision of the first change. The triggers below write the table, so no change of an item can be missing.
+CREATE TABLE item_revision (last INTEGER NOT NULL);
+INSERT INTO item_revision VALUES (1);
+CREATE TABLE item_changes (
+    kind        TEXT    NOT NULL,
+    subject_uid TEXT    NOT NULL,
+    iid         INTEGER NOT NULL,
+    item_id     INTEGER NOT NULL,
+    state       TEXT    NOT NULL,
+    created     INTEGER NOT NULL,
+    changed     INTEGER NOT NULL,
+    deleted     BOOLEAN NOT NULL,
+    PRIMARY KEY (kind, subject_uid, iid)
+);
+INSERT INTO item_changes SELECT 'merge_request', subject_uid, iid, id, state, 1, 1, FALSE FROM merge_requests;
+INSERT INTO item_changes SELECT 'issue', subject_uid, iid, id, state, 1, 1, FALSE FROM issues;
+CREATE INDEX item_changes_in_order ON item_changes (kind, changed);
+CREATE INDEX item_changes_by_state ON item_changes (kind, state, subject_uid, iid) WHERE NOT deleted;
+CREATE INDEX item_changes_of_deleted ON item_changes (changed) WHERE deleted;
+-- What is inserted here is recorded as a change. Deleted items are forgotten after 100000 changes. Numbers are negative while they are reassigned.
+CREATE VIEW item_writes AS SELECT kind, subject_uid, iid, item_id, state, deleted FROM item_changes;
+CREATE TRIGGER item_is_written INSTEAD OF INSERT ON item_writes WHEN new.iid > 0 BEGIN
+    UPDATE item_revision SET last = last + 1;
+    INSERT INTO item_changes SELECT new.kind, new.subject_uid, new.iid, new.item_id, new.state, last, last, new.deleted FROM item_revision WHERE TRUE
+        ON CONFLICT (kind, subject_uid, iid) DO UPDATE SET item_id = excluded.item_id, state = excluded.state, changed = excluded.changed,
+            created = CASE WHEN item_changes.deleted THEN excluded.created ELSE item_changes.created END, deleted = excluded.deleted;
+    DELETE FROM item_changes WHERE deleted AND changed < (SELECT last FROM item_revision) - 100000;
+END;
+CREATE TRIGGER merge_request_is_added AFTER INSERT ON merge_requests BEGIN
+    INSERT INTO item_writes VALUES ('merge_request', new.subject_uid, new.iid, new.id, new.state, FALSE);
+END;
+CREATE TRIGGER merge_request_is_changed AFTER UPDATE ON merge_requests BEGIN
+    INSERT INTO item_writes SELECT 'merge_request', old.subject_uid, old.iid, old.id, old.state, TRUE
+        WHERE (old.subject_uid, old.iid) <> (new.subject_uid, new.iid);
+    INSERT INTO item_writes VALUES ('merge_request', new.subject_uid, new.iid, new.id, new.state, FALSE);
+END;
+CREATE TRIGGER merge_request_is_removed AFTER DELETE ON merge_requests BEGIN
+    INSERT INTO item_writes VALUES ('merge_request', old.subject_uid, old.iid, old.id, old.state, TRUE);
+END;
+CREATE TRIGGER issue_is_added AFTER INSERT ON issues BEGIN
+    INSERT INTO item_writes VALUES ('issue', new.subject_uid, new.iid, new.id, new.state, FALSE);
+END;
+CREATE TRIGGER issue_is_changed AFTER UPDATE ON issues BEGIN
+    INSERT INTO item_writes SELECT 'issue', old.subject_uid, old.iid, old.id, old.state, TRUE
+        WHERE (old.subject_uid, old.iid) <> (new.subject_uid, new.iid);
+    INSERT INTO item_writes VALUES ('issue', new.subject_uid, new.iid, new.id, new.state, FALSE);
+END;
+CREATE TRIGGER issue_is_removed AFTER DELETE ON issues BEGIN
+    INSERT INTO item_writes VALUES ('issue', old.subject_uid, old.iid, old.id, old.state, TRUE);
+END;
+-- Labels are removed and replaced in rows of their own.
+CREATE TRIGGER merge_request_label_is_added AFTER INSERT ON merge_request_labels BEGIN
+    INSERT INTO item_writes SELECT 'merge_request', subject_uid, iid, id, state, FALSE FROM merge_requests WHERE id = new.merge_request_id;
+END;
+CREATE TRIGGER merge_request_label_is_removed AFTER DELETE ON merge_request_labels BEGIN
+    INSERT INTO item_writes SELECT 'merge_request', subject_uid, iid, id, state, FALSE FROM merge_requests WHERE id = old.merge_request_id;
+END;
+CREATE TRIGGER issue_label_is_added AFTER INSERT ON issue_labels BEGIN
+    INSERT INTO item_writes SELECT 'issue', subject_uid, iid, id, state, FALSE FROM issues WHERE id = new.issue_id;
+END;
+CREATE TRIGGER issue_label_is_removed AFTER DELETE ON issue_labels BEGIN
+    INSERT INTO item_writes SELECT 'issue', subject_uid, iid, id, state, FALSE FROM issues WHERE id = old.issue_id;
+END;

@@ -1,0 +1,267 @@
+package revision_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/uptrace/bun"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/database/databasetest"
+	"github.com/forgeplane/forgeplane/internal/iid"
+	"github.com/forgeplane/forgeplane/internal/issue"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
+	"github.com/forgeplane/forgeplane/internal/revision"
+)
+
+var (
+	web  = database.Subject{Kind: database.KindProject, ID: 20, UID: "web"}
+	shop = database.Subject{Kind: database.KindProject, ID: 21, UID: "shop"}
+	bug  = database.Label{ID: 9, UID: "bug"}
+)
+
+type stores struct {
+	*revision.Store
+	db            *database.DB
+	issues        *issue.Store
+	mergeRequests *mergerequest.Store
+}
+
+func open(t *testing.T, name string) stores {
+	t.Helper()
+	db := databasetest.Open(t, name, iid.Migrations(), issue.Migrations(), mergerequest.Migrations(), revision.Migrations())
+	return stores{revision.New(db), db, issue.New(db, clock.RealClock{}), mergerequest.New(db, clock.RealClock{})}
+}
+
+func (s stores) issue(t *testing.T, in database.Subject) issue.Issue {
+	t.Helper()
+	i := issue.Issue{In: in, Title: "An issue", Labels: []issue.Label{bug}}
+	if err := s.issues.Create(t.Context(), &i); err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func (s stores) mergeRequest(t *testing.T, branch string) mergerequest.MergeRequest {
+	t.Helper()
+	m := mergerequest.MergeRequest{In: web, Source: web, SourceBranch: branch, TargetBranch: "main", Title: "A change"}
+	if err := s.mergeRequests.Create(t.Context(), &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// since returns the changes of a kind after a revision, as words, and the new revision.
+func (s stores) since(t *testing.T, kind string, after int64) (all []string, now int64) {
+	t.Helper()
+	changes, now, err := s.Since(t.Context(), kind, after, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range changes {
+		word := c.State
+		switch {
+		case c.Deleted:
+			word = "deleted"
+		case c.Created > after:
+			word = "new"
+		}
+		all = append(all, fmt.Sprintf("%s %d %s", c.Project, c.IID, word))
+	}
+	return all, now
+}
+
+func TestSince_returnsEachChangedItemOnce(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g := NewWithT(t)
+		s := open(t, name)
+		first, second := s.issue(t, web), s.issue(t, web)
+		m := s.mergeRequest(t, "feature")
+		all, now := s.since(t, issue.Kind, 1)
+		g.Expect(all).To(Equal([]string{"web 1 new", "web 2 new"}))
+
+		_, err := s.issues.Update(t.Context(), web.UID, 1, func(i *issue.Issue) error {
+			i.State = issue.Closed
+			return nil
+		})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(s.issues.Delete(t.Context(), second.ID)).To(Succeed())
+		g.Expect(s.issues.Touch(t.Context(), first.ID, first.Updated)).To(Succeed())
+		all, now = s.since(t, issue.Kind, now)
+		g.Expect(all).To(Equal([]string{"web 2 deleted", "web 1 closed"}))
+		all, _ = s.since(t, issue.Kind, now)
+		g.Expect(all).To(BeEmpty())
+
+		g.Expect(s.mergeRequests.Lock(t.Context(), m, mergerequest.Plan{Commit: "c"})).To(Succeed())
+		all, _ = s.since(t, mergerequest.Kind, now)
+		g.Expect(all).To(Equal([]string{"web 1 locked"}))
+	})
+}
+
+func TestSince_returnsNothingOfTransactionThatFailed(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g := NewWithT(t)
+		s := open(t, name)
+		s.issue(t, web)
+		_, now := s.since(t, issue.Kind, 1)
+		stop := errors.New("stop")
+		err := s.db.Atomically(t.Context(), "closing an issue", func(ctx context.Context, _ bun.IDB) error {
+			_, err := s.issues.Update(ctx, web.UID, 1, func(i *issue.Issue) error {
+				i.State = issue.Closed
+				return nil
+			})
+			return errors.Join(err, stop)
+		})
+		g.Expect(err).To(MatchError(stop))
+		all, after := s.since(t, issue.Kind, now)
+		g.Expect(all).To(BeEmpty())
+		g.Expect(after).To(Equal(now))
+	})
+}
+
+func TestSince_seesLabelsThatGo(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g := NewWithT(t)
+		s := open(t, name)
+		s.issue(t, web)
+		_, now := s.since(t, issue.Kind, 1)
+		g.Expect(s.issues.Labels().Forget(t.Context(), bug)).To(Succeed())
+		all, _ := s.since(t, issue.Kind, now)
+		g.Expect(all).To(Equal([]string{"web 1 opened"}))
+	})
+}
+
+func TestSince_seesItemsThatMoveToAnotherProject(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g := NewWithT(t)
+		s := open(t, name)
+		s.issue(t, web)
+		s.issue(t, web)
+		s.issue(t, shop)
+		_, now := s.since(t, issue.Kind, 1)
+		numbers := iid.Subjects(s.db, iid.Items{issue.Kind: (*issue.Issue)(nil), mergerequest.Kind: (*mergerequest.MergeRequest)(nil)})
+		g.Expect(numbers.Move(t.Context(), web, shop)).To(Succeed())
+		g.Expect(s.issues.Subjects().Move(t.Context(), web, shop)).To(Succeed())
+		all, _ := s.since(t, issue.Kind, now)
+		g.Expect(all).To(ConsistOf("web 1 deleted", "web 2 deleted", "shop 1 new", "shop 2 new", "shop 3 new"))
+	})
+}
+
+func TestSince_expires(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g := NewWithT(t)
+		s := open(t, name)
+		gone := s.issue(t, web)
+		g.Expect(s.issues.Delete(t.Context(), gone.ID)).To(Succeed())
+		_, now := s.since(t, issue.Kind, 1)
+		_, _, err := s.Since(t.Context(), issue.Kind, now+1, 100)
+		g.Expect(err).To(MatchError(revision.ErrExpired))
+
+		_, err = databasetest.SQL(t, name).ExecContext(t.Context(), "UPDATE item_revision SET last = last + 100001")
+		g.Expect(err).NotTo(HaveOccurred())
+		_, _, err = s.Since(t.Context(), issue.Kind, now, 100)
+		g.Expect(err).To(MatchError(revision.ErrExpired))
+		s.issue(t, web)
+		all, _ := s.since(t, issue.Kind, now+100)
+		g.Expect(all).To(Equal([]string{"web 2 new"}), "the deleted issue is forgotten")
+	})
+}
+
+// A reader follows the changes while several writers work. In the end it must know the state of every issue.
+func TestSince_missesNoChangeOfConcurrentWriters(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g := NewWithT(t)
+		s := open(t, name)
+		const writers, rounds = 4, 15
+		var all sync.WaitGroup
+		for range writers {
+			all.Go(func() {
+				for range rounds {
+					i := issue.Issue{In: web, Title: "An issue"}
+					g.Expect(s.issues.Create(t.Context(), &i)).To(Succeed())
+					_, err := s.issues.Update(t.Context(), web.UID, i.IID, func(i *issue.Issue) error {
+						i.State = issue.Closed
+						return nil
+					})
+					g.Expect(err).NotTo(HaveOccurred())
+				}
+			})
+		}
+		ended := make(chan struct{})
+		go func() {
+			all.Wait()
+			close(ended)
+		}()
+		states := map[int64]string{}
+		after := int64(1)
+		for last := false; !last; {
+			select {
+			case <-ended:
+				last = true // after one more look
+			default:
+			}
+			for more := true; more; {
+				changes, now, err := s.Since(t.Context(), issue.Kind, after, 7)
+				g.Expect(err).NotTo(HaveOccurred())
+				for _, c := range changes {
+					states[c.IID] = c.State
+				}
+				more, after = len(changes) == 7, now
+			}
+		}
+		g.Expect(states).To(HaveLen(writers * rounds))
+		g.Expect(states).To(HaveEach("closed"))
+	})
+}
+
+func TestList_pages(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g := NewWithT(t)
+		s := open(t, name)
+		for _, in := range []database.Subject{web, shop, web, {Kind: "project", ID: 22, UID: "app"}} {
+			s.issue(t, in)
+		}
+		gone := s.issue(t, web)
+		g.Expect(s.issues.Delete(t.Context(), gone.ID)).To(Succeed())
+		_, err := s.issues.Update(t.Context(), shop.UID, 1, func(i *issue.Issue) error {
+			i.State = issue.Closed
+			return nil
+		})
+		g.Expect(err).NotTo(HaveOccurred())
+		_, now := s.since(t, issue.Kind, 1)
+
+		list := func(q revision.Query) (all []string) {
+			q.Kind, q.Limit = issue.Kind, 2
+			for {
+				page, last, err := s.List(t.Context(), q)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(last).To(Equal(now))
+				for _, i := range page {
+					all = append(all, fmt.Sprintf("%s %d", i.Project, i.IID))
+				}
+				if len(page) < q.Limit {
+					return all
+				}
+				q.After = page[q.Limit-1]
+			}
+		}
+		g.Expect(list(revision.Query{})).To(Equal([]string{"app 1", "shop 1", "web 1", "web 2"}))
+		g.Expect(list(revision.Query{Projects: []types.UID{"web", "shop"}})).To(Equal([]string{"shop 1", "web 1", "web 2"}))
+		g.Expect(list(revision.Query{Projects: []types.UID{}})).To(BeEmpty())
+		g.Expect(list(revision.Query{IID: 2})).To(Equal([]string{"web 2"}))
+		g.Expect(list(revision.Query{State: "closed"})).To(Equal([]string{"shop 1"}))
+		many := []types.UID{"web"}
+		for n := range 2000 {
+			many = append(many, types.UID(fmt.Sprintf("other-%d", n)))
+		}
+		slices.Reverse(many)
+		g.Expect(list(revision.Query{Projects: many})).To(Equal([]string{"web 1", "web 2"}), "projects are read in batches")
+	})
+}
