@@ -77,6 +77,9 @@ controlplane: ## Build the control plane into bin/k8s, unless it is up to date.
 .PHONY: generate
 generate: ## Generate Go code from the API types.
 	@$(CONTROLLER_GEN) object paths=./api/...
+	@$(TOOL) openapi-gen --output-dir apiserver/activity --output-pkg github.com/forgeplane/forgeplane/apiserver/activity \
+		--output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go --report-filename /dev/null \
+		--readonly-pkg k8s.io/apimachinery/pkg/apis/meta/v1 ./api/activity/v1alpha1 k8s.io/apimachinery/pkg/apis/meta/v1
 
 .PHONY: manifests
 manifests: ## Generate the custom resource definitions, the permissions, and the chart's copy of config.

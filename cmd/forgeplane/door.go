@@ -10,13 +10,16 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/apiserver"
+	"github.com/forgeplane/forgeplane/apiserver/activity"
 	"github.com/forgeplane/forgeplane/apiserver/aggregated"
+	"github.com/forgeplane/forgeplane/apiserver/aggregated/virtual"
 	"github.com/forgeplane/forgeplane/apiserver/connection"
 	"github.com/forgeplane/forgeplane/internal/certificate"
 	"github.com/forgeplane/forgeplane/internal/registration"
@@ -71,18 +74,21 @@ func (d *door) validate() error {
 	return nil
 }
 
+// served returns the API groups of the door.
+func served() []schema.GroupVersion { return aggregated.Served(activity.Group(activity.Options{})) }
+
 // registration returns the configuration that all processes share.
 func (o *options) registration(mgr ctrl.Manager, direct client.Client) registration.Options {
 	return registration.Options{
-		Groups: aggregated.Served(),
+		Groups: served(),
 		Client: direct, Service: client.ObjectKey{Namespace: o.namespace, Name: o.service.name},
 		Port: o.service.port, ExternalName: o.service.externalName,
 		Clock: clock.RealClock{}, Log: mgr.GetLogger().WithName("registration"),
 	}
 }
 
-// addDoor adds to mgr the server that kube-apiserver forwards requests to.
-func addDoor(mgr ctrl.Manager, o *options, s shared, server *apiserver.Server) error {
+// addDoor adds to mgr the server that kube-apiserver forwards requests to, with groups of virtual resources.
+func addDoor(mgr ctrl.Manager, o *options, s shared, server *apiserver.Server, groups ...virtual.Group) error {
 	kubernetesURL := o.door.kubernetesURL
 	if kubernetesURL == "" {
 		kubernetesURL = mgr.GetConfig().Host
@@ -104,6 +110,7 @@ func addDoor(mgr ctrl.Manager, o *options, s shared, server *apiserver.Server) e
 		Address: o.door.address, Connections: connection.Limits{PerAddress: o.rates.connections}, Kubeconfig: kubeconfig, Config: mgr.GetConfig(),
 		AuditPolicy: o.door.auditPolicy, AuditLog: o.door.auditLog, Writes: s.audit,
 		URL: external, Tree: server.Aggregated(), Routes: aggregated.RoutesOf(rest.Endpoints()), Known: aggregated.KnownIn(s.catalog),
+		Groups:       groups,
 		Certificates: o.certificates(mgr, s.direct),
 		Registration: registration.Server{Options: o.registration(mgr, s.direct), Name: host},
 		// The health checks of the process log failures.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/forgeplane/forgeplane/apiserver"
+	"github.com/forgeplane/forgeplane/apiserver/activity"
 	"github.com/forgeplane/forgeplane/apiserver/aggregated"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/avatar"
@@ -75,7 +77,10 @@ func addServer(ctx context.Context, mgr ctrl.Manager, o *options, s shared) erro
 		}
 	}
 	if o.door.open() {
-		if err := addDoor(mgr, o, s, server); err != nil {
+		items := activity.Group(activity.Options{
+			Catalog: s.catalog, Stores: s.Stores, WebURL: strings.TrimSuffix(external.String(), "/"), Outdated: others.Outdated,
+		})
+		if err := addDoor(mgr, o, s, server, items); err != nil {
 			return fmt.Errorf("adding the server behind kube-apiserver: %w", err)
 		}
 	}

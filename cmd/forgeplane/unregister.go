@@ -15,7 +15,6 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/forgeplane/forgeplane/apiserver/aggregated"
 	"github.com/forgeplane/forgeplane/internal/registration"
 )
 
@@ -26,8 +25,8 @@ func unregisterCommand() *cobra.Command {
 	deployment := client.ObjectKey{Namespace: "forgeplane-system", Name: "forgeplane-all"}
 	service := service{name: "forgeplane-apiserver"}
 	cmd := &cobra.Command{
-		Use: "unregister", Short: "Stop the servers and remove the APIService", Args: cobra.NoArgs,
-		Long: `Delete the Deployment of the servers, wait until they have stopped, and remove the APIService. The Helm chart does this before it
+		Use: "unregister", Short: "Stop the servers and remove the APIServices", Args: cobra.NoArgs,
+		Long: `Delete the Deployment of the servers, wait until they have stopped, and remove the APIServices. The Helm chart does this before it
 removes the rights of the servers: no namespace of the cluster can be deleted while an APIService gets no answer.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := clusterConfig(kubeconfig)
@@ -49,7 +48,7 @@ removes the rights of the servers: no namespace of the cluster can be deleted wh
 			if err := deleteDeployment(ctx, c, deployment); err != nil {
 				return fmt.Errorf("deleting the Deployment %s: %w", deployment, err)
 			}
-			o := registration.Options{Groups: aggregated.Served(), Client: c, Service: client.ObjectKey{Namespace: deployment.Namespace, Name: service.name}}
+			o := registration.Options{Groups: served(), Client: c, Service: client.ObjectKey{Namespace: deployment.Namespace, Name: service.name}}
 			if err := o.Unregister(ctx); err != nil {
 				return fmt.Errorf("removing the registration: %w", err)
 			}

@@ -24,7 +24,7 @@ const (
 
 // describe writes the file to source, and prints the addresses and some commands to try.
 func (d *development) describe(ctx context.Context, _ context.CancelCauseFunc) error {
-	token, err := d.token(ctx)
+	token, err := d.token(ctx, administratorSecret)
 	if err != nil {
 		return err
 	}
@@ -44,16 +44,16 @@ func (d *development) describe(ctx context.Context, _ context.CancelCauseFunc) e
 	return nil
 }
 
-// token returns the token of the administrator, which the controller of AccessToken has generated.
-func (d *development) token(ctx context.Context) (string, error) {
+// token returns the token in a Secret, which the controller of AccessToken has generated.
+func (d *development) token(ctx context.Context, secretName string) (string, error) {
 	var secret corev1.Secret
-	key := client.ObjectKey{Namespace: forgeplane.Namespace, Name: administratorSecret}
+	key := client.ObjectKey{Namespace: forgeplane.Namespace, Name: secretName}
 	if err := d.client.Get(ctx, key, &secret); err != nil {
-		return "", fmt.Errorf("reading the token of the administrator: %w", err)
+		return "", fmt.Errorf("reading the token in the Secret %s: %w", key, err)
 	}
 	token := string(secret.Data["token"])
 	if token == "" {
-		return "", fmt.Errorf("reading the token of the administrator: the Secret %s has no token in it", key)
+		return "", fmt.Errorf("reading a token: the Secret %s has none in it", key)
 	}
 	return token, nil
 }

@@ -31,7 +31,7 @@ type development struct {
 // start starts everything, and returns when it is ready and described. It calls fail when a part of it ends by itself, then or later.
 func (d *development) start(ctx context.Context, fail context.CancelCauseFunc) error {
 	for _, step := range []func(context.Context, context.CancelCauseFunc) error{
-		d.startControlPlane, d.startForgeplane, d.applySamples, d.describe,
+		d.startControlPlane, d.startForgeplane, d.applySamples, d.addActivity, d.describe,
 	} {
 		if err := step(ctx, fail); err != nil {
 			return err

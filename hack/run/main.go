@@ -1,4 +1,4 @@
-// Command run is the development run of "make run": a control plane, Forgeplane with everything in one process, the samples, and a project that is
+// Command run is the development run of "make run": a control plane, Forgeplane with everything in one process, the samples with a merge request and an issue, and a project that is
 // imported from this checkout. It ends when it is interrupted or when any part of it ends. The next start finds the stored data again.
 package main
 

@@ -77,7 +77,7 @@ var errNotReady = errors.New("the server is not ready")
 // A request to apply names the object that it creates, so "create" can be restricted to a name; a request to create does not.
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=forgeplane-system,resources=leases,verbs=get;list;create;update;delete,roleName=forgeplane-apiserver
 // +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=services,resourceNames=forgeplane-apiserver,verbs=get;create;patch,roleName=forgeplane-apiserver
-// +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,resourceNames=v4.rest.forgeplane.dev,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
+// +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,resourceNames=v4.rest.forgeplane.dev;v1alpha1.activity.forgeplane.dev,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
 // Run registers the server, which must already answer requests, and keeps it registered while it is ready, until ctx ends. It then removes
 // the registrations. The server must answer until Run returns.

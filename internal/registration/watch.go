@@ -33,7 +33,7 @@ func NewWatch(o Options) *Watch { return &Watch{Options: o, signs: map[types.UID
 func (*Watch) NeedLeaderElection() bool { return true }
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=forgeplane-system,resources=leases,verbs=list;delete,roleName=forgeplane-manager
-// +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,resourceNames=v4.rest.forgeplane.dev,verbs=get;delete,roleName=forgeplane-manager
+// +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,resourceNames=v4.rest.forgeplane.dev;v1alpha1.activity.forgeplane.dev,verbs=get;delete,roleName=forgeplane-manager
 
 // Start watches until ctx ends.
 func (w *Watch) Start(ctx context.Context) error {

@@ -265,7 +265,7 @@ func (c *Cluster) install(ctx context.Context, administrator *rest.Config) error
 		return err
 	}
 	for _, name := range []string{
-		"rbac/namespace", "rbac/service_account", "rbac/role", "rbac/role_binding", "rbac/tenant_roles", "rbac/restore_role", "rbac/rest_roles", "admission/finalizers", "admission/pin", "admission/rolebindings", "admission/secrets", "admission/status",
+		"rbac/namespace", "rbac/service_account", "rbac/role", "rbac/role_binding", "rbac/tenant_roles", "rbac/activity_roles", "rbac/restore_role", "rbac/rest_roles", "admission/finalizers", "admission/pin", "admission/rolebindings", "admission/secrets", "admission/status",
 	} {
 		if err := createAll(ctx, admin, filepath.Join(root, "config", filepath.FromSlash(name)+".yaml")); err != nil {
 			return err

@@ -46,7 +46,9 @@ func (r Right) String() string {
 // test/conformance needs all other rights.
 func OfSurvivors() []string {
 	return []string{
+		"forgeplane-manager everywhere: delete apiservices.apiregistration.k8s.io v1alpha1.activity.forgeplane.dev",
 		"forgeplane-manager everywhere: delete apiservices.apiregistration.k8s.io v4.rest.forgeplane.dev",
+		"forgeplane-manager everywhere: get apiservices.apiregistration.k8s.io v1alpha1.activity.forgeplane.dev",
 		"forgeplane-manager everywhere: get apiservices.apiregistration.k8s.io v4.rest.forgeplane.dev",
 		"forgeplane-manager in forgeplane-system: delete leases.coordination.k8s.io",
 	}

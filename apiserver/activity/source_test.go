@@ -1,0 +1,191 @@
+package activity_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	activityv1 "github.com/forgeplane/forgeplane/api/activity/v1alpha1"
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/activity"
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
+	"github.com/forgeplane/forgeplane/test/patience"
+)
+
+// storage has the methods that the generic API server calls.
+type storage interface {
+	rest.Getter
+	rest.Lister
+	rest.Watcher
+}
+
+// world has the projects web and api-1 in the namespace acme and the project web in the namespace zoo.
+type world struct {
+	storage
+	store *mergerequest.Store
+}
+
+func newWorld(t *testing.T) world {
+	t.Helper()
+	f := familytest.New(t,
+		familytest.User("mary", 2),
+		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPrivate), familytest.Group("zoo", "zoo", 11, "", v1alpha1.VisibilityPrivate),
+		familytest.Project("acme", "web", 20, "acme", v1alpha1.VisibilityPrivate), familytest.Project("acme", "api-1", 21, "acme", v1alpha1.VisibilityPrivate),
+		familytest.Project("zoo", "web", 22, "zoo", v1alpha1.VisibilityPrivate))
+	group := activity.Group(activity.Options{
+		Catalog: f.Catalog, Stores: f.Activity, WebURL: f.WebURL, Outdated: func(context.Context) (bool, error) { return false, nil },
+	})
+	w := world{group.Info().VersionedResourcesStorageMap["v1alpha1"]["mergerequests"].(storage), f.Activity.MergeRequests}
+	mary, err := f.Catalog.User(t.Context(), v1alpha1.Reference{Name: "mary"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []struct{ namespace, project, branch string }{
+		{"acme", "web", "one"}, {"acme", "web", "two"}, {"acme", "api-1", "one"}, {"zoo", "web", "one"},
+	} {
+		p, err := f.Catalog.Project(t.Context(), of.namespace, v1alpha1.Reference{Name: of.project})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := database.Subject{Kind: database.KindProject, ID: p.RESTID(), UID: p.UID}
+		author := database.User{ID: mary.RESTID(), UID: mary.UID}
+		m := mergerequest.MergeRequest{In: in, Source: in, SourceBranch: of.branch, TargetBranch: "main", Title: "Draft: " + of.branch, Author: author, Reviewers: []database.User{author}}
+		if err := w.store.Create(t.Context(), &m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+func in(ctx context.Context, namespace string) context.Context {
+	return request.WithNamespace(ctx, namespace)
+}
+
+func (w world) list(t *testing.T, namespace string, o metainternal.ListOptions) *activityv1.MergeRequestList {
+	t.Helper()
+	list, err := w.List(in(t.Context(), namespace), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.(*activityv1.MergeRequestList)
+}
+
+func names(list *activityv1.MergeRequestList) (all []string) {
+	for _, m := range list.Items {
+		all = append(all, m.Namespace+"/"+m.Name)
+	}
+	return all
+}
+
+func (w world) close(t *testing.T, id int64) {
+	t.Helper()
+	m, err := w.store.WithID(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.Update(t.Context(), m.In.UID, m.IID, func(m *mergerequest.MergeRequest) error {
+		m.State, m.ClosedAt = mergerequest.Closed, time.Now()
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestGet_showsMergeRequest(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	obj, err := w.Get(in(t.Context(), "acme"), "api-1-1", nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	m := obj.(*activityv1.MergeRequest)
+	g.Expect(m.Spec.ItemSpec).To(Equal(activityv1.ItemSpec{ProjectRef: activityv1.ProjectReference{Name: "api-1"}, Title: "Draft: one", Author: "mary"}))
+	g.Expect(m.Spec.Reviewers).To(Equal([]string{"mary"}))
+	g.Expect([]string{m.Spec.SourceProject, m.Spec.SourceBranch, m.Spec.TargetBranch}).To(Equal([]string{"acme/api-1", "one", "main"}))
+	g.Expect([]any{m.Spec.Draft, m.Status.IID, m.Status.State, m.Status.MergeStatus}).To(Equal([]any{true, int64(1), "opened", "unchecked"}))
+	g.Expect(m.Status.WebURL).To(Equal(familytest.WebURL + "/acme/api-1/-/merge_requests/1"))
+	g.Expect(m.CreationTimestamp.Time).To(BeTemporally("==", m.Status.CreatedAt.Time))
+	for _, name := range []string{"api-1", "api-1-2", "api-1-01", "web", "-1", "web-0"} {
+		_, err := w.Get(in(t.Context(), "acme"), name, nil)
+		g.Expect(err).To(Satisfy(apierrors.IsNotFound), name)
+	}
+}
+
+func TestList_selectsAndPages(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	w.close(t, 1)
+	selected := func(selector string) metainternal.ListOptions {
+		return metainternal.ListOptions{FieldSelector: fields.ParseSelectorOrDie(selector)}
+	}
+	for selector, want := range map[string][]string{
+		"":                          {"acme/api-1-1", "acme/web-1", "acme/web-2", "zoo/web-1"},
+		"metadata.name=web-1":       {"acme/web-1", "zoo/web-1"},
+		"metadata.name=web":         nil,
+		"metadata.namespace=zoo":    {"zoo/web-1"},
+		"status.state=closed":       {"acme/web-1"},
+		"status.state!=closed":      {"acme/api-1-1", "acme/web-2", "zoo/web-1"},
+		"spec.projectRef.name=web":  {"acme/web-1", "acme/web-2", "zoo/web-1"},
+		"spec.projectRef.name!=web": {"acme/api-1-1"},
+	} {
+		g.Expect(names(w.list(t, "", selected(selector)))).To(ConsistOf(want), selector)
+	}
+	g.Expect(names(w.list(t, "acme", selected("spec.projectRef.name=web")))).To(Equal([]string{"acme/web-1", "acme/web-2"}))
+	g.Expect(names(w.list(t, "elsewhere", selected("")))).To(BeEmpty())
+
+	var all []string
+	o := metainternal.ListOptions{Limit: 2, FieldSelector: fields.ParseSelectorOrDie("status.state!=closed")}
+	for {
+		page := w.list(t, "", o)
+		g.Expect(len(page.Items)).To(BeNumerically("<=", 2))
+		all = append(all, names(page)...)
+		if o.Continue = page.Continue; o.Continue == "" {
+			break
+		}
+	}
+	g.Expect(all).To(ConsistOf("acme/api-1-1", "acme/web-2", "zoo/web-1"))
+}
+
+func TestWatch_followsNamespace(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	watched, err := w.Watch(in(t.Context(), "acme"), &metainternal.ListOptions{
+		ResourceVersion: w.list(t, "acme", metainternal.ListOptions{}).ResourceVersion, FieldSelector: fields.ParseSelectorOrDie("metadata.name=web-1"),
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(watched.Stop)
+	next := func() []any {
+		t.Helper()
+		var e watch.Event
+		g.Eventually(watched.ResultChan()).WithTimeout(patience.Wait).Should(Receive(&e))
+		m := e.Object.(*activityv1.MergeRequest)
+		return []any{e.Type, m.Namespace, m.Name, m.Status.State}
+	}
+	w.close(t, 4)
+	w.close(t, 1)
+	g.Expect(next()).To(Equal([]any{watch.Modified, "acme", "web-1", "closed"}))
+	g.Expect(w.store.Delete(t.Context(), 1)).To(Succeed())
+	g.Expect(next()).To(Equal([]any{watch.Deleted, "acme", "web-1", "closed"}))
+}
+
+func TestWatch_expires(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	_, err := w.Watch(in(t.Context(), "acme"), &metainternal.ListOptions{ResourceVersion: "1000000"})
+	g.Expect(err).To(Satisfy(apierrors.IsResourceExpired))
+	gone := mergerequest.MergeRequest{In: database.Subject{Kind: database.KindProject, ID: 99, UID: "gone"}, SourceBranch: "one", TargetBranch: "main"}
+	before := w.list(t, "acme", metainternal.ListOptions{}).ResourceVersion
+	g.Expect(w.store.Create(t.Context(), &gone)).To(Succeed())
+	g.Expect(w.list(t, "", metainternal.ListOptions{}).Items).To(HaveLen(4), "its project is gone")
+	g.Expect(w.store.Delete(t.Context(), gone.ID)).To(Succeed())
+	_, err = w.Watch(in(t.Context(), "acme"), &metainternal.ListOptions{ResourceVersion: before})
+	g.Expect(err).To(Satisfy(apierrors.IsResourceExpired), "it could have been in this namespace")
+}
