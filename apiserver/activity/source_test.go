@@ -37,11 +37,14 @@ type world struct {
 
 func newWorld(t *testing.T) world {
 	t.Helper()
+	api := familytest.Project("acme", "api-1", 21, "acme", v1alpha1.VisibilityPrivate)
+	api.Status.FullPath = "acme/api-1"
 	f := familytest.New(t,
 		familytest.User("mary", 2),
 		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPrivate), familytest.Group("zoo", "zoo", 11, "", v1alpha1.VisibilityPrivate),
-		familytest.Project("acme", "web", 20, "acme", v1alpha1.VisibilityPrivate), familytest.Project("acme", "api-1", 21, "acme", v1alpha1.VisibilityPrivate),
+		familytest.Project("acme", "web", 20, "acme", v1alpha1.VisibilityPrivate), api,
 		familytest.Project("zoo", "web", 22, "zoo", v1alpha1.VisibilityPrivate))
+	f.Activity = familytest.Activity(t, f.Clock)
 	group := activity.Group(activity.Options{
 		Catalog: f.Catalog, Stores: f.Activity, WebURL: f.WebURL, Outdated: func(context.Context) (bool, error) { return false, nil },
 	})
