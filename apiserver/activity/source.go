@@ -216,7 +216,7 @@ func (s source) projectsOf(ctx context.Context, items []revision.Item) (projects
 	return s.Catalog.ProjectsWithUIDs(ctx, list...)
 }
 
-// Changes implements virtual.Source. Of a deleted item only the metadata, the project and the state are known. If the project is gone too, its
+// Changes implements virtual.Source. Deleted items have only their metadata, project and state. If the project is gone too, its
 // namespace is unknown, so clients must list the objects again.
 func (s source) Changes(ctx context.Context, namespace string, after int64) ([]watch.Event, int64, error) {
 	items, now, err := s.Stores.Revisions.Since(ctx, s.kind, after, batch)

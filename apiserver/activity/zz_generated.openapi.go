@@ -81,7 +81,7 @@ func schema_forgeplane_api_activity_v1alpha1_Issue(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Issue is an issue of a project. Its name is that of the Project and its number, such as website-1.",
+				Description: "Issue is an issue of a project. Its name consists of the name of the Project and the number, such as website-1.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -106,7 +106,7 @@ func schema_forgeplane_api_activity_v1alpha1_Issue(ref common.ReferenceCallback)
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "spec is what people have written.",
+							Description: "spec describes the issue.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.IssueSpec{}.OpenAPIModelName()),
 						},
@@ -180,7 +180,7 @@ func schema_forgeplane_api_activity_v1alpha1_IssueSpec(ref common.ReferenceCallb
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "IssueSpec is what people have written of an issue.",
+				Description: "IssueSpec describes an issue.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"projectRef": {
@@ -293,7 +293,7 @@ func schema_forgeplane_api_activity_v1alpha1_ItemSpec(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ItemSpec is what people have written of a merge request or issue.",
+				Description: "ItemSpec has the fields that the specs of merge requests and issues share.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"projectRef": {
@@ -434,7 +434,7 @@ func schema_forgeplane_api_activity_v1alpha1_MergeRequest(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MergeRequest is a merge request of a project. Its name is that of the Project and its number, such as website-1.",
+				Description: "MergeRequest is a merge request of a project. Its name consists of the name of the Project and the number, such as website-1.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -459,7 +459,7 @@ func schema_forgeplane_api_activity_v1alpha1_MergeRequest(ref common.ReferenceCa
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "spec is what people have written.",
+							Description: "spec describes the merge request.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.MergeRequestSpec{}.OpenAPIModelName()),
 						},
@@ -533,7 +533,7 @@ func schema_forgeplane_api_activity_v1alpha1_MergeRequestSpec(ref common.Referen
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MergeRequestSpec is what people have written of a merge request.",
+				Description: "MergeRequestSpec describes a merge request.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"projectRef": {

@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/process"
 )
 
-// kubectl reads merge requests and issues through kube-apiserver. No object of theirs is in etcd.
+// kubectl reads merge requests and issues through kube-apiserver. These objects are not in etcd.
 var _ = Describe("Merge requests and issues in kubectl", Ordered, func() {
 	var quay team
 

@@ -21,7 +21,7 @@ type ProjectReference struct {
 	Name string `json:"name"`
 }
 
-// ItemSpec is what people have written of a merge request or issue.
+// ItemSpec has the fields that the specs of merge requests and issues share.
 type ItemSpec struct {
 	// projectRef refers to the project.
 	ProjectRef ProjectReference `json:"projectRef"`

@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// IssueSpec is what people have written of an issue.
+// IssueSpec describes an issue.
 type IssueSpec struct {
 	ItemSpec `json:",inline"`
 
@@ -21,13 +21,13 @@ type IssueSpec struct {
 	Weight *int64 `json:"weight,omitempty"`
 }
 
-// Issue is an issue of a project. Its name is that of the Project and its number, such as website-1.
+// Issue is an issue of a project. Its name consists of the name of the Project and the number, such as website-1.
 // +kubebuilder:object:root=true
 type Issue struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what people have written.
+	// spec describes the issue.
 	Spec IssueSpec `json:"spec"`
 
 	// status is the state.

@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MergeRequestSpec is what people have written of a merge request.
+// MergeRequestSpec describes a merge request.
 type MergeRequestSpec struct {
 	ItemSpec `json:",inline"`
 
@@ -50,13 +50,13 @@ type MergeRequestStatus struct {
 	MergedBy string `json:"mergedBy,omitempty"`
 }
 
-// MergeRequest is a merge request of a project. Its name is that of the Project and its number, such as website-1.
+// MergeRequest is a merge request of a project. Its name consists of the name of the Project and the number, such as website-1.
 // +kubebuilder:object:root=true
 type MergeRequest struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what people have written.
+	// spec describes the merge request.
 	Spec MergeRequestSpec `json:"spec"`
 
 	// status is the state.
