@@ -1,5 +1,5 @@
-// Package v1alpha1 contains the virtual resources of Forgeplane, in the API group activity.forgeplane.dev: what happens in projects, read-only, as
-// the activity database has it.
+// Package v1alpha1 contains the virtual resources of Forgeplane, in the API group activity.forgeplane.dev: what happens in projects,
+// read-only and from the activity database.
 //
 // +kubebuilder:object:generate=true
 // +kubebuilder:skip
