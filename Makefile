@@ -74,12 +74,14 @@ node: controlplane ## Run a cluster of one node on this machine, with the image 
 controlplane: ## Build the control plane into bin/k8s, unless it is up to date.
 	@$(GO) run ./hack/build controlplane
 
+MACHINERY := k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime k8s.io/apimachinery/pkg/version
+
 .PHONY: generate
 generate: ## Generate Go code from the API types.
 	@$(CONTROLLER_GEN) object paths=./api/...
 	@$(TOOL) openapi-gen --output-dir apiserver/activity --output-pkg github.com/forgeplane/forgeplane/apiserver/activity \
 		--output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go --report-filename /dev/null \
-		--readonly-pkg k8s.io/apimachinery/pkg/apis/meta/v1 ./api/activity/v1alpha1 k8s.io/apimachinery/pkg/apis/meta/v1
+		$(addprefix --readonly-pkg ,$(MACHINERY)) ./api/activity/v1alpha1 $(MACHINERY)
 
 .PHONY: manifests
 manifests: ## Generate the custom resource definitions, the permissions, and the chart's copy of config.
