@@ -150,15 +150,7 @@ func Sees(s auth.Subject, i issue.Issue) bool {
 		return true
 	}
 	u := s.Caller.User
-	if u == nil {
-		return false
-	}
-	for _, a := range i.Assignees {
-		if a.UID == u.UID {
-			return true
-		}
-	}
-	return i.Author.UID == u.UID
+	return u != nil && append(People{i.Author}, i.Assignees...).Have(u.UID)
 }
 
 // MergeRequest finds a merge request of the project by its iid.

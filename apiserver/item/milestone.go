@@ -3,8 +3,10 @@ package item
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/milestone"
 )
@@ -22,4 +24,18 @@ func (r *MilestoneRequest) Find(ctx context.Context, s *milestone.Store, in cata
 		err = endpoint.NotFound("")
 	}
 	return m, err
+}
+
+// ShowMilestone shows the milestone of an item of a project. It returns nil if items of the project cannot have it: a project keeps the milestones of
+// groups that it has left, and its callers may not see these groups.
+func ShowMilestone(webURL string, in catalog.Scope, m milestone.Milestone, now time.Time) *entity.Milestone {
+	if !HasMilestone(in, m) {
+		return nil
+	}
+	at := webURL + "/" + in.Path()
+	if group := GroupPath(in, m.In); group != "" {
+		at = webURL + "/groups/" + group
+	}
+	shown := entity.ShowMilestone(m, at, now)
+	return &shown
 }

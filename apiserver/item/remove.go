@@ -3,9 +3,11 @@ package item
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/uptrace/bun"
 
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/note"
@@ -40,4 +42,12 @@ func Remove(ctx context.Context, s activity.Stores, i database.Item, row func(co
 		}
 		return s.StateEvents.Remove(ctx, i)
 	})
+}
+
+// CheckUnmodified refuses a Conditional request about an item that has changed since the time that the request names.
+func CheckUnmodified(ctx context.Context, updated time.Time) error {
+	if at := endpoint.UnmodifiedSince(ctx); !at.IsZero() && updated.Truncate(time.Second).After(at) {
+		return endpoint.PreconditionFailed()
+	}
+	return nil
 }

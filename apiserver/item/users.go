@@ -45,3 +45,14 @@ func user(ctx context.Context, c *catalog.Catalog, id int64) (*v1alpha1.User, er
 
 // User returns a user in the form of rows.
 func User(u *v1alpha1.User) database.User { return database.User{ID: u.RESTID(), UID: u.UID} }
+
+// Known returns the users of rows who are among the given ones, in the order of the rows.
+func Known(users map[types.UID]*entity.UserSummary, rows []database.User) []*entity.UserSummary {
+	all := []*entity.UserSummary{}
+	for _, row := range rows {
+		if u := users[row.UID]; u != nil {
+			all = append(all, u)
+		}
+	}
+	return all
+}

@@ -1,6 +1,11 @@
 package database
 
-import "github.com/uptrace/bun"
+import (
+	"database/sql"
+	"time"
+
+	"github.com/uptrace/bun"
+)
 
 // Condition is true of some rows of a table. It is never unknown, so Not is true of all others.
 type Condition func(db bun.IDB) (query string, args []any)
@@ -25,4 +30,32 @@ func Select(db bun.IDB, q *bun.SelectQuery, all []Condition) *bun.SelectQuery {
 		q = q.Where(query, args...)
 	}
 	return q
+}
+
+// Among is true of rows with one of some values in a column.
+func Among[T any](column string, values []T) Condition {
+	if len(values) == 0 {
+		return Where("FALSE")
+	}
+	return Where(column+" IN (?)", bun.List(values))
+}
+
+// TimeColumn is a column of times, with the name of its table.
+type TimeColumn string
+
+// Since is true of rows whose time is not before at.
+func (c TimeColumn) Since(at time.Time) Condition { return Where(string(c)+" >= ?", Time(at)) }
+
+// Until is true of rows whose time is not after at.
+func (c TimeColumn) Until(at time.Time) Condition { return Where(string(c)+" <= ?", Time(at)) }
+
+// Changed returns missing if a statement changed no row. result and err are those of the statement.
+func Changed(result sql.Result, err, missing error) error {
+	if err != nil {
+		return err
+	}
+	if n, err := result.RowsAffected(); err != nil || n > 0 {
+		return err
+	}
+	return missing
 }

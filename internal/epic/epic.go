@@ -213,12 +213,4 @@ func (s *Store) Delete(ctx context.Context, id int64) error {
 	})
 }
 
-func found(result sql.Result, err error) error {
-	if err != nil {
-		return err
-	}
-	if n, err := result.RowsAffected(); err != nil || n > 0 {
-		return err
-	}
-	return ErrNotFound
-}
+func found(result sql.Result, err error) error { return database.Changed(result, err, ErrNotFound) }

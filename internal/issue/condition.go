@@ -1,8 +1,6 @@
 package issue
 
 import (
-	"time"
-
 	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -15,22 +13,14 @@ import (
 // Condition is true of some issues.
 type Condition = database.Condition
 
-// among is true if a column has one of some values.
-func among[T any](column string, values []T) Condition {
-	if len(values) == 0 {
-		return database.Where("FALSE")
-	}
-	return database.Where("issue."+column+" IN (?)", bun.List(values))
-}
-
 // Is is true of issues in a state.
 func Is(s State) Condition { return database.Where("issue.state = ?", s) }
 
 // Numbered is true of issues with one of the iids.
-func Numbered(iids ...int64) Condition { return among("iid", iids) }
+func Numbered(iids ...int64) Condition { return database.Among("issue.iid", iids) }
 
 // By is true of issues of one of the authors.
-func By(authors ...types.UID) Condition { return among("author_uid", authors) }
+func By(authors ...types.UID) Condition { return database.Among("issue.author_uid", authors) }
 
 // Assigned is true of issues with an assignee.
 func Assigned() Condition {
@@ -84,7 +74,7 @@ func InEpic(seen SeenEpics) Condition {
 }
 
 // InEpics is true of issues in one of the epics.
-func InEpics(ids ...int64) Condition { return among("epic_id", ids) }
+func InEpics(ids ...int64) Condition { return database.Among("issue.epic_id", ids) }
 
 // Weighed is true of issues with a weight.
 func Weighed() Condition { return database.Where("issue.weight IS NOT NULL") }
@@ -114,24 +104,11 @@ func Containing(text string, in search.Part) Condition {
 	}
 }
 
-// Time is a time of an issue.
-type Time string
-
-// The times.
+// The times of an issue.
 const (
-	Created Time = "created_at"
-	Updated Time = "updated_at"
+	Created database.TimeColumn = "issue.created_at"
+	Updated database.TimeColumn = "issue.updated_at"
 )
-
-// Since is true of issues whose time is not before at.
-func (t Time) Since(at time.Time) Condition {
-	return database.Where("issue."+string(t)+" >= ?", database.Time(at))
-}
-
-// Until is true of issues whose time is not after at.
-func (t Time) Until(at time.Time) Condition {
-	return database.Where("issue."+string(t)+" <= ?", database.Time(at))
-}
 
 // HasDue is true of issues with a due date.
 func HasDue() Condition { return database.Where("issue.due_date <> ''") }

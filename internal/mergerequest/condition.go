@@ -1,8 +1,6 @@
 package mergerequest
 
 import (
-	"time"
-
 	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -14,14 +12,6 @@ import (
 
 // Condition is true of some merge requests.
 type Condition = database.Condition
-
-// among is true if a column has one of some values.
-func among[T any](column string, values []T) Condition {
-	if len(values) == 0 {
-		return database.Where("FALSE")
-	}
-	return database.Where("merge_request."+column+" IN (?)", bun.List(values))
-}
 
 // joins is true if a table has rows that belong to the merge request, and joined if one of them has one of some values in a column.
 func joins(table string) Condition {
@@ -39,10 +29,10 @@ func joined(table, column string, values []types.UID) Condition {
 func Is(s State) Condition { return database.Where("merge_request.state = ?", s) }
 
 // Numbered is true of merge requests with one of the iids.
-func Numbered(iids ...int64) Condition { return among("iid", iids) }
+func Numbered(iids ...int64) Condition { return database.Among("merge_request.iid", iids) }
 
 // By is true of merge requests of one of the authors.
-func By(authors ...types.UID) Condition { return among("author_uid", authors) }
+func By(authors ...types.UID) Condition { return database.Among("merge_request.author_uid", authors) }
 
 // Assigned is true of merge requests with an assignee.
 func Assigned() Condition { return joins("merge_request_assignees") }
@@ -139,21 +129,8 @@ func Containing(text string, in search.Part) Condition {
 	}
 }
 
-// Time is a time of a merge request.
-type Time string
-
-// The times.
+// The times of a merge request.
 const (
-	Created Time = "created_at"
-	Updated Time = "updated_at"
+	Created database.TimeColumn = "merge_request.created_at"
+	Updated database.TimeColumn = "merge_request.updated_at"
 )
-
-// Since is true of merge requests whose time is not before at.
-func (t Time) Since(at time.Time) Condition {
-	return database.Where("merge_request."+string(t)+" >= ?", database.Time(at))
-}
-
-// Until is true of merge requests whose time is not after at.
-func (t Time) Until(at time.Time) Condition {
-	return database.Where("merge_request."+string(t)+" <= ?", database.Time(at))
-}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/follower"
 	"github.com/forgeplane/forgeplane/internal/iid"
 	"github.com/forgeplane/forgeplane/internal/labeling"
 	"github.com/forgeplane/forgeplane/internal/search"
@@ -145,12 +146,16 @@ func IsDraft(title string) bool { return draft.MatchString(title) }
 
 // Store is the merge requests in a database. It is safe for concurrent use.
 type Store struct {
+	follower.Choices
+
 	db    *database.DB
 	clock clock.PassiveClock
 }
 
 // New returns the merge requests of a database. The database must have been opened with Migrations and iid.Migrations.
-func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
+func New(db *database.DB, c clock.PassiveClock) *Store {
+	return &Store{follower.New(db, "merge_request_subscriptions", "merge_request_id"), db, c}
+}
 
 // Labels are the labels of merge requests.
 func (s *Store) Labels() labeling.Rows {

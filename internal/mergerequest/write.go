@@ -10,6 +10,7 @@ import (
 	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/iid"
 )
 
@@ -113,12 +114,4 @@ func (s *Store) ForgetMilestone(ctx context.Context, id int64) error {
 	})
 }
 
-func found(result sql.Result, err error) error {
-	if err != nil {
-		return err
-	}
-	if n, err := result.RowsAffected(); err != nil || n > 0 {
-		return err
-	}
-	return ErrNotFound
-}
+func found(result sql.Result, err error) error { return database.Changed(result, err, ErrNotFound) }

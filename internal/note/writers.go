@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/uptrace/bun"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/internal/database"
 )
@@ -21,4 +22,13 @@ func (s *Store) Writers(ctx context.Context, on database.Item) (users []database
 		users = append(users, r.Author)
 	}
 	return users, err
+}
+
+// Wrote reports whether a user is one of the Writers.
+func (s *Store) Wrote(ctx context.Context, on database.Item, user types.UID) (wrote bool, err error) {
+	err = s.db.Read(ctx, "finding out whether a user has written notes on "+on.String(), func(ctx context.Context, db bun.IDB) error {
+		wrote, err = visible(db.NewSelect().Model((*Note)(nil)), on, Reader{}).Where("NOT system").Where("author_uid = ?", user).Exists(ctx)
+		return err
+	})
+	return wrote, err
 }

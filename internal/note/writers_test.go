@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/note"
@@ -21,5 +22,8 @@ func TestWriters_areInOrderOfFirstNotes(t *testing.T) {
 		w.add("elsewhere", by(dan), elsewhere)
 		g.Expect(w.Writers(t.Context(), bug)).To(Equal([]database.User{carol, bob}))
 		g.Expect(w.Writers(t.Context(), database.Item{Kind: "issue", ID: 99})).To(BeEmpty())
+		for uid, want := range map[types.UID]bool{carol.UID: true, bob.UID: true, dan.UID: false, "nobody": false} {
+			g.Expect(w.Wrote(t.Context(), bug, uid)).To(Equal(want), "%s", uid)
+		}
 	})
 }

@@ -143,17 +143,17 @@ func (f *Family) show(ctx context.Context, s auth.Subject, in map[types.UID]cata
 
 // issue shows an issue of a project. from is the project or group of the request.
 func (v *shower) issue(in, from catalog.Scope, i issue.Issue) Issue {
-	path := in.Path()
-	web, short := v.WebURL+"/"+path, fmt.Sprintf("#%d", i.IID)
+	short := fmt.Sprintf("#%d", i.IID)
 	self := fmt.Sprintf("%s/api/v4/projects/%d", v.WebURL, in.RESTID())
 	own := fmt.Sprintf("%s/issues/%d", self, i.IID)
 	shown := Issue{
 		ID: i.ID, IID: i.IID, ProjectID: in.RESTID(), Title: i.Title, State: i.State, CreatedAt: endpoint.Time(i.Created), UpdatedAt: endpoint.Time(i.Updated),
-		ClosedAt: endpoint.Time(i.ClosedAt), ClosedBy: v.users[i.Closer.UID], Labels: v.shownLabels(i), Assignees: []*entity.UserSummary{}, Author: v.users[i.Author.UID],
+		ClosedAt: endpoint.Time(i.ClosedAt), ClosedBy: v.users[i.Closer.UID], Labels: v.shownLabels(i), Assignees: item.Known(v.users, i.Assignees), Author: v.users[i.Author.UID],
 		Type: strings.ToUpper(i.Type), IssueType: i.Type, UserNotesCount: v.notes[i.ID], Upvotes: v.reactions[i.ID].Up, Downvotes: v.reactions[i.ID].Down,
-		DueDate: entity.Day(i.Due), Confidential: i.Confidential, DiscussionLocked: i.DiscussionLocked, WebURL: fmt.Sprintf("%s/-/issues/%d", web, i.IID),
+		DueDate: entity.Day(i.Due), Confidential: i.Confidential, DiscussionLocked: i.DiscussionLocked, WebURL: fmt.Sprintf("%s/%s/-/issues/%d", v.WebURL, in.Path(), i.IID),
 		Tasks: item.CountTasks(i.Description), Weight: i.Weight, Severity: "UNKNOWN", References: item.Refer(short, in, from),
-		Links: Links{Self: own, Notes: own + "/notes", AwardEmoji: own + "/award_emoji", Project: self},
+		Milestone: item.ShowMilestone(v.WebURL, in, v.milestones[i.MilestoneID], v.Clock.Now()),
+		Links:     Links{Self: own, Notes: own + "/notes", AwardEmoji: own + "/award_emoji", Project: self},
 	}
 	if i.Description != "" {
 		shown.Description = &i.Description
@@ -161,22 +161,8 @@ func (v *shower) issue(in, from catalog.Scope, i issue.Issue) Issue {
 	if shown.HasTasks = shown.Tasks.Count > 0; shown.HasTasks {
 		shown.TaskStatus = fmt.Sprintf("%d of %d checklist items completed", shown.Tasks.Completed, shown.Tasks.Count)
 	}
-	for _, u := range i.Assignees {
-		if known := v.users[u.UID]; known != nil {
-			shown.Assignees = append(shown.Assignees, known)
-		}
-	}
 	if len(shown.Assignees) > 0 {
 		shown.Assignee = shown.Assignees[0]
-	}
-	// A project keeps the milestones of groups that it has left: its callers may not see these groups.
-	if m, known := v.milestones[i.MilestoneID]; known && item.HasMilestone(in, m) {
-		at := web
-		if group := item.GroupPath(in, m.In); group != "" {
-			at = v.WebURL + "/groups/" + group
-		}
-		of := entity.ShowMilestone(m, at, v.Clock.Now())
-		shown.Milestone = &of
 	}
 	if e, known := v.epics[i.EpicID]; known && item.GroupPath(in, e.In) != "" {
 		shown.EpicIID = &e.IID

@@ -101,7 +101,7 @@ func (f *Family) update(ctx context.Context, s auth.ProjectRecord[item.Issue], r
 		return Issue{}, err
 	}
 	admin := s.Has(s.Access, auth.AdminIssues)
-	if !admin && !takesPart(s.Record.Issue, item.User(u)) {
+	if !admin && !people(s.Record.Issue).Have(u.UID) {
 		return Issue{}, s.Denied(auth.AdminIssues)
 	}
 	if err := check(issue.Issue{Title: item.OneLine(r.Title.Value), Description: r.Description.Value}); err != nil {
@@ -138,15 +138,8 @@ func (f *Family) update(ctx context.Context, s auth.ProjectRecord[item.Issue], r
 	return f.showOne(ctx, s.Subject, s.Scope, i)
 }
 
-// takesPart reports whether a user has written an issue or is assigned to it.
-func takesPart(i issue.Issue, u database.User) bool {
-	for _, a := range i.Assignees {
-		if a.UID == u.UID {
-			return true
-		}
-	}
-	return i.Author.UID == u.UID
-}
+// people returns the author and the assignees of an issue.
+func people(i issue.Issue) item.People { return append(item.People{i.Author}, i.Assignees...) }
 
 // turn closes or reopens an issue and returns its new state, or "" if the state does not change.
 func (f *Family) turn(i *issue.Issue, event string, by database.User) stateevent.State {
@@ -169,8 +162,8 @@ func (f *Family) remove(ctx context.Context, s auth.ProjectRecord[item.Issue], _
 		if err != nil {
 			return err
 		}
-		if at := endpoint.UnmodifiedSince(ctx); !at.IsZero() && now.Updated.Truncate(time.Second).After(at) {
-			return endpoint.PreconditionFailed()
+		if err := item.CheckUnmodified(ctx, now.Updated); err != nil {
+			return err
 		}
 		return item.Remove(ctx, f.Activity, i.Item(), func(ctx context.Context) error { return f.Activity.Issues.Delete(ctx, i.ID) })
 	})

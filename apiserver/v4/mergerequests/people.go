@@ -12,7 +12,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
@@ -40,19 +39,8 @@ func (f *Family) unsubscribe(ctx context.Context, s auth.ProjectRecord[item.Merg
 }
 
 func (f *Family) turnSubscription(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], on bool) (Detailed, error) {
-	u, err := s.Caller.Person()
-	if err != nil {
-		return Detailed{}, err
-	}
 	m := s.Record.MergeRequest
-	was, err := f.subscribed(ctx, s.Subject, m)
-	if err == nil && was == on {
-		err = endpoint.NotModified()
-	}
-	if err != nil {
-		return Detailed{}, err
-	}
-	if err := f.Activity.MergeRequests.Subscribe(ctx, m.ID, item.User(u), on); err != nil {
+	if err := item.Subscribe(ctx, &f.Kit, s.Subject, f.Activity.MergeRequests, m.Item(), people(m), on); err != nil {
 		return Detailed{}, err
 	}
 	verb := "subscribe"
@@ -63,44 +51,15 @@ func (f *Family) turnSubscription(ctx context.Context, s auth.ProjectRecord[item
 	return f.detail(ctx, s.Subject, m)
 }
 
-// subscribed reports whether the caller follows a merge request: by choice, or by taking part in it.
-func (f *Family) subscribed(ctx context.Context, s auth.Subject, m mergerequest.MergeRequest) (bool, error) {
-	viewer := item.Viewer(s)
-	if viewer == "" {
-		return false, nil
-	}
-	on, known, err := f.Activity.MergeRequests.Subscribed(ctx, m.ID, viewer)
-	if err != nil || known {
-		return on, err
-	}
-	all, err := f.takingPart(ctx, m)
-	return slices.ContainsFunc(all, func(u database.User) bool { return u.UID == viewer }), err
-}
-
-// takingPart returns the author, the assignees, the reviewers and the writers of notes of a merge request.
-func (f *Family) takingPart(ctx context.Context, m mergerequest.MergeRequest) ([]database.User, error) {
-	writers, err := f.Activity.Notes.Writers(ctx, m.Item())
-	return slices.Concat([]database.User{m.Author}, m.Assignees, m.Reviewers, writers), err
+// people returns the author, the assignees and the reviewers of a merge request.
+func people(m mergerequest.MergeRequest) item.People {
+	return slices.Concat(item.People{m.Author}, m.Assignees, m.Reviewers)
 }
 
 type participantsRequest struct{ endpoint.Paging }
 
 func (f *Family) participants(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], r *participantsRequest) (endpoint.List[*entity.UserSummary], error) {
-	all, err := f.takingPart(ctx, s.Record.MergeRequest)
-	if err != nil {
-		return endpoint.List[*entity.UserSummary]{}, err
-	}
-	known, err := item.Users(ctx, f.Catalog, f.WebURL, all...)
-	if err != nil {
-		return endpoint.List[*entity.UserSummary]{}, err
-	}
-	var shown []*entity.UserSummary
-	for _, u := range all {
-		if one := known[u.UID]; one != nil && !slices.Contains(shown, one) {
-			shown = append(shown, one)
-		}
-	}
-	return endpoint.Page(r.Paging, shown, func(u *entity.UserSummary) *entity.UserSummary { return u }), nil
+	return item.Participants(ctx, &f.Kit, s.Record.Item(), people(s.Record.MergeRequest), r.Paging)
 }
 
 // Reviewer is a reviewer of a merge request.

@@ -114,7 +114,7 @@ func (f *Family) detail(ctx context.Context, s auth.Subject, m mergerequest.Merg
 	if m.Head != "" {
 		d.DiffRefs = &DiffRefs{BaseSHA: m.Base, HeadSHA: m.Head, StartSHA: m.Start}
 	}
-	if d.Subscribed, err = f.subscribed(ctx, s, m); err != nil {
+	if d.Subscribed, err = item.Subscribed(ctx, &f.Kit, s, f.Activity.MergeRequests, m.Item(), people(m)); err != nil {
 		return Detailed{}, err
 	}
 	if d.FirstContribution, err = f.firstContribution(ctx, s, m); err != nil {
@@ -201,7 +201,7 @@ func (v *shower) findSource(ctx context.Context, m mergerequest.MergeRequest) er
 
 // mergeRequest shows a merge request of a project. from is the project or group of the request.
 func (v *shower) mergeRequest(in, from catalog.Scope, m mergerequest.MergeRequest) MergeRequest {
-	web, short := v.WebURL+"/"+in.Path(), fmt.Sprintf("!%d", m.IID)
+	short := fmt.Sprintf("!%d", m.IID)
 	uids := make([]types.UID, len(m.Labels))
 	for n, l := range m.Labels {
 		uids[n] = l.UID
@@ -213,13 +213,14 @@ func (v *shower) mergeRequest(in, from catalog.Scope, m mergerequest.MergeReques
 		PreparedAt: endpoint.Time(m.PreparedAt), ClosedBy: v.users[m.Closer.UID], ClosedAt: endpoint.Time(m.ClosedAt),
 		SourceBranch: m.SourceBranch, TargetBranch: m.TargetBranch,
 		UserNotesCount: v.notes[m.ID], Upvotes: v.reactions[m.ID].Up, Downvotes: v.reactions[m.ID].Down, Author: v.users[m.Author.UID],
-		Assignees: v.known(m.Assignees), Reviewers: v.known(m.Reviewers), Labels: v.labels.Show(m.In.UID, uids, v.details),
+		Assignees: item.Known(v.users, m.Assignees), Reviewers: item.Known(v.users, m.Reviewers), Labels: v.labels.Show(m.In.UID, uids, v.details),
 		Draft: m.Draft, WorkInProgress: m.Draft, MergeStatus: m.MergeStatus, DetailedMergeStatus: detailedStatus(m, v.consents[m.ID]), HasConflicts: hasConflicts(m),
 		SHA: given(m.Head), MergeCommitSHA: given(m.MergeCommit), SquashCommitSHA: given(m.SquashCommit),
 		DiscussionLocked: m.DiscussionLocked, ShouldRemoveSourceBranch: m.ShouldRemoveSource, ForceRemoveSourceBranch: m.RemoveSourceBranch,
-		Reference: short, References: item.Refer(short, in, from), WebURL: fmt.Sprintf("%s/-/merge_requests/%d", web, m.IID),
+		Reference: short, References: item.Refer(short, in, from), WebURL: fmt.Sprintf("%s/%s/-/merge_requests/%d", v.WebURL, in.Path(), m.IID),
 		TimeStats: item.Times(m.Estimate, m.Spent), Squash: m.Squash, SquashOnMerge: m.Squash,
 		Tasks: item.CountTasks(m.Description), BlockingDiscussionsResolved: !v.unresolved[m.ID],
+		Milestone: item.ShowMilestone(v.WebURL, in, v.milestones[m.MilestoneID], v.Clock.Now()),
 	}
 	if len(shown.Assignees) > 0 {
 		shown.Assignee = shown.Assignees[0]
@@ -230,27 +231,7 @@ func (v *shower) mergeRequest(in, from catalog.Scope, m mergerequest.MergeReques
 	if m.Source.UID != m.In.UID {
 		shown.AllowCollaboration, shown.AllowMaintainerToPush = &m.AllowCollaboration, &m.AllowCollaboration
 	}
-	// A project keeps the milestones of groups that it has left: its callers may not see these groups.
-	if one, known := v.milestones[m.MilestoneID]; known && item.HasMilestone(in, one) {
-		at := web
-		if group := item.GroupPath(in, one.In); group != "" {
-			at = v.WebURL + "/groups/" + group
-		}
-		of := entity.ShowMilestone(one, at, v.Clock.Now())
-		shown.Milestone = &of
-	}
 	return shown
-}
-
-// known returns the users who exist.
-func (v *shower) known(users []database.User) []*entity.UserSummary {
-	all := []*entity.UserSummary{}
-	for _, u := range users {
-		if known := v.users[u.UID]; known != nil {
-			all = append(all, known)
-		}
-	}
-	return all
 }
 
 // given returns nil for an empty text.

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/uptrace/bun"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
@@ -202,7 +202,7 @@ func (f *Family) update(ctx context.Context, s auth.ProjectRecord[item.MergeRequ
 	if err != nil {
 		return Detailed{}, err
 	}
-	if !s.Has(s.Access, auth.UpdateMergeRequests) && !takesPart(s.Record.MergeRequest, item.User(u)) {
+	if !s.Has(s.Access, auth.UpdateMergeRequests) && !takesPart(s.Record.MergeRequest, u.UID) {
 		return Detailed{}, s.Denied(auth.UpdateMergeRequests)
 	}
 	m := s.Record.MergeRequest
@@ -254,8 +254,8 @@ func (r *updateRequest) texts(m *mergerequest.MergeRequest) {
 }
 
 // takesPart reports whether a user has written a merge request or is assigned to it.
-func takesPart(m mergerequest.MergeRequest, u database.User) bool {
-	return m.Author.UID == u.UID || slices.ContainsFunc(m.Assignees, func(a database.User) bool { return a.UID == u.UID })
+func takesPart(m mergerequest.MergeRequest, u types.UID) bool {
+	return append(item.People{m.Author}, m.Assignees...).Have(u)
 }
 
 // pushesToSource reports whether the caller can push to the project that has the source branch.
@@ -297,8 +297,8 @@ func (f *Family) remove(ctx context.Context, s auth.ProjectRecord[item.MergeRequ
 		if err != nil {
 			return err
 		}
-		if at := endpoint.UnmodifiedSince(ctx); !at.IsZero() && now.Updated.Truncate(time.Second).After(at) {
-			return endpoint.PreconditionFailed()
+		if err := item.CheckUnmodified(ctx, now.Updated); err != nil {
+			return err
 		}
 		return item.Remove(ctx, f.Activity, m.Item(), func(ctx context.Context) error { return f.Activity.MergeRequests.Delete(ctx, m.ID) })
 	})
