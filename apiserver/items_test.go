@@ -79,6 +79,7 @@ func newItems(t *testing.T, stores activity.Stores, objects []client.Object, che
 			check(stores.Milestones.Create(ctx, &milestone.Milestone{In: of, Title: "Milestone of the " + of.Kind, State: milestone.Active}))
 		}
 		check(stores.Issues.Create(ctx, &i))
+		check(stores.Issues.Create(ctx, &issue.Issue{In: in, Title: "Slow", Type: "issue", Author: author}))
 		check(stores.Epics.Create(ctx, &e))
 		check(stores.MergeRequests.Create(ctx, &m))
 		noted.On, notedAbove.On = i.Item(), e.Item()

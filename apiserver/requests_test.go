@@ -180,7 +180,8 @@ var namedInMergeRequest = map[string]string{
 // others are the parameters of paths that differ from those in named for one endpoint.
 var others = map[string]map[string]string{
 	"POST /users/{id}/unban": {"users/{id}": strconv.Itoa(bannedID)},
-	// All users take part in merge request 1, and so are subscribed.
+	// All users take part in issue 1 and merge request 1, and so are subscribed.
+	"POST /projects/{id}/issues/{issue_iid}/subscribe":                 {"issues/{issue_iid}": "2"},
 	"POST /projects/{id}/merge_requests/{merge_request_iid}/subscribe": {"merge_requests/{merge_request_iid}": "2"},
 
 	"GET " + reactionToNote:        {"award_emoji/{award_id}": reactionTo("note", targetID)},
@@ -290,6 +291,8 @@ var bodies = map[string]string{
 	"POST /markdown":                         `{"text":"# Hello"}`,
 	"POST /projects/{id}/repository/commits": `{"branch":"topic","commit_message":"New","actions":[]}`,
 
+	"POST /projects/{id}/issues/{issue_iid}/time_estimate":                  `{"duration":"1h"}`,
+	"POST /projects/{id}/issues/{issue_iid}/add_spent_time":                 `{"duration":"1h"}`,
 	"POST /projects/{id}/merge_requests/{merge_request_iid}/time_estimate":  `{"duration":"1h"}`,
 	"POST /projects/{id}/merge_requests/{merge_request_iid}/add_spent_time": `{"duration":"1h"}`,
 

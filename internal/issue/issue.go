@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/follower"
 	"github.com/forgeplane/forgeplane/internal/iid"
 	"github.com/forgeplane/forgeplane/internal/labeling"
 	"github.com/forgeplane/forgeplane/internal/search"
@@ -68,8 +69,11 @@ type Issue struct {
 	// Closer is the user who closed the issue. Closer and ClosedAt are empty while it is open.
 	Closer   database.User `bun:"embed:closer_"`
 	ClosedAt time.Time     `bun:"closed_at,nullzero"`
-	Created  time.Time     `bun:"created_at"`
-	Updated  time.Time     `bun:"updated_at"`
+	// Estimate and Spent are times in seconds.
+	Estimate int64     `bun:"time_estimate"`
+	Spent    int64     `bun:"time_spent"`
+	Created  time.Time `bun:"created_at"`
+	Updated  time.Time `bun:"updated_at"`
 
 	// Labels and Assignees are in tables of their own.
 	Labels    []Label         `bun:"-"`
@@ -100,12 +104,16 @@ type assignee struct {
 
 // Store is the issues in a database. It is safe for concurrent use.
 type Store struct {
+	follower.Choices
+
 	db    *database.DB
 	clock clock.PassiveClock
 }
 
 // New returns the issues of a database. The database must have been opened with Migrations and iid.Migrations.
-func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
+func New(db *database.DB, c clock.PassiveClock) *Store {
+	return &Store{follower.New(db, "issue_subscriptions", "issue_id"), db, c}
+}
 
 // Subjects are the issues by their projects, for a sweep.Sweeper.
 func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*Issue)(nil)) }

@@ -119,6 +119,38 @@ var _ = throughEachDoor("Issues", func(d *door) {
 		Expect(counted.OpenIssuesCount).To(Equal(int64(1)))
 	})
 
+	It("have subscribers, participants and times", func() {
+		i, c := d.newIssue(guest, team.project.ID, gitlab.CreateIssueOptions{Title: gitlab.Ptr("Broken")}), d.as(developer).Issues
+		id, iid := team.project.ID, i.IID
+		Expect(i.Subscribed).To(BeTrue())
+		on, r, err := c.SubscribeToIssue(id, iid)
+		Expect(err).NotTo(HaveOccurred())
+		Expect([]any{r.StatusCode, on.Subscribed}).To(Equal([]any{201, true}))
+		_, r, _ = c.SubscribeToIssue(id, iid)
+		Expect(r.StatusCode).To(Equal(304))
+		off, _, err := c.UnsubscribeFromIssue(id, iid)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(off.Subscribed).To(BeFalse())
+
+		_, _, err = c.UpdateIssue(id, iid, &gitlab.UpdateIssueOptions{AssigneeIDs: &[]int64{maintainer.id}})
+		Expect(err).NotTo(HaveOccurred())
+		people, _, err := c.GetParticipants(id, iid)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(people).To(HaveExactElements(HaveField("ID", guest.id), HaveField("ID", maintainer.id)))
+
+		times := func(t *gitlab.TimeStats, _ *gitlab.Response, err error) gitlab.TimeStats {
+			GinkgoHelper()
+			Expect(err).NotTo(HaveOccurred())
+			return *t
+		}
+		times(c.SetTimeEstimate(id, iid, &gitlab.SetTimeEstimateOptions{Duration: gitlab.Ptr("3h30m")}))
+		want := gitlab.TimeStats{HumanTimeEstimate: "3h 30m", HumanTotalTimeSpent: "1d", TimeEstimate: 12600, TotalTimeSpent: 28800}
+		Expect(times(c.AddSpentTime(id, iid, &gitlab.AddSpentTimeOptions{Duration: gitlab.Ptr("1d")}))).To(Equal(want))
+		Expect(times(c.GetTimeSpent(id, iid))).To(Equal(want))
+		times(c.ResetTimeEstimate(id, iid))
+		Expect(times(c.ResetSpentTime(id, iid))).To(Equal(gitlab.TimeStats{}))
+	})
+
 	It("are public in a public project, and need an account to be written", func() {
 		open := d.newTeam(gitlab.PublicVisibility)
 		d.newIssue(outsider, open.project.ID, gitlab.CreateIssueOptions{Title: gitlab.Ptr("Question"), Labels: &gitlab.LabelOptions{"bug"}})

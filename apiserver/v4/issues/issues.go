@@ -4,6 +4,7 @@ package issues
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -39,7 +40,7 @@ const (
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
 	shown := []endpoint.Ability{auth.ReadConfidential, auth.ReadConfidentialEpics}
-	return endpoint.Table{
+	return slices.Concat(endpoint.Table{
 		endpoint.Get("/issues", f.list).Asks(shown...).Asks(auth.ReadIssues).Anonymous(endpoint.Served).
 			Doc("List the issues that the caller has written; with other scopes, those that the caller is assigned to or sees."),
 		endpoint.Get("/issues/{id}", f.getWithID).Needs(auth.AdminInstance).Asks(shown...).
@@ -62,7 +63,7 @@ func (f *Family) Table() endpoint.Table {
 			Doc("Delete an issue with its notes, reactions and state events."),
 		endpoint.Get("/projects/{id}/merge_requests/{merge_request_iid}/closes_issues", f.closedBy).Needs(auth.ReadMergeRequests).Asks(shown...).
 			Found(f.items.MergeRequest).Anonymous(endpoint.Served).Doc("List the issues of the project that the description of a merge request closes."),
-	}
+	}, f.peopleTable(), f.timeTable())
 }
 
 // places are the projects whose issues a list can have.
@@ -83,7 +84,7 @@ func (f *Family) here(s auth.Subject) places {
 	return places{item.SeenHere(s), f.labels.Within(s.Scope)}
 }
 
-func (f *Family) get(ctx context.Context, s auth.ProjectRecord[item.Issue], _ *endpoint.None) (Issue, error) {
+func (f *Family) get(ctx context.Context, s auth.ProjectRecord[item.Issue], _ *endpoint.None) (Detailed, error) {
 	return f.showOne(ctx, s.Subject, s.Scope, s.Record.Issue)
 }
 
@@ -91,24 +92,24 @@ type getRequest struct {
 	ID int64 `param:"id" doc:"Id of the issue."`
 }
 
-func (f *Family) getWithID(ctx context.Context, s auth.Instance, r *getRequest) (Issue, error) {
+func (f *Family) getWithID(ctx context.Context, s auth.Instance, r *getRequest) (Detailed, error) {
 	i, err := f.Activity.Issues.WithID(ctx, r.ID)
 	if errors.Is(err, issue.ErrNotFound) {
-		return Issue{}, endpoint.NotFound("Issue")
+		return Detailed{}, endpoint.NotFound("Issue")
 	}
 	if err != nil {
-		return Issue{}, err
+		return Detailed{}, err
 	}
 	p, err := catalog.ByID[*v1alpha1.Project](ctx, f.Catalog, i.In.ID)
 	if errors.Is(err, catalog.ErrNotFound) || err == nil && p.UID != i.In.UID {
-		return Issue{}, endpoint.NotFound("Issue") // its project is gone
+		return Detailed{}, endpoint.NotFound("Issue") // its project is gone
 	}
 	if err != nil {
-		return Issue{}, err
+		return Detailed{}, err
 	}
 	scope, err := f.Catalog.ProjectScope(ctx, p)
 	if err != nil {
-		return Issue{}, err
+		return Detailed{}, err
 	}
 	return f.showOne(ctx, s.Subject, scope, i)
 }

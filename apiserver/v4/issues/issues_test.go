@@ -90,6 +90,7 @@ type shown struct {
 	Epic           *struct{ Title string }
 	UserNotesCount int64 `json:"user_notes_count"`
 	Upvotes        int64
+	Subscribed     bool
 	References     struct{ Short, Relative, Full string }
 }
 

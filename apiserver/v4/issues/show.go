@@ -61,6 +61,12 @@ type Issue struct {
 	MovedToID          *int64                `json:"moved_to_id" doc:"Always null."`
 }
 
+// Detailed is an issue with what only the answers about a single one show.
+type Detailed struct {
+	Issue
+	Subscribed bool `json:"subscribed"`
+}
+
 // Epic is the epic of an issue.
 type Epic struct {
 	ID      int64  `json:"id"`
@@ -80,12 +86,14 @@ type Links struct {
 }
 
 // showOne shows an issue of a project.
-func (f *Family) showOne(ctx context.Context, s auth.Subject, in catalog.Scope, i issue.Issue) (Issue, error) {
+func (f *Family) showOne(ctx context.Context, s auth.Subject, in catalog.Scope, i issue.Issue) (Detailed, error) {
 	shown, err := f.show(ctx, s, map[types.UID]catalog.Scope{in.Project.UID: in}, []issue.Issue{i}, false)
 	if err != nil {
-		return Issue{}, err
+		return Detailed{}, err
 	}
-	return shown[0], nil
+	d := Detailed{Issue: shown[0]}
+	d.Subscribed, err = item.Subscribed(ctx, &f.Kit, s, f.Activity.Issues, i.Item(), people(i))
+	return d, err
 }
 
 // shower holds the related objects of the issues that it shows.
@@ -151,7 +159,7 @@ func (v *shower) issue(in, from catalog.Scope, i issue.Issue) Issue {
 		ClosedAt: endpoint.Time(i.ClosedAt), ClosedBy: v.users[i.Closer.UID], Labels: v.shownLabels(i), Assignees: item.Known(v.users, i.Assignees), Author: v.users[i.Author.UID],
 		Type: strings.ToUpper(i.Type), IssueType: i.Type, UserNotesCount: v.notes[i.ID], Upvotes: v.reactions[i.ID].Up, Downvotes: v.reactions[i.ID].Down,
 		DueDate: entity.Day(i.Due), Confidential: i.Confidential, DiscussionLocked: i.DiscussionLocked, WebURL: fmt.Sprintf("%s/%s/-/issues/%d", v.WebURL, in.Path(), i.IID),
-		Tasks: item.CountTasks(i.Description), Weight: i.Weight, Severity: "UNKNOWN", References: item.Refer(short, in, from),
+		Tasks: item.CountTasks(i.Description), Weight: i.Weight, Severity: "UNKNOWN", References: item.Refer(short, in, from), TimeStats: item.Times(i.Estimate, i.Spent),
 		Milestone: item.ShowMilestone(v.WebURL, in, v.milestones[i.MilestoneID], v.Clock.Now()),
 		Links:     Links{Self: own, Notes: own + "/notes", AwardEmoji: own + "/award_emoji", Project: self},
 	}

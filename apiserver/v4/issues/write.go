@@ -47,32 +47,32 @@ type updateRequest struct {
 	DiscussionLocked endpoint.Optional[bool] `param:"discussion_locked" doc:"Whether only members can write notes."`
 }
 
-func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (Issue, error) {
+func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (Detailed, error) {
 	author, err := s.Caller.Person()
 	if err != nil {
-		return Issue{}, err
+		return Detailed{}, err
 	}
 	i := issue.Issue{In: item.Place(s.Scope), Author: item.User(author), Title: item.OneLine(r.Title), Type: "issue"}
 	if s.Has(s.Access, auth.DestroyIssues) {
 		i.Created = r.CreatedAt.Value.UTC()
 		if i.Created.After(f.Clock.Now()) || i.Created.Year() < 1 {
-			return Issue{}, endpoint.Parameters("created_at is invalid").Describe("created_at must not be in the future.")
+			return Detailed{}, endpoint.Parameters("created_at is invalid").Describe("created_at must not be in the future.")
 		}
 	}
 	r.details.apply(&i, true)
 	if i.Title == "" {
-		return Issue{}, endpoint.Invalid(map[string][]string{"title": {"can't be blank"}})
+		return Detailed{}, endpoint.Invalid(map[string][]string{"title": {"can't be blank"}})
 	}
 	if err := check(i); err != nil {
-		return Issue{}, err
+		return Detailed{}, err
 	}
 	m, err := f.metadata(ctx, s.Subject, &updateRequest{details: r.details})
 	if err != nil {
-		return Issue{}, err
+		return Detailed{}, err
 	}
 	m.apply(&i)
 	if err := f.Activity.Issues.Create(ctx, &i); err != nil {
-		return Issue{}, err
+		return Detailed{}, err
 	}
 	did(ctx, "create", s.Scope, i)
 	return f.showOne(ctx, s.Subject, s.Scope, i)
@@ -95,21 +95,21 @@ func check(i issue.Issue) error {
 	return a.Err()
 }
 
-func (f *Family) update(ctx context.Context, s auth.ProjectRecord[item.Issue], r *updateRequest) (Issue, error) {
+func (f *Family) update(ctx context.Context, s auth.ProjectRecord[item.Issue], r *updateRequest) (Detailed, error) {
 	u, err := s.Caller.Person()
 	if err != nil {
-		return Issue{}, err
+		return Detailed{}, err
 	}
 	admin := s.Has(s.Access, auth.AdminIssues)
 	if !admin && !people(s.Record.Issue).Have(u.UID) {
-		return Issue{}, s.Denied(auth.AdminIssues)
+		return Detailed{}, s.Denied(auth.AdminIssues)
 	}
 	if err := check(issue.Issue{Title: item.OneLine(r.Title.Value), Description: r.Description.Value}); err != nil {
-		return Issue{}, err
+		return Detailed{}, err
 	}
 	m, err := f.metadata(ctx, s.Subject, r)
 	if err != nil {
-		return Issue{}, err
+		return Detailed{}, err
 	}
 	var i issue.Issue
 	err = f.Activity.Database.Atomically(ctx, "changing an issue", func(ctx context.Context, _ bun.IDB) (err error) {
@@ -128,18 +128,12 @@ func (f *Family) update(ctx context.Context, s auth.ProjectRecord[item.Issue], r
 		}
 		return item.RecordState(ctx, f.Activity, i.In, i.Item(), became, item.User(u), i.Updated)
 	})
-	if errors.Is(err, issue.ErrNotFound) {
-		return Issue{}, s.Record.Missing()
-	}
 	if err != nil {
-		return Issue{}, err
+		return Detailed{}, answer(err)
 	}
 	did(ctx, "update", s.Scope, i)
 	return f.showOne(ctx, s.Subject, s.Scope, i)
 }
-
-// people returns the author and the assignees of an issue.
-func people(i issue.Issue) item.People { return append(item.People{i.Author}, i.Assignees...) }
 
 // turn closes or reopens an issue and returns its new state, or "" if the state does not change.
 func (f *Family) turn(i *issue.Issue, event string, by database.User) stateevent.State {
@@ -167,13 +161,19 @@ func (f *Family) remove(ctx context.Context, s auth.ProjectRecord[item.Issue], _
 		}
 		return item.Remove(ctx, f.Activity, i.Item(), func(ctx context.Context) error { return f.Activity.Issues.Delete(ctx, i.ID) })
 	})
+	if err != nil {
+		return endpoint.None{}, answer(err)
+	}
+	did(ctx, "delete", s.Scope, i)
+	return endpoint.None{}, nil
+}
+
+// answer returns the answer for an error of the store.
+func answer(err error) error {
 	if errors.Is(err, issue.ErrNotFound) {
-		return endpoint.None{}, s.Record.Missing()
+		return item.Issue{}.Missing()
 	}
-	if err == nil {
-		did(ctx, "delete", s.Scope, i)
-	}
-	return endpoint.None{}, err
+	return err
 }
 
 // did records a write for the audit.

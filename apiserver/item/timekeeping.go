@@ -1,0 +1,104 @@
+package item
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+)
+
+// Timed is an item of a project that has an estimated and a spent time.
+type Timed interface {
+	Item
+	// Times returns the times in seconds.
+	Times() (estimate, spent int64)
+}
+
+// Times implements Timed.
+func (i Issue) Times() (estimate, spent int64) { return i.Estimate, i.Spent }
+
+// Times implements Timed.
+func (m MergeRequest) Times() (estimate, spent int64) { return m.Estimate, m.Spent }
+
+// Timekeeping has the endpoints about the times of items of a kind.
+type Timekeeping[T Timed] struct {
+	// Path is the path of an item, and Noun the kind of items, as in "an issue".
+	Path, Noun string
+	// Read and Write are the abilities that the endpoints need, and Asks those that Find asks for.
+	Read, Write endpoint.Ability
+	Asks        []endpoint.Ability
+	Find        func(ctx context.Context, s auth.Subject, iid int64) (T, error)
+	// Update changes the times of an item, and returns them.
+	Update func(ctx context.Context, s auth.ProjectRecord[T], change func(estimate, spent *int64) error) (TimeStats, error)
+}
+
+// Table lists the endpoints.
+func (k Timekeeping[T]) Table() endpoint.Table {
+	write := func(doc string, e *endpoint.Endpoint) *endpoint.Endpoint {
+		return e.Needs(k.Write).Asks(k.Asks...).Found(k.Find).Doc(doc + " " + k.Noun + ".")
+	}
+	return endpoint.Table{
+		endpoint.Get(k.Path+"/time_stats", k.get).Needs(k.Read).Asks(k.Asks...).Found(k.Find).Anonymous(endpoint.Served).
+			Doc("Get the estimated and the spent time of " + k.Noun + "."),
+		write("Set the estimated time of", endpoint.Post(k.Path+"/time_estimate", k.estimate).Status(http.StatusOK)),
+		write("Reset the estimated time of", endpoint.Post(k.Path+"/reset_time_estimate", k.resetEstimate).Status(http.StatusOK)),
+		write("Add to the time that was spent on", endpoint.Post(k.Path+"/add_spent_time", k.spend)),
+		write("Reset the time that was spent on", endpoint.Post(k.Path+"/reset_spent_time", k.resetSpent).Status(http.StatusOK)),
+	}
+}
+
+func (Timekeeping[T]) get(_ context.Context, s auth.ProjectRecord[T], _ *endpoint.None) (TimeStats, error) {
+	return Times(s.Record.Times()), nil
+}
+
+type estimateRequest struct {
+	Duration string `param:"duration" required:"" example:"3h30m" doc:"Time, in the units mo, w, d, h, m and s. A day has 8 hours, and a week 5 days."`
+}
+
+func (k Timekeeping[T]) estimate(ctx context.Context, s auth.ProjectRecord[T], r *estimateRequest) (TimeStats, error) {
+	seconds, is := ParseDuration(r.Duration)
+	if !is || seconds < 0 {
+		return TimeStats{}, invalidDuration()
+	}
+	return k.Update(ctx, s, func(estimate, _ *int64) error {
+		*estimate = seconds
+		return nil
+	})
+}
+
+func invalidDuration() error {
+	return endpoint.Parameters("duration is invalid").Describe("A duration is written like 1w 2d 3h30m.")
+}
+
+func (k Timekeeping[T]) resetEstimate(ctx context.Context, s auth.ProjectRecord[T], _ *endpoint.None) (TimeStats, error) {
+	return k.Update(ctx, s, func(estimate, _ *int64) error {
+		*estimate = 0
+		return nil
+	})
+}
+
+type spendRequest struct {
+	Duration string `param:"duration" required:"" example:"-1h" doc:"Time to add, or with a minus to subtract, in the units mo, w, d, h, m and s. A day has 8 hours, and a week 5 days."`
+	Summary  string `param:"summary" doc:"Description of the work; ignored."`
+}
+
+func (k Timekeeping[T]) spend(ctx context.Context, s auth.ProjectRecord[T], r *spendRequest) (TimeStats, error) {
+	seconds, is := ParseDuration(r.Duration)
+	if !is || seconds == 0 {
+		return TimeStats{}, invalidDuration()
+	}
+	return k.Update(ctx, s, func(_, spent *int64) error {
+		if *spent += seconds; *spent < 0 {
+			return endpoint.Invalid(map[string][]string{"base": {"Time to subtract exceeds the total time spent"}})
+		}
+		return nil
+	})
+}
+
+func (k Timekeeping[T]) resetSpent(ctx context.Context, s auth.ProjectRecord[T], _ *endpoint.None) (TimeStats, error) {
+	return k.Update(ctx, s, func(_, spent *int64) error {
+		*spent = 0
+		return nil
+	})
+}
