@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/reaction"
 	"github.com/forgeplane/forgeplane/internal/search"
 )
 
@@ -26,6 +27,15 @@ type Filter struct {
 	// Search is a part of the title or description, in any case.
 	Search                                                   string
 	CreatedAfter, CreatedBefore, UpdatedAfter, UpdatedBefore time.Time
+	// Conditions are true of all epics in the list.
+	Conditions []database.Condition
+}
+
+// ReactedTo is true of epics to which a user has given a reaction; any reaction if name is empty.
+func ReactedTo(user types.UID, name string) database.Condition {
+	return func(db bun.IDB) (string, []any) {
+		return "epic.id IN (?)", []any{reaction.Given(db, Kind, user, name)}
+	}
 }
 
 // Order is the order of a list.
@@ -54,7 +64,7 @@ func (s *Store) List(ctx context.Context, f Filter, o Order, skip, limit int) (p
 		direction = " DESC"
 	}
 	err = s.db.Read(ctx, "listing epics", func(ctx context.Context, db bun.IDB) error {
-		q := f.apply(db.NewSelect().Model(&page).ExcludeColumn("text"))
+		q := database.Select(db, f.apply(db.NewSelect().Model(&page).ExcludeColumn("text")), f.Conditions)
 		by := string(o.By)
 		if o.By == ByTitle {
 			by = search.TitleOf(db, "text")

@@ -214,9 +214,28 @@ func TestListEpics_filtersAndSorts(t *testing.T) {
 		g.Expect(w.titles(t, "rita", list)).To(Equal(want), list)
 	}
 	g.Expect(w.titles(t, "otto", "/groups/10/epics")).To(Equal("C b"), "the group below is private")
+	g.Expect(w.As("otto", "GET /groups/10/epics?labels=docs&with_labels_details=true", "").Body).To(ContainSubstring(
+		`"labels":[{"id":30,"name":"bug","color":"#ff0000","description":null,"text_color":"#FFFFFF"},{"id":31,"name":"docs"`))
 	g.Expect(w.As("rita", "GET /groups/10/epics?search=a&order_by=title&sort=asc&per_page=1", "").Body).To(And(
 		ContainSubstring(`"references":{"short":"&1","relative":"acme/lab&1","full":"acme/lab&1"}`),
 		ContainSubstring(`"web_url":"https://forge.example/groups/acme/lab/-/epics/1"`), ContainSubstring(`"labels":["bug","rare"]`)))
+}
+
+func TestListEpics_findsThoseWithReactionOfCaller(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	for n, title := range []string{"a", "b", "c"} {
+		w.create(t, "rita", "10", `{"title":"`+title+`"}`)
+		for _, name := range []string{"thumbsup", "tada"}[:n] {
+			u, err := w.Catalog.UserByUsername(t.Context(), "gus")
+			g.Expect(err).NotTo(HaveOccurred())
+			to := database.Item{Kind: "epic", ID: int64(n + 1)}
+			g.Expect(w.Activity.Reactions.Add(t.Context(), &reaction.Reaction{To: to, Name: name, User: database.User{ID: 3, UID: u.UID}})).To(Succeed())
+		}
+	}
+	for filter, want := range map[string]string{"tada": "c", "%2B1": "c b", "heart": "", "Any": "c b", "None": "a", "": "c b a"} {
+		g.Expect(w.titles(t, "gus", "/groups/10/epics?my_reaction_emoji="+filter)).To(Equal(want), filter)
+	}
+	g.Expect(w.titles(t, "rita", "/groups/10/epics?my_reaction_emoji=Any")).To(BeEmpty(), "it is the reaction of another user")
 }
 
 func TestListEpics_findsThoseOfBot(t *testing.T) {

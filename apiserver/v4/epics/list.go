@@ -9,6 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/item"
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/label"
 )
@@ -20,6 +21,8 @@ type listRequest struct {
 	AuthorID       endpoint.Optional[int64]     `param:"author_id" atMostOne:"author" doc:"Only epics of the user with this id."`
 	AuthorUsername string                       `param:"author_username" atMostOne:"author" doc:"Only epics of the user with this username."`
 	Labels         []string                     `param:"labels" comma:"" doc:"Only epics with all of the labels with these titles."`
+	WithDetails    bool                         `param:"with_labels_details" doc:"Whether labels are shown as objects."`
+	MyReaction     endpoint.Either[string]      `param:"my_reaction_emoji" words:"None,Any" doc:"Emoji that the caller has given; None or Any for epics without or with one."`
 	Search         string                       `param:"search" doc:"Part of a title or description."`
 	State          string                       `param:"state" values:"opened,closed,all" default:"all" doc:"Only epics in this state."`
 	OrderBy        string                       `param:"order_by" values:"created_at,updated_at,title" default:"created_at" doc:"Attribute to sort the list by."`
@@ -43,7 +46,7 @@ func (f *Family) list(ctx context.Context, s auth.Group, r *listRequest) (endpoi
 	if err != nil {
 		return endpoint.List[Epic]{}, err
 	}
-	shown, err := f.showAll(ctx, s.Scope, at, page)
+	shown, err := f.showAll(ctx, s.Scope, at, page, r.WithDetails)
 	return endpoint.Cut(shown, total, func(e Epic) Epic { return e }), err
 }
 
@@ -52,6 +55,9 @@ func (f *Family) choose(ctx context.Context, filter *epic.Filter, at places, r *
 	filter.IIDs, filter.Search = r.IIDs, r.Search
 	filter.CreatedAfter, filter.CreatedBefore = r.CreatedAfter.Value, r.CreatedBefore.Value
 	filter.UpdatedAfter, filter.UpdatedBefore = r.UpdatedAfter.Value, r.UpdatedBefore.Value
+	filter.Conditions = item.OrWord(item.Nonempty(r.MyReaction), epic.ReactedTo(filter.Viewer, ""), func(name string) database.Condition {
+		return epic.ReactedTo(filter.Viewer, name)
+	})
 	if r.State != "all" {
 		filter.State = epic.State(r.State)
 	}

@@ -3,7 +3,6 @@ package epics
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/epic"
-	"github.com/forgeplane/forgeplane/internal/label"
 )
 
 // Epic is an epic of a group.
@@ -41,7 +39,7 @@ type Epic struct {
 	CreatedAt               endpoint.Time       `json:"created_at"`
 	UpdatedAt               endpoint.Time       `json:"updated_at"`
 	ClosedAt                endpoint.Time       `json:"closed_at"`
-	Labels                  []string            `json:"labels"`
+	Labels                  any                 `json:"labels" doc:"Titles of the labels, or objects if the request asks for details."`
 	Upvotes                 int64               `json:"upvotes"`
 	Downvotes               int64               `json:"downvotes"`
 	UserNotesCount          int64               `json:"user_notes_count"`
@@ -56,18 +54,21 @@ type References struct {
 
 // show shows an epic of a group.
 func (f *Family) show(ctx context.Context, in catalog.Scope, e epic.Epic) (Epic, error) {
-	all, err := f.showAll(ctx, in, places{in.Groups[0].UID: in}, []epic.Epic{e})
+	all, err := f.showAll(ctx, in, places{in.Groups[0].UID: in}, []epic.Epic{e}, false)
 	if err != nil {
 		return Epic{}, err
 	}
 	return all[0], nil
 }
 
-// showAll shows epics of several groups, for a request about one.
-func (f *Family) showAll(ctx context.Context, from catalog.Scope, at places, rows []epic.Epic) ([]Epic, error) {
-	ids, authors := make([]int64, len(rows)), make([]database.User, len(rows))
+// showAll shows epics of several groups, for a request about one. If details is true, labels are shown as objects.
+func (f *Family) showAll(ctx context.Context, from catalog.Scope, at places, rows []epic.Epic, details bool) ([]Epic, error) {
+	ids, authors, labeled := make([]int64, len(rows)), make([]database.User, len(rows)), places{}
 	for i, e := range rows {
 		ids[i], authors[i] = e.ID, e.Author
+		if len(e.Labels) > 0 {
+			labeled[e.In.UID] = at[e.In.UID]
+		}
 	}
 	users, err := item.Users(ctx, f.Catalog, f.WebURL, authors...)
 	if err != nil {
@@ -81,7 +82,7 @@ func (f *Family) showAll(ctx context.Context, from catalog.Scope, at places, row
 	if err != nil {
 		return nil, err
 	}
-	titles, err := f.titles(ctx, at, rows)
+	labels, err := item.InForce(ctx, f.Catalog, labeled)
 	if err != nil {
 		return nil, err
 	}
@@ -90,12 +91,11 @@ func (f *Family) showAll(ctx context.Context, from catalog.Scope, at places, row
 		shown := f.showRow(e, at[e.In.UID].Path(), e.In.UID == from.Groups[0].UID)
 		shown.Author, shown.UserNotesCount = users[e.Author.UID], notes[e.ID]
 		shown.Upvotes, shown.Downvotes = votes[e.ID].Up, votes[e.ID].Down
-		for _, l := range e.Labels {
-			if title, inForce := titles[e.In.UID][l.UID]; inForce {
-				shown.Labels = append(shown.Labels, title)
-			}
+		uids := make([]types.UID, len(e.Labels))
+		for n, l := range e.Labels {
+			uids[n] = l.UID
 		}
-		slices.Sort(shown.Labels)
+		shown.Labels = labels.Show(e.In.UID, uids, details)
 		all[i] = shown
 	}
 	return all, nil
@@ -109,30 +109,11 @@ func (f *Family) showRow(e epic.Epic, path string, own bool) Epic {
 		URL: fmt.Sprintf("/groups/%s/-/epics/%d", path, e.IID), References: References{Short: short, Relative: path + short, Full: path + short},
 		StartDate: entity.Day(e.Start), StartDateIsFixed: e.Start != "", StartDateFixed: entity.Day(e.Start),
 		DueDate: entity.Day(e.Due), DueDateIsFixed: e.Due != "", DueDateFixed: entity.Day(e.Due),
-		CreatedAt: endpoint.Time(e.Created), UpdatedAt: endpoint.Time(e.Updated), ClosedAt: endpoint.Time(e.ClosedAt), Labels: []string{},
+		CreatedAt: endpoint.Time(e.Created), UpdatedAt: endpoint.Time(e.Updated), ClosedAt: endpoint.Time(e.ClosedAt),
 	}
 	shown.WebURL = f.WebURL + shown.URL
 	if own {
 		shown.References.Relative = short
 	}
 	return shown
-}
-
-// titles returns the titles of the labels that are in force in the groups of epics, by the UIDs of the group and the label.
-func (f *Family) titles(ctx context.Context, at places, rows []epic.Epic) (map[types.UID]map[types.UID]string, error) {
-	all := map[types.UID]map[types.UID]string{}
-	for _, e := range rows {
-		if len(e.Labels) == 0 || all[e.In.UID] != nil {
-			continue
-		}
-		labels, err := label.All(ctx, f.Catalog, at[e.In.UID])
-		if err != nil {
-			return nil, err
-		}
-		all[e.In.UID] = map[types.UID]string{}
-		for _, l := range labels {
-			all[e.In.UID][l.UID] = l.Spec.Title
-		}
-	}
-	return all, nil
 }
