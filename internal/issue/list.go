@@ -62,7 +62,7 @@ type Query struct {
 // List returns a page of issues, and the number of selected issues.
 func (s *Store) List(ctx context.Context, of Query) (page []Issue, total int, err error) {
 	err = s.db.Read(ctx, "listing issues", func(ctx context.Context, db bun.IDB) error {
-		q := database.Select(db, of.among(db.NewSelect().Model(&page).ExcludeColumn("text")), of.Conditions)
+		q := of.selected(db).Model(&page).ExcludeColumn("text")
 		n, err := q.Count(ctx)
 		if total = int(n); err != nil || total <= of.Skip {
 			return err
@@ -73,6 +73,11 @@ func (s *Store) List(ctx context.Context, of Query) (page []Issue, total int, er
 		return complete(ctx, db, page)
 	})
 	return page, total, err
+}
+
+// selected selects the issues of a query, in no order.
+func (of Query) selected(db bun.IDB) *bun.SelectQuery {
+	return database.Select(db, of.among(db.NewSelect().Model((*Issue)(nil))), of.Conditions)
 }
 
 // sorted sorts issues. Equal ones are sorted by id, in the same direction.

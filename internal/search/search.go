@@ -41,12 +41,13 @@ const (
 	Description Part = "description"
 )
 
-// trigram is the number of characters from which on the index of SQLite finds a text.
+// trigram is the number of characters from which on an index finds a text.
 const trigram = 3
 
 // Find returns the condition that a part of an item contains a text, in any case. text is the column that has the folded title and description.
-// On SQLite, the table index must be an index of that column by trigrams whose rows have the ids of the column id. On PostgreSQL, the condition
-// reads every row that others select, because an index by trigrams needs an extension.
+// The table or view index must have that column by trigrams, with the ids of the column id: on SQLite in a table of FTS5, and on PostgreSQL in arrays that
+// the function text_trigrams makes. Extensions of PostgreSQL are not needed; the one for trigrams ignores all characters but letters and digits.
+// A text of fewer than three characters is sought in every row that other conditions select.
 func Find(db bun.IDB, id, text, index string, in Part, sought string) (query string, args []any) {
 	sought = Fold(sought)
 	sqlite := db.Dialect().Name() == dialect.SQLite
@@ -62,11 +63,14 @@ func Find(db bun.IDB, id, text, index string, in Part, sought string) (query str
 		part = "substr(" + text + ", " + end + " + 1)"
 	}
 	query, args = position+"("+part+", ?) > 0", []any{sought}
-	if sqlite && utf8.RuneCountInString(sought) >= trigram {
-		query = id + " IN (SELECT rowid FROM " + index + " WHERE " + index + " MATCH ?) AND " + query
-		args = []any{`"` + strings.ReplaceAll(sought, `"`, `""`) + `"`, sought}
+	if utf8.RuneCountInString(sought) < trigram {
+		return query, args
 	}
-	return query, args
+	with, key := "trigrams @> text_trigrams(?)", sought
+	if sqlite {
+		with, key = index+" MATCH ?", `"`+strings.ReplaceAll(sought, `"`, `""`)+`"`
+	}
+	return id + " IN (SELECT rowid FROM " + index + " WHERE " + with + ") AND " + query, []any{key, sought}
 }
 
 // TitleOf returns the expression of the folded title in a column that has the folded title and description, for sorting.
