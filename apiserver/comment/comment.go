@@ -86,8 +86,12 @@ func (w Writer) Together(ctx context.Context, on item.Discussed, attempt string,
 		// Last, as in the deletion of an item: two transactions that lock the same rows must do so in the same order.
 		return w.Touch(ctx, on.Item().ID, w.Clock.Now().UTC())
 	})
-	if errors.Is(err, w.Gone) {
+	switch {
+	case errors.Is(err, w.Gone):
 		return on.Missing()
+	case errors.Is(err, note.ErrFull):
+		return endpoint.Invalid(map[string][]string{"base": {"Maximum number of comments exceeded"}})
+	default:
+		return err
 	}
-	return err
 }

@@ -12,7 +12,7 @@ import (
 
 // Reply adds a note to the discussion that it names, and completes it. The first note is no longer individual then, and resolvable if the new one
 // is. The new one is internal, resolved and at a position if the discussion is. If Created is not zero, it stays. Reply returns ErrNotFound if the item has no
-// such discussion, and ErrSystem if it begins with a system note.
+// such discussion, ErrSystem if it begins with a system note, and ErrFull if the item has MaxNotes notes.
 func (s *Store) Reply(ctx context.Context, n *Note) error {
 	return s.db.Atomically(ctx, fmt.Sprintf("replying to a discussion on %s", n.On), func(ctx context.Context, db bun.IDB) error {
 		var first []Note

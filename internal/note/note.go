@@ -31,9 +31,14 @@ func Migrations() fs.FS { return migrations }
 var (
 	// ErrNotFound says that an item has no such note or discussion.
 	ErrNotFound = errors.New("there is no such note")
+	// ErrFull says that an item has MaxNotes notes.
+	ErrFull = errors.New("the item has as many notes as it can have")
 	// ErrSystem says that a discussion records a change of the item and takes no replies.
 	ErrSystem = errors.New("a system note cannot have replies")
 )
+
+// MaxNotes is the maximum number of notes on an item, apart from system notes, which are always added. It limits the size of a page of discussions.
+const MaxNotes = 5000
 
 // Note is a note on an item.
 type Note struct {
@@ -79,7 +84,8 @@ func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
 // Subjects are the notes by their projects and groups, for a sweep.Sweeper.
 func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*Note)(nil)) }
 
-// Create adds a note, which begins a discussion, and completes it. If Created or Discussion is not zero, it stays.
+// Create adds a note, which begins a discussion, and completes it. If Created or Discussion is not zero, it stays. The error is ErrFull if the item has
+// MaxNotes notes.
 func (s *Store) Create(ctx context.Context, n *Note) error {
 	if n.Discussion == "" {
 		id := make([]byte, 20)
@@ -95,6 +101,16 @@ func (s *Store) insert(ctx context.Context, n *Note) error {
 	}
 	n.Updated = n.Created
 	return s.db.Write(ctx, fmt.Sprintf("creating a note on %s", n.On), func(ctx context.Context, db bun.IDB) error {
+		if !n.System {
+			full, err := db.NewSelect().Model((*Note)(nil)).Where("item_kind = ?", n.On.Kind).Where("item_id = ?", n.On.ID).
+				Order("created_at").Offset(MaxNotes - 1).Limit(1).Exists(ctx)
+			if err == nil && full {
+				err = ErrFull
+			}
+			if err != nil {
+				return err
+			}
+		}
 		_, err := db.NewInsert().Model(n).Returning("id").Exec(ctx)
 		return err
 	})
