@@ -10,6 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/iid"
 	"github.com/forgeplane/forgeplane/internal/quota"
 	"github.com/forgeplane/forgeplane/internal/watermark"
 )
@@ -25,6 +26,9 @@ func AnswerLimit(err error) *endpoint.Error {
 	}
 	if git.OutOfReach(err) {
 		return endpoint.Unavailable(git.Unavailable).Because(err)
+	}
+	if errors.Is(err, iid.ErrMoved) {
+		return endpoint.Unavailable("Another project is taking over the repository of this one. Please try again later.")
 	}
 	if errors.Is(err, watermark.ErrBehind) {
 		return endpoint.Unavailable(watermark.Behind)

@@ -12,6 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/blob"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/iid"
 	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
@@ -19,7 +20,7 @@ func TestAnswerLimit_ofErrorsOfTheWorld(t *testing.T) {
 	for err, status := range map[error]int{
 		git.ErrNotFound: http.StatusServiceUnavailable, git.ErrNotRepository: http.StatusServiceUnavailable,
 		git.ErrStorageMissing: http.StatusServiceUnavailable, git.ErrBusy: http.StatusServiceUnavailable,
-		watermark.ErrBehind: http.StatusServiceUnavailable, syscall.ENOSPC: http.StatusInsufficientStorage,
+		watermark.ErrBehind: http.StatusServiceUnavailable, iid.ErrMoved: http.StatusServiceUnavailable, syscall.ENOSPC: http.StatusInsufficientStorage,
 	} {
 		answer := store.AnswerLimit(fmt.Errorf("reading: %w", err))
 		if answer == nil || answer.Status != status || (answer.Header.Get("Retry-After") != "") != (status == http.StatusServiceUnavailable) {

@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/draftnote"
 	"github.com/forgeplane/forgeplane/internal/epic"
+	"github.com/forgeplane/forgeplane/internal/iid"
 	"github.com/forgeplane/forgeplane/internal/issue"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/milestone"
@@ -93,6 +94,11 @@ func TestStores_giveActivityToProjectThatAdopts(t *testing.T) {
 		g.Expect(s.DraftNotes.Get(t.Context(), request.Item(), draft.ID)).To(HaveField("In", next))
 		g.Expect(s.Issues.Create(t.Context(), &own)).To(Succeed())
 		g.Expect(own.IID).To(Equal(first.IID + 1))
+		late := []error{
+			s.Issues.Create(t.Context(), &issue.Issue{In: former, Title: "Late"}), s.Milestones.Create(t.Context(), &milestone.Milestone{In: former, Title: "Late"}),
+			s.MergeRequests.Create(t.Context(), &mergerequest.MergeRequest{In: former, Source: former, SourceBranch: "late", TargetBranch: "main", Title: "Late"}),
+		}
+		g.Expect(late).To(HaveEach(MatchError(iid.ErrMoved)), "the items would be lost")
 	})
 }
 

@@ -22,6 +22,9 @@ var migrations embed.FS
 // Migrations returns the migrations of the table, for database.Open.
 func Migrations() fs.FS { return migrations }
 
+// ErrMoved says that another project has adopted, or is adopting, the items of a project. New items of the project would be lost.
+var ErrMoved = errors.New("the items belong to another project now")
+
 // row has the last iid of a kind of items in a project or group.
 type row struct {
 	bun.BaseModel `bun:"table:iids"`
@@ -31,13 +34,24 @@ type row struct {
 	Last int64            `bun:"last"`
 }
 
+// mark is the kind of the row that stays in a project whose numbers have moved. The sweeper removes it as it removes all rows of deleted projects.
+const mark = ""
+
 // Next returns the next iid of an item of a kind in a project or group. It is called in the transaction that creates the item, so a creation that
-// fails takes no number.
+// fails takes no number. The error is ErrMoved if the numbers have moved to another project.
 func Next(ctx context.Context, d *database.DB, in database.Subject, kind string) (next int64, err error) {
 	err = d.Write(ctx, fmt.Sprintf("numbering a new %s in %s", kind, in), func(ctx context.Context, db bun.IDB) error {
 		_, err := db.NewInsert().Model(&row{In: in, Kind: kind, Last: 1}).
 			On("CONFLICT (subject_uid, kind, subject_kind, subject_id) DO UPDATE").Set("last = ?TableAlias.last + 1").
 			Returning("last").Exec(ctx, &next)
+		if err != nil {
+			return err
+		}
+		// Last, as a move that the statement before has waited for has left the mark.
+		moved, err := db.NewSelect().Model((*row)(nil)).Where("subject_uid = ?", in.UID).Where("kind = ?", mark).Where("subject_kind = ?", in.Kind).Exists(ctx)
+		if err == nil && moved {
+			err = ErrMoved
+		}
 		return err
 	})
 	return next, err
@@ -82,8 +96,12 @@ func (s subjects) Remove(ctx context.Context, in database.Subject) error {
 func (s subjects) Move(ctx context.Context, from, to database.Subject, _ ...string) error {
 	return s.db.Atomically(ctx, fmt.Sprintf("giving the numbers of a former %s to %s", from.Kind, to), func(ctx context.Context, db bun.IDB) error {
 		var former []row
-		err := db.NewDelete().Model((*row)(nil)).Where("subject_kind = ?", from.Kind).Where("subject_uid = ?", from.UID).Returning("*").Scan(ctx, &former)
+		err := db.NewDelete().Model((*row)(nil)).Where("subject_kind = ?", from.Kind).Where("subject_uid = ?", from.UID).Where("kind <> ?", mark).
+			Returning("*").Scan(ctx, &former)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if _, err := db.NewInsert().Model(&row{In: from, Kind: mark}).On("CONFLICT DO NOTHING").Exec(ctx); err != nil {
 			return err
 		}
 		for _, r := range former {
