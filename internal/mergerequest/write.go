@@ -106,6 +106,14 @@ func (s *Store) Delete(ctx context.Context, id int64) error {
 	})
 }
 
+// ReplaceMilestone gives the merge requests of a milestone another one, in the transaction that deletes the milestone. They do not count as changed.
+func (s *Store) ReplaceMilestone(ctx context.Context, id, by int64) error {
+	return s.db.Write(ctx, fmt.Sprintf("replacing milestone %d of its merge requests", id), func(ctx context.Context, db bun.IDB) error {
+		_, err := db.NewUpdate().Model((*MergeRequest)(nil)).Set("milestone_id = ?", by).Where("milestone_id = ?", id).Exec(ctx)
+		return err
+	})
+}
+
 // ForgetMilestone removes a milestone from the merge requests that have it, in the transaction that deletes the milestone.
 func (s *Store) ForgetMilestone(ctx context.Context, id int64) error {
 	return s.db.Write(ctx, fmt.Sprintf("removing milestone %d from its merge requests", id), func(ctx context.Context, db bun.IDB) error {

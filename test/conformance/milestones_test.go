@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -89,6 +90,19 @@ var _ = throughEachDoor("Milestones", func(d *door) {
 		r, err = c.DeleteGroupMilestone(team.group.ID, made.ID)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(answered(r)).To(Equal("204"))
+	})
+
+	It("are promoted to the group", func() {
+		team := d.newTeam(gitlab.PrivateVisibility)
+		made, _, err := d.as(developer).Milestones.CreateMilestone(team.project.ID, &gitlab.CreateMilestoneOptions{Title: gitlab.Ptr("1.0")})
+		Expect(err).NotTo(HaveOccurred())
+		i := d.newIssue(developer, team.project.ID, gitlab.CreateIssueOptions{Title: gitlab.Ptr("Broken"), MilestoneID: &made.ID})
+		// The client has no method for it.
+		Expect(answered(send(d.as(developer), fmt.Sprintf("POST projects/%d/milestones/%d/promote", team.project.ID, made.ID), ""))).
+			To(And(HavePrefix("200 "), ContainSubstring(fmt.Sprintf(`"group_id":%d,"title":"1.0"`, team.group.ID))))
+		got, _, err := d.as(developer).Issues.GetIssue(team.project.ID, i.IID)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(got.Milestone).To(And(HaveField("Title", "1.0"), HaveField("ID", Not(Equal(made.ID)))))
 	})
 
 	It("are changed only by Reporters", func() {

@@ -4,6 +4,7 @@ package milestones
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -26,7 +27,11 @@ func New(k family.Kit) *Family { return &Family{k} }
 func (f *Family) Table() endpoint.Table {
 	return slices.Concat(
 		table[auth.Project](f, "/projects/{id}/milestones", "project", auth.ReadMilestones, auth.WriteMilestones),
-		table[auth.Group](f, "/groups/{id}/milestones", "group", auth.ReadGroupMilestones, auth.WriteGroupMilestones))
+		table[auth.Group](f, "/groups/{id}/milestones", "group", auth.ReadGroupMilestones, auth.WriteGroupMilestones),
+		endpoint.Table{
+			endpoint.Post("/projects/{id}/milestones/{milestone_id}/promote", f.promote).Needs(auth.WriteMilestones).Asks(auth.WriteGroupMilestones).Status(http.StatusOK).
+				Doc("Replace a milestone with one of the group, also in the other projects directly in the group that have one with the same title."),
+		})
 }
 
 func table[S auth.Form](f *Family, path, of string, read, write endpoint.Ability) endpoint.Table {

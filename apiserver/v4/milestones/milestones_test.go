@@ -15,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/milestones"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/issue"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 )
@@ -154,4 +155,33 @@ func TestDeleteMilestone_leavesItsItems(t *testing.T) {
 	g.Expect(f.Activity.MergeRequests.Get(t.Context(), p.UID, 2)).To(HaveField("MilestoneID", other))
 	g.Expect(f.Activity.Issues.Get(t.Context(), p.UID, 1)).To(HaveField("MilestoneID", BeZero()))
 	g.Expect(f.Activity.Issues.Get(t.Context(), p.UID, 2)).To(HaveField("MilestoneID", other))
+}
+
+func TestPromote_mergesMilestonesOfTitle(t *testing.T) {
+	g, f := NewWithT(t), newForge(t)
+	web := create(t, f, "/projects/20", `{"title":"1.0","description":"First","due_date":"2026-07-01"}`)
+	app := create(t, f, "/projects/21", `{"title":"1.0"}`)
+	other := create(t, f, "/projects/21", `{"title":"2.0"}`)
+	for _, id := range []int64{web, app, other} {
+		g.Expect(f.Activity.Issues.Create(t.Context(), &issue.Issue{In: database.Subject{Kind: database.KindProject, ID: 21, UID: "p"}, MilestoneID: id})).To(Succeed())
+	}
+	g.Expect(f.As("otto", "POST /projects/20/milestones/1/promote", "").Code).To(Equal(http.StatusForbidden))
+	a := f.As("rita", fmt.Sprintf("POST /projects/20/milestones/%d/promote", web), "")
+	g.Expect(a.Code).To(Equal(http.StatusOK), a.Body)
+	g.Expect(a.Body).To(And(ContainSubstring(`"group_id":11,"title":"1.0","description":"First","state":"active"`), ContainSubstring(`"due_date":"2026-07-01"`)))
+	promoted := familytest.Decode[struct{ ID int64 }](t, a).ID
+	for id, want := range map[int64]int64{1: promoted, 2: promoted, 3: other} {
+		g.Expect(f.Activity.Issues.WithID(t.Context(), id)).To(HaveField("MilestoneID", want))
+	}
+	g.Expect(f.As("rita", fmt.Sprintf("POST /projects/20/milestones/%d/promote", web), "").Code).To(Equal(http.StatusNotFound), "it is gone")
+	g.Expect(f.As("rita", fmt.Sprintf("GET /projects/21/milestones/%d", other), "").Code).To(Equal(http.StatusOK))
+	g.Expect(f.As("rita", "POST /groups/11/milestones", `{"title":"1.0"}`).Code).To(Equal(http.StatusBadRequest), "the group has the title now")
+}
+
+func TestPromote_needsReporterOfGroup(t *testing.T) {
+	g, f := NewWithT(t), newForge(t)
+	g.Expect(f.Client.Create(t.Context(), familytest.InProject("acme", "web", "otto", v1alpha1.RoleMaintainer))).To(Succeed())
+	id := create(t, f, "/projects/20", `{"title":"1.0"}`)
+	g.Expect(f.As("otto", fmt.Sprintf("POST /projects/20/milestones/%d/promote", id), "").String()).To(Equal(`403 {"message":"403 Forbidden"}`))
+	g.Expect(f.As("rita", fmt.Sprintf("GET /projects/20/milestones/%d", id), "").Code).To(Equal(http.StatusOK))
 }

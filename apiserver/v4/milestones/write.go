@@ -8,7 +8,6 @@ import (
 	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/entity"
@@ -146,16 +145,10 @@ func taken() error {
 // rivals returns the projects and groups in which a milestone of a project or group must not have the title of another one: the project or group
 // itself, the groups above, and the projects directly in the group.
 func (f *Family) rivals(ctx context.Context, in catalog.Scope) ([]types.UID, error) {
-	var all []types.UID
-	for _, level := range in.Levels() {
-		all = append(all, level.Target().GetUID())
-	}
+	all := levels(in)
 	if in.Project != nil {
 		return all, nil
 	}
-	below, err := catalog.List[*v1alpha1.Project](ctx, f.Catalog, catalog.IndexGroup, in.Keys()...)
-	for _, p := range below {
-		all = append(all, p.UID)
-	}
-	return all, err
+	below, err := f.projects(ctx, in)
+	return append(all, below...), err
 }
