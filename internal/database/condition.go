@@ -49,7 +49,7 @@ func (c TimeColumn) Since(at time.Time) Condition { return Where(string(c)+" >= 
 // Until is true of rows whose time is not after at.
 func (c TimeColumn) Until(at time.Time) Condition { return Where(string(c)+" <= ?", Time(at)) }
 
-// Changed returns missing if a statement changed no row. result and err are those of the statement.
+// Changed returns missing if a statement changed no row. result and err are the results of the statement.
 func Changed(result sql.Result, err, missing error) error {
 	if err != nil {
 		return err
