@@ -1,0 +1,125 @@
+// Package condition decides whether the rules of a CI configuration hold for a pipeline.
+package condition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/forgeplane/forgeplane/internal/ci/config"
+	"github.com/forgeplane/forgeplane/internal/ci/expression"
+)
+
+// Repository has what rules ask about a commit.
+type Repository interface {
+	// Paths returns the paths of all files.
+	Paths(ctx context.Context) ([]string, error)
+	// Changed returns the paths that differ between the commit and compareTo, or what the pipeline compares with if that is empty. known is
+	// false if the pipeline is not about a change, as that of a tag.
+	Changed(ctx context.Context, compareTo string) (paths []string, known bool, err error)
+}
+
+// Context is the context of the rules of one pipeline. It remembers paths.
+type Context struct {
+	repository Repository
+	paths      *Paths
+	changed    map[string]*Paths
+}
+
+// New returns a context. A nil repository has no files, and all paths count as changed.
+func New(r Repository) *Context { return &Context{repository: r, changed: map[string]*Paths{}} }
+
+// Holds reports whether all conditions of a rule hold.
+func (c *Context) Holds(ctx context.Context, r config.Rule, get expression.Lookup) (bool, error) {
+	if r.If != nil && !r.If.True(get) {
+		return false, nil
+	}
+	if r.Changes != nil {
+		if holds, err := c.HasChanges(ctx, r.Changes, get); err != nil || !holds {
+			return false, err
+		}
+	}
+	if r.Exists == nil {
+		return true, nil
+	}
+	return c.exists(ctx, r.Exists, get)
+}
+
+// First returns the first rule that holds.
+func (c *Context) First(ctx context.Context, rules []config.Rule, get expression.Lookup) (config.Rule, bool, error) {
+	for _, r := range rules {
+		if holds, err := c.Holds(ctx, r, get); err != nil || holds {
+			return r, holds, err
+		}
+	}
+	return config.Rule{}, false, nil
+}
+
+// HasChanges reports whether one of the paths has changed.
+func (c *Context) HasChanges(ctx context.Context, changes *config.Changes, get expression.Lookup) (bool, error) {
+	if c.repository == nil {
+		return true, nil
+	}
+	to := expression.Expand(changes.CompareTo, get)
+	paths, ok := c.changed[to]
+	if !ok {
+		all, known, err := c.repository.Changed(ctx, to)
+		if err != nil {
+			return false, err
+		}
+		if known {
+			paths = NewPaths(all)
+		}
+		c.changed[to] = paths
+	}
+	if paths == nil {
+		return true, nil
+	}
+	return anyOf(paths, changes.Paths, get)
+}
+
+func (c *Context) exists(ctx context.Context, e *config.Exists, get expression.Lookup) (bool, error) {
+	paths, err := c.Files(ctx)
+	if err != nil {
+		return false, err
+	}
+	return anyOf(paths, e.Paths, get)
+}
+
+// Files returns the paths of the repository.
+func (c *Context) Files(ctx context.Context) (*Paths, error) {
+	if c.paths == nil {
+		var all []string
+		if c.repository != nil {
+			var err error
+			if all, err = c.repository.Paths(ctx); err != nil {
+				return nil, err
+			}
+		}
+		c.paths = NewPaths(all)
+	}
+	return c.paths, nil
+}
+
+func anyOf(paths *Paths, globs []string, get expression.Lookup) (bool, error) {
+	for _, glob := range globs {
+		if found, err := paths.Any(expression.Expand(glob, get)); err != nil || found {
+			return found, err
+		}
+	}
+	return false, nil
+}
+
+// UnknownRefError is returned for a compare_to that names no commit. It is the name.
+type UnknownRefError string
+
+// Error implements error.
+func (e UnknownRefError) Error() string {
+	return fmt.Sprintf("rules:changes:compare_to: there is no branch, tag or commit %.100q", string(e))
+}
+
+// Mistake reports whether an error of a condition is one of the configuration, rather than a failure to read the repository.
+func Mistake(err error) bool {
+	var unknown UnknownRefError
+	return errors.Is(err, ErrTooManyComparisons) || errors.As(err, &unknown)
+}

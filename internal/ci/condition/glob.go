@@ -1,0 +1,126 @@
+package condition
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/forgeplane/forgeplane/internal/pattern"
+)
+
+// maxComparisons is the maximum number of comparisons of paths with patterns while one configuration is expanded.
+const maxComparisons = 2_000_000
+
+// ErrTooManyComparisons says that the patterns of a configuration and the paths of the repository are too many.
+var ErrTooManyComparisons = errors.New("the patterns of the configuration take too many comparisons with the paths of the repository")
+
+// Paths are paths that patterns are compared with. It remembers the answers.
+type Paths struct {
+	sorted []string
+	known  map[string]bool
+	left   int
+}
+
+// NewPaths returns paths in any order.
+func NewPaths(paths []string) *Paths {
+	sorted := slices.Clone(paths)
+	slices.Sort(sorted)
+	return &Paths{sorted: sorted, known: map[string]bool{}, left: maxComparisons}
+}
+
+// Any reports whether a pattern matches one of the paths. A malformed pattern matches none.
+func (p *Paths) Any(glob string) (bool, error) {
+	glob = strings.TrimPrefix(strings.TrimPrefix(glob, "./"), "/")
+	if found, ok := p.known[glob]; ok {
+		return found, nil
+	}
+	found, err := p.find(glob)
+	if err == nil {
+		p.known[glob] = found
+	}
+	return found, err
+}
+
+func (p *Paths) find(glob string) (bool, error) {
+	if !strings.ContainsAny(glob, special) {
+		_, found := slices.BinarySearch(p.sorted, glob)
+		return found, nil
+	}
+	matched, err := p.match(glob, 1)
+	return len(matched) > 0, err
+}
+
+// match returns the first paths that a pattern matches.
+func (p *Paths) match(glob string, most int) (matched []string, err error) {
+	re, err := compile(glob)
+	if err != nil {
+		return nil, nil
+	}
+	fixed := glob[:strings.IndexAny(glob+special[:1], special)]
+	from, _ := slices.BinarySearch(p.sorted, fixed)
+	for _, path := range p.sorted[from:] {
+		if !strings.HasPrefix(path, fixed) || len(matched) == most {
+			break
+		}
+		if p.left--; p.left < 0 {
+			return nil, ErrTooManyComparisons
+		}
+		if re.MatchString(path) {
+			matched = append(matched, path)
+		}
+	}
+	return matched, nil
+}
+
+// Matching returns the first paths that a pattern matches.
+func (p *Paths) Matching(glob string, most int) ([]string, error) {
+	return p.match(strings.TrimPrefix(glob, "/"), most)
+}
+
+// special are the characters that make a pattern of a path.
+const special = `*?[{\`
+
+// compile returns the expression of a pattern as in Ruby's File.fnmatch with FNM_PATHNAME, FNM_DOTMATCH and FNM_EXTGLOB: * and ? match no
+// slash, **/ matches any directories, and {a,b} is a choice.
+func compile(glob string) (*regexp.Regexp, error) {
+	var e strings.Builder
+	choices := 0
+	for i := 0; i < len(glob); {
+		rest := glob[i:]
+		end := strings.IndexByte(rest, ']')
+		switch c := rest[0]; {
+		case strings.HasPrefix(rest, "**/") && (i == 0 || glob[i-1] == '/'):
+			e.WriteString(`(?:[^/]+/)*`)
+			i += 3
+			continue
+		case c == '*':
+			e.WriteString(`[^/]*`)
+		case c == '?':
+			e.WriteString(`[^/]`)
+		case c == '[' && end > 1:
+			class := strings.ReplaceAll(rest[1:end], `\`, `\\`)
+			class = strings.ReplaceAll(class, "[", `\[`)
+			if class[0] == '!' {
+				class = "^/" + class[1:]
+			}
+			e.WriteString("[" + class + "]")
+			i += end
+		case c == '{':
+			e.WriteString("(?:")
+			choices++
+		case c == '}' && choices > 0:
+			e.WriteString(")")
+			choices--
+		case c == ',' && choices > 0:
+			e.WriteString("|")
+		case c == '\\' && len(rest) > 1:
+			e.WriteString(regexp.QuoteMeta(rest[1:2]))
+			i++
+		default:
+			e.WriteString(regexp.QuoteMeta(rest[:1]))
+		}
+		i++
+	}
+	return pattern.Whole(`(?s)` + e.String())
+}

@@ -1,0 +1,179 @@
+package config
+
+import (
+	"slices"
+	"time"
+
+	"github.com/forgeplane/forgeplane/internal/ci/document"
+)
+
+const (
+	maxName, maxTags, maxServices, maxNeeds = 255, 50, 50, 50
+	// maxScript is the maximum size of the scripts of a job in bytes.
+	maxScript = 1 << 20
+	// maxTimeout is the longest time of a job.
+	maxTimeout = 30 * day
+)
+
+// whens are the values of when of a job.
+var whens = []string{"on_success", "on_failure", "always", "manual", "delayed"}
+
+// job reads a job with the defaults that it inherits.
+func (r *reader) job(e document.Entry, common *document.Node) *Job {
+	j := &Job{Name: e.Key, File: e.File, Line: e.Line, Stage: "test"}
+	if len(j.Name) > maxName || j.Name == "" {
+		r.problems.Add(e.File, e.Line, e.Key[:min(len(e.Key), 50)], "the name of a job must have 1 to %d bytes", maxName)
+	}
+	n := r.inherit(j, e, common)
+	bridge := n.Get("trigger") != nil
+	table := r.shared(j)
+	for key, read := range r.running(j) {
+		if bridge {
+			read = r.refused("cannot be used with trigger")
+		}
+		table[key] = read
+	}
+	r.fields(n, e.Key, table)
+	r.checkJob(j, n, bridge)
+	return j
+}
+
+// inherit adds the defaults to the map of a job.
+func (r *reader) inherit(j *Job, e document.Entry, common *document.Node) *document.Node {
+	n := e.Value
+	from := Selection{}
+	if i := n.Get("inherit"); i != nil {
+		r.fields(i, document.Join(e.Key, "inherit"), fields{
+			"default":   func(n *document.Node, key string) { from = r.selection(n, key) },
+			"variables": func(n *document.Node, key string) { j.InheritVariables = r.selection(n, key) },
+		})
+	}
+	bridge := n.Get("trigger") != nil
+	for _, d := range common.Entries {
+		own := slices.ContainsFunc(n.Entries, func(e document.Entry) bool { return e.Key == d.Key })
+		if !own && from.Includes(d.Key) && slices.Contains(defaults, d.Key) && (!bridge || d.Key == "interruptible") {
+			n = n.With(d)
+		}
+	}
+	return n
+}
+
+// selection reads true, false or a list of names.
+func (r *reader) selection(n *document.Node, key string) Selection {
+	if n.Kind == document.List {
+		return Selection{Names: r.texts(n, key)}
+	}
+	return Selection{None: !r.bool(n, key)}
+}
+
+// shared returns the keywords of all jobs.
+func (r *reader) shared(j *Job) fields {
+	return fields{
+		"stage": r.textTo(&j.Stage), "inherit": ignored, "extends": ignored, "when": r.oneOf(&j.When, whens...),
+		"variables":           func(n *document.Node, key string) { j.Variables = r.variables(n, key, false) },
+		"rules":               func(n *document.Node, key string) { j.Rules = r.rules(n, key, r.jobRule) },
+		"only":                func(n *document.Node, key string) { j.Only = r.filter(n, key) },
+		"except":              func(n *document.Node, key string) { j.Except = r.filter(n, key) },
+		"needs":               func(n *document.Node, key string) { j.Needs = r.needs(n, key) },
+		"allow_failure":       func(n *document.Node, key string) { r.allowFailure(&j.AllowFailure, n, key) },
+		"parallel":            func(n *document.Node, key string) { r.parallel(j, n, key) },
+		"trigger":             func(n *document.Node, key string) { j.Trigger = r.trigger(n, key) },
+		"environment":         func(n *document.Node, key string) { j.Environment = r.environment(n, key) },
+		"start_in":            r.durationTo(&j.StartIn, time.Second, maxStart),
+		"interruptible":       r.boolTo(&j.Interruptible),
+		"resource_group":      r.textTo(&j.ResourceGroup),
+		"manual_confirmation": r.textTo(&j.Confirmation),
+	}
+}
+
+// running returns the keywords of jobs that a runner executes.
+func (r *reader) running(j *Job) fields {
+	return fields{
+		"script": r.textsTo(&j.Script), "before_script": r.textsTo(&j.BeforeScript), "after_script": r.textsTo(&j.AfterScript),
+		"hooks": func(n *document.Node, key string) {
+			r.fields(n, key, fields{"pre_get_sources_script": r.textsTo(&j.PreGetSources)})
+		},
+		"tags": r.limited(&j.Tags, maxTags), "coverage": func(n *document.Node, key string) { j.Coverage = r.coverage(n, key) },
+		"dependencies":       r.limited(&j.Dependencies, maxNeeds),
+		"image":              func(n *document.Node, key string) { image := r.image(n, key, false); j.Image = &image },
+		"services":           func(n *document.Node, key string) { j.Services = r.services(n, key) },
+		"artifacts":          func(n *document.Node, key string) { j.Artifacts = r.artifacts(n, key) },
+		"cache":              func(n *document.Node, key string) { j.Cache = r.caches(n, key) },
+		"retry":              func(n *document.Node, key string) { r.retry(&j.Retry, n, key) },
+		"timeout":            r.durationTo(&j.Timeout, time.Second, maxTimeout),
+		"release":            func(n *document.Node, key string) { j.Release = r.release(n, key) },
+		"id_tokens":          func(n *document.Node, key string) { j.IDTokens = r.idTokens(n, key) },
+		"secrets":            r.refused("external secrets are not supported; use variables"),
+		"identity":           r.refused("identity providers are not supported"),
+		"pages":              r.refused("Pages are not supported"),
+		"publish":            r.refused("Pages are not supported"),
+		"run":                r.refused("steps are not supported; use script"),
+		"dast_configuration": r.refused("DAST is not supported"),
+	}
+}
+
+// checkJob reports keywords that exclude or need each other.
+func (r *reader) checkJob(j *Job, n *document.Node, bridge bool) {
+	if len(j.Script) == 0 && !bridge {
+		r.problems.Add(j.File, j.Line, j.Name, "script is missing")
+	}
+	size := 0
+	for _, lines := range [][]string{j.BeforeScript, j.Script, j.AfterScript, j.PreGetSources} {
+		for _, line := range lines {
+			size += len(line) + 1
+		}
+	}
+	if size > maxScript {
+		r.problems.Add(j.File, j.Line, j.Name, "the scripts are larger than %d bytes", maxScript)
+	}
+	if j.Rules != nil {
+		for _, key := range []string{"only", "except"} {
+			if other := n.Get(key); other != nil {
+				r.problems.At(other, document.Join(j.Name, key), "cannot be used with rules")
+			}
+		}
+	}
+	if j.Rules == nil || j.When != "" {
+		r.checkDelay(n, j.Name, j.When, j.StartIn)
+	}
+	if j.Environment != nil && j.Environment.OnStop == j.Name {
+		r.problems.Add(j.File, j.Line, j.Name, "environment:on_stop names the job itself")
+	}
+}
+
+func (r *reader) allowFailure(a *AllowFailure, n *document.Node, key string) {
+	a.Set = true
+	if n.Kind != document.Map {
+		a.Always = r.bool(n, key)
+		return
+	}
+	r.fields(n, key, fields{"exit_codes": func(n *document.Node, key string) { a.ExitCodes = r.numbers(n, key, 0, 255) }})
+	if len(a.ExitCodes) == 0 {
+		r.problems.At(n, key, "exit_codes is missing")
+	}
+}
+
+// retryReasons are the values of retry:when.
+var retryReasons = []string{
+	"always", "unknown_failure", "script_failure", "api_failure", "stuck_or_timeout_failure", "runner_system_failure", "runner_unsupported",
+	"runner_interrupted", "stale_schedule", "job_execution_timeout", "archived_failure", "unmet_prerequisites", "scheduler_failure", "data_integrity_failure",
+}
+
+func (r *reader) retry(to *Retry, n *document.Node, key string) {
+	if n.Kind != document.Map {
+		to.Max = r.number(n, key, 0, 2)
+		return
+	}
+	to.Max = 2
+	r.fields(n, key, fields{
+		"max":        func(n *document.Node, key string) { to.Max = r.number(n, key, 0, 2) },
+		"exit_codes": func(n *document.Node, key string) { to.ExitCodes = r.numbers(n, key, 0, 255) },
+		"when": func(n *document.Node, key string) {
+			for _, reason := range n.Flatten() {
+				var one string
+				r.oneOf(&one, retryReasons...)(reason, key)
+				to.When = append(to.When, one)
+			}
+		},
+	})
+}

@@ -1,0 +1,124 @@
+package config
+
+import (
+	"time"
+
+	"github.com/forgeplane/forgeplane/internal/ci/document"
+)
+
+// maxRules is the maximum number of rules of a job, and maxPaths that of the paths of a keyword.
+const maxRules, maxPaths = 100, 50
+
+// maxStart is the longest time after which a delayed job starts.
+const maxStart = 7 * day
+
+// rules reads a list of rules, which can have lists of rules in it. It is never nil.
+func (r *reader) rules(n *document.Node, key string, read func(*Rule, *document.Node, string)) []Rule {
+	if n.Kind != document.List {
+		r.problems.At(n, key, "must be a list of rules")
+		return []Rule{}
+	}
+	items := n.Flatten()
+	if len(items) > maxRules {
+		r.problems.At(n, key, "has more than %d rules", maxRules)
+		return []Rule{}
+	}
+	all := make([]Rule, len(items))
+	for i, item := range items {
+		read(&all[i], item, key)
+	}
+	return all
+}
+
+// conditions returns the fields of all kinds of rules.
+func (r *reader) conditions(rule *Rule) fields {
+	return fields{
+		"if":      func(n *document.Node, key string) { rule.If = r.expression(n, key) },
+		"changes": func(n *document.Node, key string) { rule.Changes = r.changes(n, key) },
+		"exists":  func(n *document.Node, key string) { rule.Exists = r.exists(n, key) },
+	}
+}
+
+func (r *reader) workflowRule(rule *Rule, n *document.Node, key string) {
+	table := r.conditions(rule)
+	table["when"] = r.oneOf(&rule.When, "always", "never")
+	table["variables"] = func(n *document.Node, key string) { rule.Variables = r.variables(n, key, false) }
+	table["auto_cancel"] = func(n *document.Node, key string) { r.autoCancel(&rule.AutoCancel, n, key) }
+	r.fields(n, key, table)
+}
+
+// IncludeRule reads the rules of an include.
+func IncludeRule(n *document.Node, key string) ([]Rule, document.Problems) {
+	r := &reader{}
+	all := r.rules(n, key, func(rule *Rule, n *document.Node, key string) {
+		table := r.conditions(rule)
+		table["when"] = r.oneOf(&rule.When, "always", "never")
+		r.fields(n, key, table)
+	})
+	return all, r.problems
+}
+
+func (r *reader) jobRule(rule *Rule, n *document.Node, key string) {
+	table := r.conditions(rule)
+	table["when"] = r.oneOf(&rule.When, "on_success", "on_failure", "always", "never", "manual", "delayed")
+	table["start_in"] = r.durationTo(&rule.StartIn, time.Second, maxStart)
+	table["variables"] = func(n *document.Node, key string) { rule.Variables = r.variables(n, key, false) }
+	table["needs"] = func(n *document.Node, key string) { rule.Needs, rule.HasNeeds = r.needs(n, key), true }
+	table["allow_failure"] = func(n *document.Node, key string) { allow := r.bool(n, key); rule.AllowFailure = &allow }
+	table["interruptible"] = func(n *document.Node, key string) { may := r.bool(n, key); rule.Interruptible = &may }
+	r.fields(n, key, table)
+	r.checkDelay(n, key, rule.When, rule.StartIn)
+}
+
+// checkDelay reports a delayed job without a time to start, or a time without a delay.
+func (r *reader) checkDelay(n *document.Node, key, when string, in time.Duration) {
+	if (when == "delayed") != (in != 0) && n.Kind == document.Map {
+		r.problems.At(n, key, "when: delayed and start_in need each other")
+	}
+}
+
+func (r *reader) changes(n *document.Node, key string) *Changes {
+	c := &Changes{}
+	if n.Kind == document.Map {
+		r.fields(n, key, fields{"paths": r.limited(&c.Paths, maxPaths), "compare_to": r.textTo(&c.CompareTo)})
+		if c.Paths == nil {
+			r.problems.At(n, key, "paths is missing")
+		}
+	} else {
+		r.limited(&c.Paths, maxPaths)(n, key)
+	}
+	return c
+}
+
+func (r *reader) exists(n *document.Node, key string) *Exists {
+	e := &Exists{}
+	if n.Kind == document.Map {
+		r.fields(n, key, fields{"paths": r.limited(&e.Paths, maxPaths), "project": r.refused("only files of the own project can be checked"), "ref": ignored})
+		if e.Paths == nil {
+			r.problems.At(n, key, "paths is missing")
+		}
+	} else {
+		r.limited(&e.Paths, maxPaths)(n, key)
+	}
+	return e
+}
+
+func (r *reader) filter(n *document.Node, key string) *Filter {
+	f := &Filter{}
+	if n.Kind != document.Map {
+		r.limited(&f.Refs, maxPaths)(n, key)
+		return f
+	}
+	r.fields(n, key, fields{
+		"refs":       r.limited(&f.Refs, maxPaths),
+		"changes":    func(n *document.Node, key string) { f.Changes = r.changes(n, key) },
+		"kubernetes": r.refused("clusters are not supported"),
+		"variables": func(n *document.Node, key string) {
+			for _, item := range n.Flatten() {
+				f.Variables = append(f.Variables, r.expression(item, key))
+				f.VariableTexts = append(f.VariableTexts, item.Text)
+			}
+		},
+	})
+	return f
+}
