@@ -289,6 +289,7 @@ var bodies = map[string]string{
 	"PUT /groups/{id}/epics/{epic_id}/discussions/{discussion_id}/notes/{note_id}":      `{"body":"Changed"}`,
 
 	"POST /markdown":                         `{"text":"# Hello"}`,
+	"POST /projects/{id}/ci/lint":            `{"content":"test: {script: make}"}`,
 	"POST /projects/{id}/repository/commits": `{"branch":"topic","commit_message":"New","actions":[]}`,
 
 	"POST /projects/{id}/issues/{issue_iid}/time_estimate":                  `{"duration":"1h"}`,

@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/badges"
 	"github.com/forgeplane/forgeplane/apiserver/v4/bottokens"
 	"github.com/forgeplane/forgeplane/apiserver/v4/branches"
+	"github.com/forgeplane/forgeplane/apiserver/v4/cilint"
 	"github.com/forgeplane/forgeplane/apiserver/v4/commits"
 	"github.com/forgeplane/forgeplane/apiserver/v4/containers"
 	"github.com/forgeplane/forgeplane/apiserver/v4/deploykeys"
@@ -93,6 +94,7 @@ func families(k family.Kit) []endpoint.Table {
 		tags.New(k).Table().Named("Tags"),
 		commits.New(k).Table().Named("Commits"),
 		files.New(k).Table().Named("Files"),
+		cilint.New(k).Table().Named("CI configuration"),
 		reactions.New(k).Table().Named("Emoji reactions"),
 		stateevents.New(k).Table().Named("Resource state events"),
 		notes.New(k).Table().Named("Notes and discussions"),

@@ -15,6 +15,8 @@ const (
 	ReadCode endpoint.Ability = "read_code"
 	// PushCode allows pushing, within the limits of the protections.
 	PushCode endpoint.Ability = "push_code"
+	// LintConfiguration allows checking a CI configuration that a request sends, like creating a pipeline with it.
+	LintConfiguration endpoint.Ability = "lint_configuration"
 	// ReadImages allows pulling and listing the images of a project, WriteImages pushing them and deleting a tag, and AdminImages deleting
 	// repositories and many tags.
 	ReadImages  endpoint.Ability = "read_container_images"
@@ -160,6 +162,7 @@ var rules = map[endpoint.Ability]rule{
 	ReadProject:                 {about: aboutProject},
 	ReadCode:                    {about: aboutProject, code: true, repository: true},
 	PushCode:                    {about: aboutProject, role: role.Developer, code: true, repository: true},
+	LintConfiguration:           {about: aboutProject, role: role.Developer, code: true, repository: true},
 	ReadImages:                  {about: aboutProject, images: true},
 	WriteImages:                 {about: aboutProject, role: role.Developer, images: true},
 	AdminImages:                 {about: aboutProject, role: role.Maintainer, images: true},

@@ -1,0 +1,180 @@
+package cilint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/ci"
+	"github.com/forgeplane/forgeplane/internal/ci/commit"
+	"github.com/forgeplane/forgeplane/internal/ci/config"
+	"github.com/forgeplane/forgeplane/internal/ci/document"
+	"github.com/forgeplane/forgeplane/internal/ci/include"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+)
+
+// lint is the check of one configuration.
+type lint struct {
+	*Family
+	subject             auth.Project
+	repository          *git.Repository
+	files               *commit.Files
+	dryRun, includeJobs bool
+}
+
+// check checks a configuration, and with dryRun plans a pipeline for a branch or tag.
+func (l *lint) check(ctx context.Context, name string, content []byte, pipelineRef string) (none Result, err error) {
+	p, err := l.pipeline(ctx, pipelineRef)
+	if errors.Is(err, errReference) {
+		return l.invalid(document.Problems{{Text: err.Error()}}), nil
+	} else if err != nil {
+		return none, err
+	}
+	loaded, err := p.Load(ctx, name, content)
+	if err != nil {
+		return none, err
+	}
+	result := l.invalid(loaded.Problems)
+	result.Warnings = loaded.Warnings.Strings()
+	result.Includes = l.includes(loaded.Included)
+	if loaded.Document != nil {
+		text, err := document.Render(loaded.Document)
+		if err != nil {
+			return none, err
+		}
+		result.MergedYAML = &text
+	}
+	if len(loaded.Problems) > 0 {
+		return result, nil
+	}
+	return l.valid(ctx, p, loaded.Config, result)
+}
+
+// valid completes the result for a configuration without problems.
+func (l *lint) valid(ctx context.Context, p *ci.Pipeline, c *config.Config, result Result) (Result, error) {
+	if l.dryRun {
+		plan, err := p.Plan(ctx, c)
+		var problems document.Problems
+		switch {
+		case errors.As(err, &problems):
+			result.Errors = problems.Strings()
+			return result, nil
+		case errors.Is(err, ci.ErrFiltered):
+			result.Errors = []string{err.Error()}
+			return result, nil
+		case err != nil:
+			return result, err
+		}
+		result.jobs(plannedJobs(plan))
+	} else {
+		result.jobs(declaredJobs(c))
+	}
+	result.Valid = true
+	return result, nil
+}
+
+// invalid returns the result of a configuration with problems.
+func (l *lint) invalid(p document.Problems) Result {
+	return Result{Errors: p.Strings(), Warnings: []string{}, Includes: []Include{}, withJobs: l.includeJobs}.jobless()
+}
+
+// errReference says that a dry run is for no branch or tag. Pipelines use the same text.
+var errReference = errors.New("Reference not found") //nolint:staticcheck // clients know the text
+
+// pipeline returns the pipeline for a branch or tag; for the default branch if ref is empty.
+func (l *lint) pipeline(ctx context.Context, name string) (*ci.Pipeline, error) {
+	project := l.subject.Scope.Project
+	p := &ci.Pipeline{Source: "push", Project: l.subject.Scope.Path(), Projects: l}
+	if l.files == nil {
+		if l.dryRun {
+			return nil, errReference
+		}
+		return p, nil
+	}
+	p.Files = l.files
+	head, err := refs.ReadHead(ctx, l.repository)
+	if err != nil {
+		return nil, err
+	}
+	p.Ref, p.Files = head.Branch, l.files
+	if l.dryRun {
+		if err := l.at(ctx, p, name); err != nil {
+			return nil, err
+		}
+	}
+	p.Predefined = predefined(p, project.RESTID(), head.Branch)
+	return p, nil
+}
+
+// at sets the branch or tag of a pipeline. The configuration and its local includes stay those of their own commit.
+func (l *lint) at(ctx context.Context, p *ci.Pipeline, name string) error {
+	if name == "" {
+		return nil
+	}
+	if object.CheckRefName(ref.Branches+name) != nil {
+		return errReference
+	}
+	objects, err := l.repository.Objects(ctx, ref.Branches+name, ref.Tags+name)
+	switch {
+	case err != nil:
+		return fmt.Errorf("looking up the ref of a dry run: %w", err)
+	case objects[0].ID == "" && objects[1].ID == "":
+		return errReference
+	}
+	p.Ref, p.Tag = name, objects[0].ID == ""
+	return nil
+}
+
+// predefined returns the predefined variables that conditions use most.
+func predefined(p *ci.Pipeline, id int64, defaultBranch string) []config.Variable {
+	kind := "CI_COMMIT_BRANCH"
+	if p.Tag {
+		kind = "CI_COMMIT_TAG"
+	}
+	sha := p.Files.Commit()
+	return []config.Variable{
+		{Key: "CI", Value: "true"}, {Key: "GITLAB_CI", Value: "true"}, {Key: "CI_PIPELINE_SOURCE", Value: p.Source},
+		{Key: "CI_PROJECT_ID", Value: fmt.Sprint(id)}, {Key: "CI_PROJECT_PATH", Value: p.Project}, {Key: "CI_DEFAULT_BRANCH", Value: defaultBranch},
+		{Key: "CI_COMMIT_REF_NAME", Value: p.Ref}, {Key: kind, Value: p.Ref}, {Key: "CI_COMMIT_SHA", Value: sha}, {Key: "CI_COMMIT_SHORT_SHA", Value: sha[:8]},
+	}
+}
+
+// Open implements include.Projects. It opens only projects whose code the caller can read.
+func (l *lint) Open(ctx context.Context, project, revision string) (include.Files, error) {
+	scope, err := l.Guard.Project(ctx, project)
+	if err == nil {
+		var access auth.Access
+		if access, err = l.Guard.Visible(ctx, l.subject.Caller, scope); err == nil && !l.subject.Has(access, auth.ReadCode) {
+			err = catalog.ErrNotFound
+		}
+	}
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil, fs.ErrNotExist
+	} else if err != nil {
+		return nil, err
+	}
+	repo, err := l.Repositories.Content(ctx, scope.Project)
+	var id string
+	if err == nil {
+		id, err = refs.Commit(ctx, repo, revisionOr(revision))
+	}
+	if ref.Missing(err) {
+		return nil, fs.ErrNotExist
+	} else if err != nil {
+		return nil, err
+	}
+	return commit.New(repo, scope.Path(), id, ""), nil
+}
+
+func revisionOr(revision string) string {
+	if revision == "" {
+		return "HEAD"
+	}
+	return revision
+}
