@@ -52,6 +52,37 @@ type Features struct {
 	ContainerRegistry FeatureAccess `json:"containerRegistry,omitempty"`
 }
 
+// SquashOption specifies whether a merge makes one commit of all commits of the source branch.
+// +kubebuilder:validation:Enum=Never;Always;DefaultOn;DefaultOff
+type SquashOption string
+
+// Squash options.
+const (
+	// SquashNever keeps the commits, whatever the merge request asks for.
+	SquashNever SquashOption = "Never"
+	// SquashAlways squashes the commits, whatever the merge request asks for.
+	SquashAlways SquashOption = "Always"
+	// SquashDefaultOn does what the merge request asks for. New merge requests ask for squashing by default.
+	SquashDefaultOn SquashOption = "DefaultOn"
+	// SquashDefaultOff does what the merge request asks for. New merge requests do not ask for squashing by default.
+	SquashDefaultOff SquashOption = "DefaultOff"
+)
+
+// Default is what a new merge request asks for if its author says nothing.
+func (o SquashOption) Default() bool { return o == SquashAlways || o == SquashDefaultOn }
+
+// Decide reports whether a merge squashes the commits if it is asked to, or not to.
+func (o SquashOption) Decide(asked bool) bool { return o == SquashAlways || asked && o != SquashNever }
+
+// MergeRequests are the settings of the merge requests of a project.
+type MergeRequests struct {
+	// squash specifies whether a merge makes one commit of all commits of the source branch: Never and Always override what merge requests
+	// ask for, and DefaultOn and DefaultOff are what new merge requests ask for if their authors say nothing. Defaults to DefaultOff.
+	// +kubebuilder:default=DefaultOff
+	// +optional
+	Squash SquashOption `json:"squash,omitempty"`
+}
+
 // LabelPriority is the priority of a label in one project.
 type LabelPriority struct {
 	// title is the title of the label.
@@ -177,6 +208,11 @@ type ProjectSpec struct {
 	// +kubebuilder:default={repository:Enabled,containerRegistry:Enabled}
 	// +optional
 	Features Features `json:"features,omitempty,omitzero"`
+
+	// mergeRequests are the settings of the merge requests into the project.
+	// +kubebuilder:default={squash:DefaultOff}
+	// +optional
+	MergeRequests MergeRequests `json:"mergeRequests,omitempty,omitzero"`
 
 	// importURL is the URL of a repository to import once. If omitted, the repository starts empty. The scheme must be http or https;
 	// development mode also allows file. The URL must not contain credentials, a query or a fragment: use importSecretRef for credentials,

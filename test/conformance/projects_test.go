@@ -73,7 +73,7 @@ var _ = throughEachDoor("Projects", func(d *door) {
 		changed, _, err := c.Projects.EditProject(made.PathWithNamespace, &gitlab.EditProjectOptions{
 			Name: gitlab.Ptr("日本 語"), Path: gitlab.Ptr("renamed.1"), Description: gitlab.Ptr(""), DefaultBranch: gitlab.Ptr("main"),
 			Visibility: gitlab.Ptr(gitlab.PrivateVisibility), ContainerRegistryAccessLevel: gitlab.Ptr(gitlab.PrivateAccessControl),
-			RepositoryAccessLevel: gitlab.Ptr(gitlab.PrivateAccessControl),
+			RepositoryAccessLevel: gitlab.Ptr(gitlab.PrivateAccessControl), SquashOption: gitlab.Ptr(gitlab.SquashOptionAlways),
 		})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(changed.ID).To(Equal(made.ID))
@@ -84,6 +84,7 @@ var _ = throughEachDoor("Projects", func(d *door) {
 		Expect(changed.Visibility).To(Equal(gitlab.PrivateVisibility))
 		Expect(changed.ContainerRegistryAccessLevel).To(Equal(gitlab.PrivateAccessControl))
 		Expect(changed.RepositoryAccessLevel).To(Equal(gitlab.PrivateAccessControl))
+		Expect(changed.SquashOption).To(Equal(gitlab.SquashOptionAlways))
 
 		for _, step := range []struct {
 			do       func(any, ...gitlab.RequestOptionFunc) (*gitlab.Project, *gitlab.Response, error)

@@ -41,7 +41,7 @@ func (f *Family) mergeTable() endpoint.Table {
 type mergeRequest struct {
 	CommitMessage    string                  `param:"merge_commit_message" doc:"Message of the merge commit."`
 	SquashMessage    string                  `param:"squash_commit_message" doc:"Message of the squashed commit; the title if it is not given."`
-	Squash           endpoint.Optional[bool] `param:"squash" doc:"Whether to squash the commits into one; as the merge request says if it is not given."`
+	Squash           endpoint.Optional[bool] `param:"squash" doc:"Whether to squash the commits into one; as the merge request says if it is not given. squash_option of the project can override it."`
 	RemoveSource     endpoint.Optional[bool] `param:"should_remove_source_branch" doc:"Whether to delete the source branch, unless it is protected or the default branch."`
 	SHA              string                  `param:"sha" doc:"Id that the head of the source branch must have."`
 	PipelineSucceeds bool                    `param:"merge_when_pipeline_succeeds" default:"false" doc:"Deprecated for auto_merge."`
@@ -238,7 +238,7 @@ func (f *Family) planned(in auth.Project, m mergerequest.MergeRequest, b mergech
 		Message: cmp.Or(r.CommitMessage, fmt.Sprintf("Merge branch '%s' into '%s'\n\n%s\n\nSee merge request %s!%d",
 			m.SourceBranch, m.TargetBranch, m.Title, in.Scope.Path(), m.IID)),
 	}
-	if r.Squash.Or(m.Squash) {
+	if in.Scope.Project.Spec.MergeRequests.Squash.Decide(r.Squash.Or(m.Squash)) {
 		q.SquashMessage = cmp.Or(r.SquashMessage, m.Title)
 	}
 	return q

@@ -116,6 +116,19 @@ func (w gitWorld) request(source int64, from, into string, changes ...func(*merg
 	return m
 }
 
+// configure changes the settings of the merge requests of web.
+func (w gitWorld) configure(change func(*v1alpha1.MergeRequests)) {
+	w.t.Helper()
+	var p v1alpha1.Project
+	if err := w.Client.Get(w.t.Context(), client.ObjectKey{Namespace: "acme", Name: "web"}, &p); err != nil {
+		w.t.Fatal(err)
+	}
+	change(&p.Spec.MergeRequests)
+	if err := w.Client.Update(w.t.Context(), &p); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // read returns the row of a merge request.
 func (w gitWorld) read(m mergerequest.MergeRequest) mergerequest.MergeRequest {
 	w.t.Helper()
@@ -195,6 +208,31 @@ func TestMerge_squashes(t *testing.T) {
 	g.Expect(w.web.Git(t, "log", "--topo-order", "--format=%H %P %s", "main")).To(Equal(fmt.Sprintf("%s %s %s Two\n%[3]s %[2]s One\n%[2]s  Change \"a\"",
 		*d.MergeCommitSHA, main, *d.SquashCommitSHA)))
 	g.Expect(w.web.Git(t, "show", "main:topic")).To(Equal("topic again"))
+}
+
+func TestSquashOption_decidesOverMergeRequest(t *testing.T) {
+	for _, tt := range []struct {
+		option               v1alpha1.SquashOption
+		made, merged         string
+		asked, shown, squash bool
+	}{
+		{v1alpha1.SquashDefaultOff, "", "", false, false, false},
+		{v1alpha1.SquashDefaultOff, "", `{"squash":true}`, false, false, true},
+		{v1alpha1.SquashDefaultOn, "", "", true, true, true},
+		{v1alpha1.SquashDefaultOn, `,"squash":false`, "", false, false, false},
+		{v1alpha1.SquashAlways, `,"squash":false`, `{"squash":false}`, false, true, true},
+		{v1alpha1.SquashNever, `,"squash":true`, `{"squash":true}`, true, false, false},
+	} {
+		t.Run(string(tt.option)+tt.made+tt.merged, func(t *testing.T) {
+			g, w := NewWithT(t), newGitWorld(t, branched(t))
+			w.configure(func(s *v1alpha1.MergeRequests) { s.Squash = tt.option })
+			made := w.As("dora", "POST /projects/20/merge_requests", `{"title":"x","source_branch":"topic","target_branch":"main"`+tt.made+`}`)
+			g.Expect(familytest.Decode[mergerequests.Detailed](t, made).MergeRequest).To(And(
+				HaveField("Squash", tt.asked), HaveField("SquashOnMerge", tt.shown)))
+			d := w.done("dora", "PUT /projects/20/merge_requests/1/merge", tt.merged)
+			g.Expect(d.SquashCommitSHA != nil).To(Equal(tt.squash))
+		})
+	}
 }
 
 func TestMerge_isRefused(t *testing.T) {

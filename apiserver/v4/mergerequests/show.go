@@ -66,8 +66,8 @@ type MergeRequest struct {
 	References                  item.References          `json:"references"`
 	WebURL                      string                   `json:"web_url"`
 	TimeStats                   item.TimeStats           `json:"time_stats"`
-	Squash                      bool                     `json:"squash"`
-	SquashOnMerge               bool                     `json:"squash_on_merge"`
+	Squash                      bool                     `json:"squash" doc:"Whether the merge request asks for one commit of all."`
+	SquashOnMerge               bool                     `json:"squash_on_merge" doc:"Whether a merge makes one commit of all, by the merge request and squash_option of the project."`
 	Tasks                       item.Tasks               `json:"task_completion_status"`
 	HasConflicts                bool                     `json:"has_conflicts"`
 	BlockingDiscussionsResolved bool                     `json:"blocking_discussions_resolved"`
@@ -218,8 +218,9 @@ func (v *shower) mergeRequest(in, from catalog.Scope, m mergerequest.MergeReques
 		SHA: given(m.Head), MergeCommitSHA: given(m.MergeCommit), SquashCommitSHA: given(m.SquashCommit),
 		DiscussionLocked: m.DiscussionLocked, ShouldRemoveSourceBranch: m.ShouldRemoveSource, ForceRemoveSourceBranch: m.RemoveSourceBranch,
 		Reference: short, References: item.Refer(short, in, from), WebURL: fmt.Sprintf("%s/%s/-/merge_requests/%d", v.WebURL, in.Path(), m.IID),
-		TimeStats: item.Times(m.Estimate, m.Spent), Squash: m.Squash, SquashOnMerge: m.Squash,
-		Tasks: item.CountTasks(m.Description), BlockingDiscussionsResolved: !v.unresolved[m.ID],
+		TimeStats: item.Times(m.Estimate, m.Spent), Squash: m.Squash,
+		SquashOnMerge: in.Project.Spec.MergeRequests.Squash.Decide(m.Squash),
+		Tasks:         item.CountTasks(m.Description), BlockingDiscussionsResolved: !v.unresolved[m.ID],
 		Milestone: item.ShowMilestone(v.WebURL, in, v.milestones[m.MilestoneID], v.Clock.Now()),
 	}
 	if len(shown.Assignees) > 0 {

@@ -50,7 +50,7 @@ type createRequest struct {
 	RemoveSourceBranch   endpoint.Optional[bool]     `param:"remove_source_branch" doc:"Whether the merge deletes the source branch."`
 	AllowCollaboration   endpoint.Optional[bool]     `param:"allow_collaboration" doc:"Whether those who can merge can push to the source branch in a fork."`
 	AllowMaintainer      endpoint.Optional[bool]     `param:"allow_maintainer_to_push" doc:"Same as allow_collaboration."`
-	Squash               endpoint.Optional[bool]     `param:"squash" doc:"Whether the merge makes one commit of all."`
+	Squash               endpoint.Optional[bool]     `param:"squash" doc:"Whether the merge makes one commit of all, unless squash_option of the project overrides it."`
 	ApprovalsBeforeMerge endpoint.Optional[int64]    `param:"approvals_before_merge" minimum:"0" doc:"Deprecated, and ignored."`
 }
 
@@ -67,7 +67,7 @@ type updateRequest struct {
 	RemoveSourceBranch endpoint.Optional[bool]     `param:"remove_source_branch" atLeastOne:"all" doc:"Whether the merge deletes the source branch. Ignored unless the caller can push to its project."`
 	AllowCollaboration endpoint.Optional[bool]     `param:"allow_collaboration" atLeastOne:"all" doc:"Whether those who can merge can push to the source branch in a fork. Ignored unless the caller can push to the fork."`
 	AllowMaintainer    endpoint.Optional[bool]     `param:"allow_maintainer_to_push" atLeastOne:"all" doc:"Same as allow_collaboration."`
-	Squash             endpoint.Optional[bool]     `param:"squash" atLeastOne:"all" doc:"Whether the merge makes one commit of all."`
+	Squash             endpoint.Optional[bool]     `param:"squash" atLeastOne:"all" doc:"Whether the merge makes one commit of all, unless squash_option of the project overrides it."`
 	TargetBranch       endpoint.Optional[string]   `param:"target_branch" atLeastOne:"all" blank:"refuse" example:"main" doc:"Branch to merge into. Ignored after the merge."`
 	Title              endpoint.Optional[string]   `param:"title" atLeastOne:"all" blank:"refuse" example:"Add a search" doc:"Title. It begins with Draft: if the merge request is a draft."`
 	StateEvent         string                      `param:"state_event" atLeastOne:"all" values:"close,reopen" doc:"Whether to close the merge request, or to open it again."`
@@ -95,6 +95,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	m := mergerequest.MergeRequest{
 		In: item.Place(target.Scope), Source: item.Place(s.Scope), SourceBranch: r.SourceBranch, TargetBranch: r.TargetBranch,
 		Title: item.OneLine(r.Title), Description: r.Description.Value, Author: item.User(author),
+		Squash: target.Scope.Project.Spec.MergeRequests.Squash.Default(),
 	}
 	if err := check(m); err != nil {
 		return Detailed{}, err

@@ -117,6 +117,7 @@ type createRequest struct {
 	ImportURL         string                   `param:"import_url" doc:"URL of a repository to import."`
 	RepositoryAccess  string                   `param:"repository_access_level" values:"enabled,private,disabled" default:"enabled" doc:"Access to the repository."`
 	ContainerRegistry string                   `param:"container_registry_access_level" values:"enabled,private,disabled" default:"enabled" doc:"Access to the container registry."`
+	SquashOption      string                   `param:"squash_option" values:"never,always,default_on,default_off" default:"default_off" doc:"Whether merges squash commits."`
 	Avatar            avatar.Upload            `param:"avatar" doc:"A picture of at most 200 KiB."`
 	Topics            []string                 `param:"topics" comma:"" doc:"Topics of the project."`
 	TagList           []string                 `param:"tag_list" comma:"" doc:"The former name of topics."`
@@ -138,6 +139,7 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 	spec.Path, spec.Name, spec.Description, spec.Topics = path, r.Name, r.Description, clean(append(r.Topics, r.TagList...))
 	spec.Visibility, spec.DefaultBranch, spec.ImportURL = entity.Visibilities[r.Visibility], r.DefaultBranch, r.ImportURL
 	spec.Features = v1alpha1.Features{Repository: features[r.RepositoryAccess], ContainerRegistry: features[r.ContainerRegistry]}
+	spec.MergeRequests.Squash = squashOptions[r.SquashOption]
 	into := ""
 	if r.NamespaceID.Set && !r.NamespaceID.Null {
 		into = strconv.FormatInt(r.NamespaceID.Value, 10)
@@ -311,6 +313,7 @@ type updateRequest struct {
 	DefaultBranch     endpoint.Optional[string] `param:"default_branch" blank:"refuse" doc:"The default branch."`
 	RepositoryAccess  endpoint.Optional[string] `param:"repository_access_level" values:"enabled,private,disabled" doc:"Access to the repository."`
 	ContainerRegistry endpoint.Optional[string] `param:"container_registry_access_level" values:"enabled,private,disabled" doc:"Access to the container registry."`
+	SquashOption      endpoint.Optional[string] `param:"squash_option" values:"never,always,default_on,default_off" doc:"Whether merges squash commits."`
 	Avatar            avatar.Upload             `param:"avatar" doc:"A picture of at most 200 KiB; empty to remove it."`
 
 	Topics  endpoint.Optional[[]string] `param:"topics" comma:"" doc:"Topics of the project; they replace the existing ones."`
@@ -355,6 +358,9 @@ func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (
 		}
 		if a, ok := features[r.ContainerRegistry.Value]; ok {
 			spec.Features.ContainerRegistry = a
+		}
+		if o, ok := squashOptions[r.SquashOption.Value]; ok {
+			spec.MergeRequests.Squash = o
 		}
 		return nil
 	})

@@ -318,6 +318,23 @@ func TestImportURL_mustNotHideCredentials(t *testing.T) {
 	}
 }
 
+func TestSquashOption_isASettingOfTheProject(t *testing.T) {
+	f := newForge(t)
+	show := func(a familytest.Answer) string { return familytest.Decode[Project](t, a).SquashOption }
+	for _, tt := range []struct{ as, request, body, want string }{
+		{"mary", "GET /projects/20", "", "default_off"},
+		{"mary", "PUT /projects/20", `{"squash_option":"always"}`, "always"},
+		{"mary", "PUT /projects/20", `{"description":"x"}`, "always"},
+		{"mary", "PUT /projects/20", `{"squash_option":"never"}`, "never"},
+		{"mary", "POST /projects", `{"name":"One","namespace_id":10}`, "default_off"},
+		{"mary", "POST /projects", `{"name":"Two","namespace_id":10,"squash_option":"default_on"}`, "default_on"},
+	} {
+		if got := show(f.As(tt.as, tt.request, tt.body)); got != tt.want {
+			t.Errorf("%s %s: got %s, want %s", tt.request, tt.body, got, tt.want)
+		}
+	}
+}
+
 func TestUpdateProject_changesAndShowsSettings(t *testing.T) {
 	f := newForge(t)
 	got := familytest.Decode[Project](t, f.As("mary", "PUT /projects/20",

@@ -31,6 +31,7 @@ type Details struct {
 	RepositoryAccessLevel        string       `json:"repository_access_level" doc:"enabled, private or disabled."`
 	ContainerRegistryAccessLevel string       `json:"container_registry_access_level" doc:"enabled, private or disabled."`
 	ContainerRegistryEnabled     bool         `json:"container_registry_enabled"`
+	SquashOption                 string       `json:"squash_option" doc:"never, always, default_on or default_off."`
 	RepositoryStorage            string       `json:"repository_storage,omitempty" doc:"Shown to administrators."`
 	ImportURL                    *string      `json:"import_url" doc:"Shown to callers who can change the project."`
 	ImportStatus                 string       `json:"import_status" doc:"none, started, finished or failed."`
@@ -111,6 +112,7 @@ func (f *Family) show(ctx context.Context, s catalog.Scope, to viewer) (Project,
 		RepositoryAccessLevel:        featureWord(p.Spec.Features.Repository),
 		ContainerRegistryAccessLevel: featureWord(p.Spec.Features.ContainerRegistry),
 		ContainerRegistryEnabled:     featureWord(p.Spec.Features.ContainerRegistry) != "disabled",
+		SquashOption:                 squashWord(p.Spec.MergeRequests.Squash),
 		SharedWithGroups:             shared,
 	}
 	if err := f.showForks(ctx, &shown, p, to); err != nil {
@@ -168,4 +170,18 @@ func featureWord(a v1alpha1.FeatureAccess) string {
 		}
 	}
 	return "disabled"
+}
+
+// squashOptions has the values of the REST API for the declared ones.
+var squashOptions = map[string]v1alpha1.SquashOption{
+	"never": v1alpha1.SquashNever, "always": v1alpha1.SquashAlways, "default_on": v1alpha1.SquashDefaultOn, "default_off": v1alpha1.SquashDefaultOff,
+}
+
+func squashWord(o v1alpha1.SquashOption) string {
+	for word, declared := range squashOptions {
+		if declared == o {
+			return word
+		}
+	}
+	return "default_off"
 }
