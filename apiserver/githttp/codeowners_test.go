@@ -27,7 +27,7 @@ func TestCodeOwners_mustApproveFiles(t *testing.T) {
 		t.Helper()
 		f.unchanged(t, p, func() {
 			contains(t, c.Refused(t, "push", "origin", refspec),
-				`protected by "`, `and these files have code owners: "owned/x". This version cannot record their approval: leave these files as they are, or let a Maintainer turn off the approval of code owners in the protection.`)
+				`protected by "`, `and these files have code owners: "owned/x". Change them in a merge request that the owners approve.`)
 		})
 	}
 	c.Commit(t, "owned/x", "1")

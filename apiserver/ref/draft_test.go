@@ -172,9 +172,9 @@ func TestCommit_isAuthorizedLikePush(t *testing.T) {
 		`{"branch":"main","path":"gone"}`:          `403 {"message":"403 Forbidden - You are not allowed to push into this branch"}`,
 		`{"branch":"main","start_branch":"owned"}`: `403 {"message":"403 Forbidden - You are not allowed to push into this branch"}`,
 		owned + "}": `403 {"message":"403 Forbidden - Branch \"owned\" is protected by \"owned\" (acme/protection-31), and these files have ` +
-			`code owners: \"owned/x\". This version cannot record their approval: leave these files as they are, or let a Maintainer turn off the approval of code owners in the protection."}`,
+			`code owners: \"owned/x\". Change them in a merge request that the owners approve."}`,
 		owned + `,"start_branch":"main","force":true}`: `403 {"message":"403 Forbidden - Branch \"owned\" is protected by \"owned\" ` +
-			`(acme/protection-31), and these files have code owners: \"owned/x\". This version cannot record their approval: leave these files as they are, or let a Maintainer turn off the approval of code owners in the protection."}`,
+			`(acme/protection-31), and these files have code owners: \"owned/x\". Change them in a merge request that the owners approve."}`,
 		`{"action":"create","path":"b","branch":"owned","start_sha":"` + d.client.Git(t, "commit-tree", "-m", "x", "main^{tree}") + `","force":true}`: `403 {"message":"403 Forbidden - ` +
 			`Branch \"owned\" is protected by \"owned\" (acme/protection-31), and nobody may rewrite its history. Fetch it, rebase or merge, and push without force."}`,
 	} {

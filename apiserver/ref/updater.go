@@ -58,22 +58,24 @@ func (u *Updater) Update(ctx context.Context, s auth.Project, repo *git.Reposito
 // Write is Update with a prepare function that writes objects before the refs are changed. If the project takes no changes, prepare is not
 // called.
 func (u *Updater) Write(ctx context.Context, s auth.Project, repo *git.Repository, prepare func(ctx context.Context) ([]update.Ref, error)) error {
-	return u.write(ctx, s, repo, protection.API, prepare)
+	return u.write(ctx, s, change.Write{Repository: repo, Via: protection.API}, prepare)
 }
 
-// Merge is Write for the merge of a merge request: it permits what a merge may do.
-func (u *Updater) Merge(ctx context.Context, s auth.Project, repo *git.Repository, prepare func(ctx context.Context) ([]update.Ref, error)) error {
-	return u.write(ctx, s, repo, protection.Merge, prepare)
-}
+// OwnerApprovals counts the users who have approved a merge request and are among these owners of a CODEOWNERS file.
+type OwnerApprovals func(ctx context.Context, owners []string) (int, error)
 
-func (u *Updater) write(
-	ctx context.Context, s auth.Project, repo *git.Repository, via protection.Via, prepare func(ctx context.Context) ([]update.Ref, error),
+// Merge is Write for the merge of a merge request: it permits what a merge may do that has these approvals.
+func (u *Updater) Merge(
+	ctx context.Context, s auth.Project, repo *git.Repository, approvals OwnerApprovals, prepare func(ctx context.Context) ([]update.Ref, error),
 ) error {
-	w := change.Write{
-		Project: client.ObjectKeyFromObject(s.Scope.Project), Repository: repo, Via: via, Written: u.written,
-		Authorize: func(ctx context.Context, branches []string) (protection.Actor, []protection.Rule, error) {
-			return u.authorize(ctx, s, repo, branches)
-		},
+	return u.write(ctx, s, change.Write{Repository: repo, Via: protection.Merge, OwnerApprovals: approvals}, prepare)
+}
+
+// write completes and applies w.
+func (u *Updater) write(ctx context.Context, s auth.Project, w change.Write, prepare func(ctx context.Context) ([]update.Ref, error)) error {
+	w.Project, w.Written = client.ObjectKeyFromObject(s.Scope.Project), u.written
+	w.Authorize = func(ctx context.Context, branches []string) (protection.Actor, []protection.Rule, error) {
+		return u.authorize(ctx, s, w.Repository, branches)
 	}
 	if u := s.Caller.User; u != nil {
 		w.By = database.User{ID: u.RESTID(), UID: u.UID}

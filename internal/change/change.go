@@ -26,6 +26,9 @@ type Write struct {
 	// Authorize returns the writer as an actor, and the protections of some branches, as they are declared at the time of the call. Its
 	// error ends the write: the writer no longer has the permission, or the project is read-only.
 	Authorize func(ctx context.Context, branches []string) (protection.Actor, []protection.Rule, error)
+	// OwnerApprovals counts the users who have approved the write and are among these owners of a CODEOWNERS file. It is nil if the write
+	// cannot be approved.
+	OwnerApprovals func(ctx context.Context, owners []string) (int, error)
 	// Written is called after the refs were written.
 	Written func(Event)
 	// By is the writer in the Event; empty if it is not a user.
@@ -134,7 +137,7 @@ func note(ctx context.Context, updates []update.Ref, err error) {
 func (w *Write) Decide(ctx context.Context, q *git.Quarantine, updates ...update.Ref) error {
 	requests, branches := make([]*request, len(updates)), []string(nil)
 	for i, u := range updates {
-		requests[i] = &request{Ref: u, via: w.Via, repository: w.Repository, quarantine: q}
+		requests[i] = &request{Ref: u, via: w.Via, repository: w.Repository, quarantine: q, approvals: w.OwnerApprovals}
 		if name, ok := protection.Branch(u.Name); ok {
 			branches = append(branches, name)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/forgeplane/forgeplane/internal/codeowners"
@@ -25,9 +26,12 @@ type request struct {
 	// quarantine has the objects of a push. It is nil if the objects are in the repository.
 	quarantine *git.Quarantine
 
+	// approvals is Write.OwnerApprovals.
+	approvals func(ctx context.Context, owners []string) (int, error)
+
 	// forced and owned are nil until they have been read.
 	forced *bool
-	owned  *[]string
+	owned  *[]ownedPath
 }
 
 // hasRead reports whether a decision on the request has depended on the repository.
@@ -76,13 +80,21 @@ func (r *request) isForced(ctx context.Context) (bool, error) {
 	return *r.forced, nil
 }
 
+// ownedPath is a changed path with a pattern whose owners must approve the change.
+type ownedPath struct {
+	path string
+	codeowners.Owned
+}
+
 const (
 	// maxChanged is the maximum length of the names of all changed files together, in bytes.
 	maxChanged = 16 << 20
-	// maxOwned is the maximum number of owned paths that are determined for the message to the pusher.
+	// maxOwned is the maximum number of owned paths that are determined for the message to the writer; for each pattern, if the write can be approved.
 	maxOwned = 10
 )
 
+// ownedPaths returns some of the changed paths that lack the approval of a code owner. It counts the approvals in each call, because the
+// roles of those who have approved can change.
 func (r *request) ownedPaths(ctx context.Context) ([]string, error) {
 	if r.owned == nil {
 		owned, err := r.findOwned(ctx)
@@ -91,12 +103,26 @@ func (r *request) ownedPaths(ctx context.Context) ([]string, error) {
 		}
 		r.owned = &owned
 	}
-	return *r.owned, nil
+	var unapproved []string
+	approved := map[*codeowners.Entry]bool{}
+	for _, o := range *r.owned {
+		if _, counted := approved[o.Entry]; !counted && r.approvals != nil {
+			n, err := r.approvals(ctx, o.Entry.Owners)
+			if err != nil {
+				return nil, fmt.Errorf("counting the approvals of code owners: %w", err)
+			}
+			approved[o.Entry] = n >= o.Section.Approvals
+		}
+		if !approved[o.Entry] && len(unapproved) < maxOwned && !slices.Contains(unapproved, o.path) {
+			unapproved = append(unapproved, o.path)
+		}
+	}
+	return unapproved, nil
 }
 
-// findOwned returns some of the changed paths that need the approval of a code owner. It reads the owners from the branch before the
-// change, so that a push cannot release itself. A new branch is compared with the default branch.
-func (r *request) findOwned(ctx context.Context) ([]string, error) {
+// findOwned returns changed paths that need the approval of a code owner. It reads the owners from the branch before the change, so that a
+// push cannot release itself. A new branch is compared with the default branch.
+func (r *request) findOwned(ctx context.Context) ([]ownedPath, error) {
 	owners, from := r.Old, r.Old
 	if r.Expects("") {
 		head, err := refs.ReadHead(ctx, r.repository)
@@ -116,15 +142,31 @@ func (r *request) findOwned(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var owned []string
+	return r.pathsIn(ctx, file, changed)
+}
+
+// pathsIn returns the first maxOwned changed paths that need the approval of a code owner, or those of each pattern if the write can be approved.
+func (r *request) pathsIn(ctx context.Context, file *codeowners.File, changed []string) (owned []ownedPath, err error) {
+	paths, ofEntry := 0, map[*codeowners.Entry]int{}
 	for _, path := range changed {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if file.ApprovalRequired(path) {
-			if owned = append(owned, path); len(owned) == maxOwned {
-				break
+		needed := false
+		for _, o := range file.Owners(path) {
+			if o.Section.Optional {
+				continue
 			}
+			needed = true
+			if ofEntry[o.Entry]++; ofEntry[o.Entry] <= maxOwned {
+				owned = append(owned, ownedPath{path, o})
+			}
+		}
+		if needed {
+			paths++
+		}
+		if paths == maxOwned && r.approvals == nil {
+			break
 		}
 	}
 	return owned, nil

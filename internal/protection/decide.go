@@ -97,9 +97,10 @@ func (p protected) decideOwned(ctx context.Context, change Change) (Verdict, err
 	}
 	if paths, err := change.OwnedPaths(ctx); err != nil {
 		return Verdict{}, fmt.Errorf("finding the code owners of what changes in %s: %w", change.Name, err)
+	} else if len(paths) > 0 && change.Via == Merge {
+		return refuse("%s, and these files lack the approval of code owners: %s. Ask the owners to approve the merge request.", p, list(quoted(paths), 5))
 	} else if len(paths) > 0 {
-		return refuse("%s, and these files have code owners: %s. This version cannot record their approval: leave these files as they are, "+
-			"or let a Maintainer turn off the approval of code owners in the protection.", p, list(quoted(paths), 5))
+		return refuse("%s, and these files have code owners: %s. Change them in a merge request that the owners approve.", p, list(quoted(paths), 5))
 	}
 	return Verdict{Allowed: true}, nil
 }

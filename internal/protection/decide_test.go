@@ -190,11 +190,12 @@ func TestDecide(t *testing.T) {
 
 		// Code owners.
 		{"a push of owned files", []Rule{codeOwned(rule("main", developers))}, owner, "push owned " + main,
-			`these files have code owners: "go.mod" and "docs/\x1b[2Ja.md". This version cannot record their approval`},
+			`these files have code owners: "go.mod" and "docs/\x1b[2Ja.md". Change them in a merge request that the owners approve.`},
 		{"a push of other files", []Rule{codeOwned(rule("main", developers))}, developer, "push " + main, allowed},
 		{"a new branch with owned files", []Rule{codeOwned(rule("main", developers))}, developer, "create owned " + main, "have code owners"},
 		{"owned files without required approval", []Rule{rule("main", developers)}, developer, "push owned " + main, allowed},
-		{"a merge of owned files", []Rule{codeOwned(rule("main", developers))}, developer, "merge owned " + main, "these files have code owners"},
+		{"a merge of owned files", []Rule{codeOwned(rule("main", developers))}, developer, "merge owned " + main,
+			`these files lack the approval of code owners: "go.mod" and "docs/\x1b[2Ja.md". Ask the owners to approve the merge request.`},
 
 		// Several rules.
 		{"the most permissive push wins", []Rule{rule("main", noOne), rule("*", developers)}, developer, "push " + main, allowed},

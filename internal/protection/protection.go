@@ -23,7 +23,7 @@ type Rule struct {
 	Push, Merge, Unprotect []Grant
 	// AllowForcePush also lets everyone who may push rewrite history.
 	AllowForcePush bool
-	// CodeOwnerApprovalRequired refuses changes of files with code owners.
+	// CodeOwnerApprovalRequired refuses changes of files with code owners, except merges that the owners have approved.
 	CodeOwnerApprovalRequired bool
 }
 
@@ -125,7 +125,7 @@ type Change struct {
 	Via Via
 	// Forced reports whether an update drops commits from the branch. It may be nil; Decide then fails if it needs it.
 	Forced func(ctx context.Context) (bool, error)
-	// OwnedPaths returns the changed paths that need a code owner's approval. It may be nil; Decide then fails if it needs it.
+	// OwnedPaths returns the changed paths that lack a code owner's approval. It may be nil; Decide then fails if it needs it.
 	OwnedPaths func(ctx context.Context) ([]string, error)
 }
 

@@ -142,7 +142,7 @@ spec: {groupRef: {name: TEAM}, branch: "stable-*", push: [{role: NoOne}]}
 		dana.MustPush("owned")
 		dana.Commit("docs/guide.md", "Read me twice.\n")
 		Expect(dana.RefusedPush("owned")).To(ContainSubstring(
-			`and these files have code owners: "docs/guide.md". This version cannot record their approval: `))
+			`and these files have code owners: "docs/guide.md". Change them in a merge request `))
 		dana.MustPush("not-owned")
 	})
 })

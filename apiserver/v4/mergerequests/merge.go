@@ -159,7 +159,7 @@ func (f *Family) mergeOnce(ctx context.Context, in auth.Project, m mergerequest.
 		return false, refs.ErrNotFound
 	}
 	planned := ""
-	err = f.Refs.Merge(ctx, in, before.Repository, func(ctx context.Context) ([]update.Ref, error) {
+	err = f.Refs.Merge(ctx, in, before.Repository, f.ownerApprovals(in.Scope, m), func(ctx context.Context) ([]update.Ref, error) {
 		b, err := f.checker.Branches(ctx, m)
 		if err != nil {
 			return nil, err

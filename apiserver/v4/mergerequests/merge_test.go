@@ -294,21 +294,6 @@ func TestMerge_obeysProtectionOfTarget(t *testing.T) {
 	g.Expect(w.merge("mary", other, "").Code).To(Equal(200))
 }
 
-func TestMerge_isRefusedForFilesWithOwners(t *testing.T) {
-	c := branched(t)
-	c.Git(t, "checkout", "--quiet", "stable")
-	c.Commit(t, "CODEOWNERS", "topic @mary\n")
-	g, w := NewWithT(t), newGitWorld(t, c)
-	var p v1alpha1.ProtectedBranch
-	g.Expect(w.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: "stable"}, &p)).To(Succeed())
-	p.Spec.CodeOwnerApprovalRequired = true
-	g.Expect(w.Client.Update(t.Context(), &p)).To(Succeed())
-	m, was := w.request(20, "topic", "stable"), w.head("stable")
-	g.Expect(w.merge("mary", m, "").String()).To(Equal(`422 {"message":"Branch cannot be merged"}`))
-	g.Expect(w.head("stable")).To(Equal(was))
-	g.Expect(w.read(m)).To(And(HaveField("State", mergerequest.Opened), HaveField("MergeError", ContainSubstring("code owners")), HaveField("Merger", BeZero())))
-}
-
 func TestMerge_isRefusedIfCodeOwnersAreUnreadable(t *testing.T) {
 	c := branched(t)
 	c.Git(t, "checkout", "--quiet", "stable")

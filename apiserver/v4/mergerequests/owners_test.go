@@ -1,0 +1,110 @@
+package mergerequests_test
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
+)
+
+// newOwnedWorld returns a world whose branch stable needs the approval of the owners that a CODEOWNERS file names.
+func newOwnedWorld(t *testing.T, file string) gitWorld {
+	t.Helper()
+	c := branched(t)
+	c.Git(t, "checkout", "--quiet", "stable")
+	c.Commit(t, "CODEOWNERS", file)
+	c.Git(t, "checkout", "--quiet", "-b", "takeover")
+	c.Commit(t, "CODEOWNERS", "# Taken over\n* @mary\n")
+	c.Git(t, "checkout", "--quiet", "topic")
+	c.Commit(t, "docs/guide", "1\n")
+	w := newGitWorld(t, c)
+	var p v1alpha1.ProtectedBranch
+	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: "stable"}, &p); err != nil {
+		t.Fatal(err)
+	}
+	p.Spec.CodeOwnerApprovalRequired = true
+	if err := w.Client.Update(t.Context(), &p); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// approved adds the approval of a user to a merge request whose head is up to date.
+func (w gitWorld) approved(m mergerequest.MergeRequest, username string) {
+	w.t.Helper()
+	w.get(m) // approvals lapse with another head
+	u, err := w.Catalog.UserByUsername(w.t.Context(), username)
+	if err == nil {
+		_, err = w.Activity.MergeRequests.Approve(w.t.Context(), m.ID, database.User{ID: u.RESTID(), UID: u.UID})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+const unowned = `422 {"message":"Branch cannot be merged"}`
+
+func TestMerge_needsApprovalOfOwners(t *testing.T) {
+	for _, tt := range []struct {
+		file     string
+		approved []string
+		merged   bool
+	}{
+		{"* @mary", []string{"mary"}, true},
+		{"* @MARY and @olga", []string{"mary"}, true},
+		{"* @olga", []string{"mary"}, false},
+		{"* @dora", []string{"dora"}, false}, // the author
+		{"* @rita", []string{"rita"}, false}, // a Reporter
+		{"topic @mary\n/docs/ @olga", []string{"mary"}, false},
+		{"topic @mary\n/docs/ @olga", []string{"mary", "olga"}, true},
+		{"[A]\n* @mary\n[B]\n* @olga", []string{"mary"}, false},
+		{"[A]\n* @mary\n[B]\n* @olga", []string{"mary", "olga"}, true},
+		{"[A][2]\n* @mary @olga", []string{"mary"}, false},
+		{"[A][2]\n* @mary @olga", []string{"mary", "olga"}, true},
+		{"^[A]\n* @olga", nil, true},
+		{"* @acme", []string{"mary"}, true},
+		{"* @acme/web", []string{"mary"}, false}, // a project
+		{"* @@maintainer", []string{"mary"}, true},
+		{"* @@maintainers", []string{"olga"}, false},
+		{"* mary@forge.example", []string{"mary"}, true},
+		{"* olga@forge.example", []string{"mary"}, false},
+	} {
+		t.Run(fmt.Sprint(tt.file, tt.approved), func(t *testing.T) {
+			g, w := NewWithT(t), newOwnedWorld(t, tt.file+"\n")
+			m, was := w.request(20, "topic", "stable"), w.head("stable")
+			for _, name := range tt.approved {
+				w.approved(m, name)
+			}
+			if tt.merged {
+				g.Expect(w.merge("mary", m, "").Code).To(Equal(200))
+				return
+			}
+			g.Expect(w.merge("mary", m, "").String()).To(Equal(unowned))
+			g.Expect(w.head("stable")).To(Equal(was))
+			g.Expect(w.read(m)).To(And(HaveField("State", mergerequest.Opened), HaveField("Merger", BeZero()),
+				HaveField("MergeError", ContainSubstring("lack the approval of code owners"))))
+		})
+	}
+}
+
+func TestMerge_readsOwnersFromTargetBranch(t *testing.T) {
+	g, w := NewWithT(t), newOwnedWorld(t, "* @olga\n")
+	m := w.request(20, "takeover", "stable")
+	w.approved(m, "mary")
+	g.Expect(w.merge("mary", m, "").String()).To(Equal(unowned))
+}
+
+// An approval does not count after its user has lost the role.
+func TestMerge_needsRoleOfOwners(t *testing.T) {
+	g, w := NewWithT(t), newOwnedWorld(t, "* @olga\n")
+	m := w.request(20, "topic", "stable")
+	w.approved(m, "olga")
+	g.Expect(w.Client.Delete(t.Context(), familytest.InGroup("acme", "acme", "olga", v1alpha1.RoleOwner))).To(Succeed())
+	g.Expect(w.merge("mary", m, "").String()).To(Equal(unowned))
+}
