@@ -151,6 +151,7 @@ func newServer(ctx context.Context, o Options, families func(family.Kit) []endpo
 	k := s.kit(o, authenticator)
 	checker := mergecheck.New(k.Catalog, k.Repositories, k.Activity, k.Clock).Removing(mergerequests.RemoveSource(k))
 	checks := k.Queue(job.QueueOptions{Name: mergecheck.QueueName, Limits: fair.Halves(concurrentChecks), Run: checker.Check})
+	k.Checks = checks
 	s.checks = mergecheck.NewWatcher(checker, checks, o.Log)
 	s.rest = newREST(k, o.ExternalURL, endpoint.Options{
 		Log: o.Log, Observe: requests.observe, Outdated: o.Others.Outdated, Memory: o.Memory, Spool: uploads, Disk: o.Disk, Stopping: s.stopping,

@@ -47,6 +47,8 @@ type Kit struct {
 	ImagesHost string
 	// Activity is the activity database.
 	Activity activity.Stores
+	// Checks is the queue of checks of merge requests: the key of a task is the id of a merge request.
+	Checks Tasks
 	// Queue returns a queue of background work, which the server runs. It logs to the log of the server.
 	Queue func(job.QueueOptions) Tasks
 	// Features are the features that are turned on.

@@ -64,7 +64,7 @@ type filters struct {
 	Environment      string                       `param:"environment" doc:"Name of an environment with a deployment. There are no deployments yet, so the list is empty."`
 	DeployedAfter    endpoint.Optional[time.Time] `param:"deployed_after" doc:"Only merge requests that were deployed after this time. There are no deployments yet, so the list is empty."`
 	DeployedBefore   endpoint.Optional[time.Time] `param:"deployed_before" doc:"Only merge requests that were deployed before this time. There are no deployments yet, so the list is empty."`
-	Recheck          bool                         `param:"with_merge_status_recheck" doc:"Ignored: merge_status is brought up to date when a merge request is read alone."`
+	Recheck          bool                         `param:"with_merge_status_recheck" doc:"Whether to bring the merge_status of the listed open merge requests up to date in the background. With the feature restrict_merge_status_recheck, only for callers who are at least Developers."`
 	Not              negative                     `param:"not" doc:"Filters that must not apply to the merge requests."`
 	View             string                       `param:"view" values:"simple" doc:"Whether to show the merge requests without their details."`
 	OrderBy          string                       `param:"order_by" values:"created_at,title,updated_at" default:"created_at" doc:"Field that orders the list."`
@@ -159,6 +159,11 @@ func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint
 	rows, total, err := f.rows(ctx, in, q, p)
 	if err != nil {
 		return endpoint.List[Listed]{}, err
+	}
+	if r.Recheck {
+		if err := f.recheck(ctx, s, in, rows); err != nil {
+			return endpoint.List[Listed]{}, err
+		}
 	}
 	return endpoint.Each(endpoint.Cut(rows, total, same), func(rows []mergerequest.MergeRequest) ([]Listed, error) {
 		if r.View == "simple" {

@@ -181,7 +181,7 @@ func TestList_filters(t *testing.T) {
 		"search=STRASSE": "[2 1]", "search=strasse&in=title": "[1]", "search=strasse&in=description": "[2]", "search=strasse&in=title,description": "[2 1]", "search=100%25": "[2]",
 		"environment=production": "[]", "deployed_after=2026-06-15T12:00:00Z": "[]", "deployed_before=2026-06-15T12:00:00Z": "[]",
 		"created_after=2026-06-15T12:02:00Z": "[3 2]", "created_before=2026-06-15T12:02:00Z": "[2 1]", "updated_after=2026-06-15T12:03:00Z": "[3 2]", "updated_before=2026-06-15T12:02:30Z": "[1]",
-		"scope=created_by_me": "[3 1]", "scope=assigned-to-me": "[1]", "scope=all": "[3 2 1]", "with_merge_status_recheck=true": "[3 2 1]",
+		"scope=created_by_me": "[3 1]", "scope=assigned-to-me": "[1]", "scope=all": "[3 2 1]",
 		"order_by=title&sort=asc": "[2 1 3]", "order_by=updated_at&sort=asc": "[1 2 3]", "per_page=1&page=2": "[2]",
 		"order_by=priority":                   `400 {"error":"order_by does not have a valid value"}`,
 		"sort=up":                             `400 {"error":"sort does not have a valid value"}`,
