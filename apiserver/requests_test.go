@@ -197,6 +197,10 @@ var others = map[string]map[string]string{
 	"DELETE " + draftNote:           targetDraftNote,
 	"PUT " + draftNote + "/publish": targetDraftNote,
 
+	"GET /projects/{id}/approval_rules/{approval_rule_id}":    {"approval_rules/{approval_rule_id}": strconv.Itoa(projectRuleID)},
+	"PUT /projects/{id}/approval_rules/{approval_rule_id}":    {"approval_rules/{approval_rule_id}": strconv.Itoa(projectRuleID)},
+	"DELETE /projects/{id}/approval_rules/{approval_rule_id}": {"approval_rules/{approval_rule_id}": strconv.Itoa(projectRuleID)},
+
 	// Merge request 1 lacks an approval.
 	"PUT /projects/{id}/merge_requests/{merge_request_iid}/merge":      {"merge_requests/{merge_request_iid}": "2"},
 	"POST /projects/{id}/merge_requests/{merge_request_iid}/unapprove": {"merge_requests/{merge_request_iid}": "2"},
@@ -314,6 +318,9 @@ var bodies = map[string]string{
 	"PUT /projects/{id}/merge_requests/{merge_request_iid}/approval_rules/{approval_rule_id}":           `{"name":"Renamed"}`,
 	"POST /projects/{id}/merge_requests/{merge_request_iid}/draft_notes":                                `{"note":"New"}`,
 	"PUT " + draftNote: `{"note":"Changed"}`,
+	"POST /projects/{id}/approvals":                        `{"approvals_before_merge":1}`,
+	"POST /projects/{id}/approval_rules":                   `{"name":"New","approvals_required":1}`,
+	"PUT /projects/{id}/approval_rules/{approval_rule_id}": `{"name":"Renamed"}`,
 }
 
 // idle are the endpoints whose request without a note has nothing to do for any caller.

@@ -45,6 +45,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/mergecheck"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/internal/storagemove"
 )
@@ -101,6 +102,15 @@ func forkOf(p *v1alpha1.Project, id int64) *v1alpha1.Project {
 	return p
 }
 
+// projectRuleID is the id of the approval rule of the project app.
+const projectRuleID = mergerequest.FirstProjectRule + 1
+
+// ruled adds an approval rule to a project that asks for no approvals.
+func ruled(p *v1alpha1.Project) *v1alpha1.Project {
+	p.Spec.MergeRequests.Approvals.Rules = []v1alpha1.ApprovalRule{{Name: "Nobody", ID: projectRuleID}}
+	return p
+}
+
 // declared returns the declared objects: a project and its groups with a visibility, all callers, and an object of each kind that requests
 // are about.
 func declared(v v1alpha1.Visibility) []client.Object {
@@ -109,7 +119,7 @@ func declared(v v1alpha1.Visibility) []client.Object {
 		familytest.User("blocked", 3, familytest.Blocked), familytest.User("target", targetID), familytest.User("newcomer", newcomerID),
 		familytest.User("banned", bannedID, familytest.Banned),
 		familytest.Group(team, "above", aboveID, "", v), familytest.Group(team, "team", groupID, "above", v),
-		familytest.Project(team, "app", projectID, "team", v), familytest.Project(team, "other", otherProjectID, "team", v),
+		ruled(familytest.Project(team, "app", projectID, "team", v)), familytest.Project(team, "other", otherProjectID, "team", v),
 		forkOf(familytest.Project(team, "third", thirdProjectID, "team", v), otherProjectID),
 		familytest.InProject(team, "app", "target", v1alpha1.RoleGuest), familytest.InGroup(team, "team", "target", v1alpha1.RoleGuest),
 		deployKey(keyID, "app", publicKey), deployKey(otherKeyID, "other", otherPublicKey),

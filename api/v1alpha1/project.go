@@ -68,7 +68,7 @@ const (
 	SquashDefaultOff SquashOption = "DefaultOff"
 )
 
-// Default is what a new merge request asks for if its author says nothing.
+// Default reports whether new merge requests ask for squashing if their authors say nothing.
 func (o SquashOption) Default() bool { return o == SquashAlways || o == SquashDefaultOn }
 
 // Decide reports whether a merge squashes the commits if it is asked to, or not to.
@@ -81,6 +81,77 @@ type MergeRequests struct {
 	// +kubebuilder:default=DefaultOff
 	// +optional
 	Squash SquashOption `json:"squash,omitempty"`
+
+	// approvals specifies which approvals merge requests need.
+	// +optional
+	Approvals Approvals `json:"approvals,omitempty,omitzero"`
+}
+
+// Approvals are the settings of the approvals of merge requests.
+type Approvals struct {
+	// required is the number of approvals that a merge request needs by any users. Defaults to 0.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	Required int32 `json:"required,omitempty"`
+
+	// rules ask for approvals by certain users and groups. They apply to all merge requests, beside the rules of a merge request itself.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=20
+	// +optional
+	Rules []ApprovalRule `json:"rules,omitempty"`
+
+	// keepOnPush specifies whether approvals stay when the source branch changes. Otherwise they are removed. Defaults to false.
+	// +optional
+	KeepOnPush bool `json:"keepOnPush,omitempty"`
+
+	// allowAuthor specifies whether authors can approve their own merge requests. Defaults to false.
+	// +optional
+	AllowAuthor bool `json:"allowAuthor,omitempty"`
+
+	// refuseCommitters specifies whether approvals by the authors and committers of the commits of a merge request do not count. Defaults to
+	// false.
+	// +optional
+	RefuseCommitters bool `json:"refuseCommitters,omitempty"`
+
+	// refuseOverrides specifies whether merge requests must not have rules of their own. Defaults to false.
+	// +optional
+	RefuseOverrides bool `json:"refuseOverrides,omitempty"`
+}
+
+// ApprovalRule asks for a number of approvals of merge requests.
+type ApprovalRule struct {
+	// name is the name of the rule, unique in the project.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +required
+	Name string `json:"name"`
+
+	// id is the integer id that the REST API shows. If omitted, it follows from the project and the name. The REST API sets it when it renames
+	// a rule, so that the rule keeps its id.
+	// +kubebuilder:validation:Minimum=2251799813685248
+	// +kubebuilder:validation:Maximum=4503599627370495
+	// +optional
+	ID int64 `json:"id,omitempty"`
+
+	// required is the number of approvals that the rule asks for.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +required
+	Required int32 `json:"required"`
+
+	// userRefs are the users whose approvals count. Without users and groups, every approval counts.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	// +optional
+	UserRefs []Reference `json:"userRefs,omitempty"`
+
+	// groupRefs are the groups whose Developers' approvals count.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=atomic
+	// +optional
+	GroupRefs []Reference `json:"groupRefs,omitempty"`
 }
 
 // LabelPriority is the priority of a label in one project.

@@ -150,6 +150,9 @@ func (c *Checker) check(ctx context.Context, m mergerequest.MergeRequest, b Bran
 	} else if merged, err = b.compare(ctx, &found); err != nil {
 		return m, err
 	}
+	if found.KeepApprovals, err = c.keepsApprovals(ctx, m.In); err != nil {
+		return m, err
+	}
 	// The refs come first: no version names a commit that could be removed.
 	err = refs.Apply(ctx, b.Repository, b.updates(m.IID, merged)...)
 	if errors.Is(err, refs.ErrMoved) { // another check was faster

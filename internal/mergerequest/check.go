@@ -15,7 +15,9 @@ type Check struct {
 	Head, Base, Target string
 	// Changes is the value of ChangesCount.
 	Changes string
-	Status  MergeStatus
+	// KeepApprovals says that approvals stay when the head of the source branch changes.
+	KeepApprovals bool
+	Status        MergeStatus
 }
 
 // ErrOutdated says that a check does not count any more: the merge request has changed in a way that matters since it was read.
@@ -36,7 +38,7 @@ func (s *Store) RecordCheck(ctx context.Context, was MergeRequest, c Check) (now
 			return ErrOutdated
 		}
 		if c.Head != "" && (c.Head != now.Head || c.Base != now.Base) {
-			v := Version{MergeRequestID: was.ID, Head: c.Head, Base: c.Base, Start: c.Target}
+			v := Version{MergeRequestID: was.ID, Head: c.Head, Base: c.Base, Start: c.Target, KeepApprovals: c.KeepApprovals}
 			if err := s.AddVersion(ctx, &v, c.Changes); err != nil {
 				return err
 			}

@@ -58,14 +58,49 @@ func ApprovedBy(users ...types.UID) Condition {
 	return joined("merge_request_approvals", "user_uid", users)
 }
 
-// FullyApproved is true of merge requests with as many approvals as they and their rules require. For a rule with approvers it counts the approvals of
+// Demand has the requirements of a project for the approvals of its merge requests.
+type Demand struct {
+	Project types.UID
+	// Required is the number of approvals by anybody. Rules ask for more.
+	Required int64
+	Rules    []ApprovalRule
+}
+
+// count is the number of approvals of a merge request.
+const count = "(SELECT count(*) FROM merge_request_approvals AS a WHERE a.merge_request_id = merge_request.id"
+
+// condition is true of merge requests of other projects, and of those with the approvals.
+func (d Demand) condition() (query string, args []any) {
+	query, args = count+") >= ?", []any{d.Required}
+	for _, r := range d.Rules {
+		query += " AND " + count
+		if len(r.Approvers) > 0 {
+			users := []types.UID{""} // a list must not be empty
+			for _, a := range r.Approvers {
+				if a.Kind == KindUser {
+					users = append(users, a.UID)
+				}
+			}
+			query, args = query+" AND a.user_uid IN (?)", append(args, bun.List(users))
+		}
+		query, args = query+") >= ?", append(args, r.Required)
+	}
+	return " AND (merge_request.subject_uid <> ? OR " + query + ")", append([]any{d.Project}, args...)
+}
+
+// FullyApproved is true of merge requests with as many approvals as they, their rules and their projects require. For a rule with approvers it counts the approvals of
 // its users: the members of groups are not in the database.
-func FullyApproved() Condition {
-	return database.Where("(SELECT count(*) FROM merge_request_approvals AS a WHERE a.merge_request_id = merge_request.id) >= merge_request.approvals_required" +
-		" AND NOT EXISTS (SELECT 1 FROM merge_request_approval_rules AS r WHERE r.merge_request_id = merge_request.id AND r.approvals_required >" +
-		" (SELECT count(*) FROM merge_request_approvals AS a WHERE a.merge_request_id = merge_request.id" +
-		" AND (NOT EXISTS (SELECT 1 FROM merge_request_approvers AS p WHERE p.rule_id = r.id) OR EXISTS (SELECT 1 FROM merge_request_approvers AS p" +
-		" WHERE p.rule_id = r.id AND p.approver_kind = 'user' AND p.approver_uid = a.user_uid))))")
+func FullyApproved(demands ...Demand) Condition {
+	query, args := count+") >= merge_request.approvals_required"+
+		" AND NOT EXISTS (SELECT 1 FROM merge_request_approval_rules AS r WHERE r.merge_request_id = merge_request.id AND r.approvals_required >"+
+		" (SELECT count(*) FROM merge_request_approvals AS a WHERE a.merge_request_id = merge_request.id"+
+		" AND (NOT EXISTS (SELECT 1 FROM merge_request_approvers AS p WHERE p.rule_id = r.id) OR EXISTS (SELECT 1 FROM merge_request_approvers AS p"+
+		" WHERE p.rule_id = r.id AND p.approver_kind = 'user' AND p.approver_uid = a.user_uid))))", []any(nil)
+	for _, d := range demands {
+		more, of := d.condition()
+		query, args = query+more, append(args, of...)
+	}
+	return database.Where(query, args...)
 }
 
 // named selects the users whom the rules of a merge request name as approvers.

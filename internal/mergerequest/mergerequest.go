@@ -75,11 +75,12 @@ type MergeRequest struct {
 	// DiscussionLocked is nil until somebody locks the discussion.
 	DiscussionLocked *bool `bun:"discussion_locked"`
 	// Squash, RemoveSourceBranch and AllowCollaboration are what the author asks for.
-	Squash             bool          `bun:"squash"`
-	RemoveSourceBranch bool          `bun:"remove_source_branch"`
-	AllowCollaboration bool          `bun:"allow_collaboration"`
-	ApprovalsRequired  int64         `bun:"approvals_required"`
-	Author             database.User `bun:"embed:author_"`
+	Squash             bool `bun:"squash"`
+	RemoveSourceBranch bool `bun:"remove_source_branch"`
+	AllowCollaboration bool `bun:"allow_collaboration"`
+	// ApprovalsRequired is the number of approvals that the author asks for, beside those of rules and the project.
+	ApprovalsRequired int64         `bun:"approvals_required"`
+	Author            database.User `bun:"embed:author_"`
 	// MilestoneID is 0 without one.
 	MilestoneID int64 `bun:"milestone_id"`
 	// Head, Base and Start are the commits of the latest version: the source branch, its merge base with the target branch, and the target branch at

@@ -22,12 +22,15 @@ type Version struct {
 	Head           string `bun:"head_sha"`
 	Base           string `bun:"base_sha"`
 	Start          string `bun:"start_sha"`
+	// KeepApprovals says that AddVersion leaves the approvals. It is not stored.
+	KeepApprovals bool `bun:"-"`
 	// ChangesCount is the number of changed files, as in MergeRequest.
 	ChangesCount string    `bun:"changes_count"`
 	Created      time.Time `bun:"created_at"`
 }
 
-// AddVersion records a version, makes it the latest one of its merge request, and removes the approvals if the head has changed.
+// AddVersion records a version, makes it the latest one of its merge request, and removes the approvals if the head has changed, unless
+// the version keeps them.
 // changes is the value of ChangesCount.
 func (s *Store) AddVersion(ctx context.Context, v *Version, changes string) error {
 	v.Created, v.ChangesCount = s.clock.Now().UTC(), changes
@@ -41,7 +44,7 @@ func (s *Store) AddVersion(ctx context.Context, v *Version, changes string) erro
 		if err != nil {
 			return err
 		}
-		if moved {
+		if moved && !v.KeepApprovals {
 			if err := unapprove(ctx, db, v.MergeRequestID); err != nil {
 				return err
 			}

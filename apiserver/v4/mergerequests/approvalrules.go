@@ -30,7 +30,7 @@ type ApprovalRule struct {
 	ReportType           *string               `json:"report_type" doc:"Always null."`
 	EligibleApprovers    []*entity.UserSummary `json:"eligible_approvers" doc:"The users, and the Developers of the groups."`
 	ApprovalsRequired    int64                 `json:"approvals_required"`
-	SourceRule           *struct{}             `json:"source_rule" doc:"Always null."`
+	SourceRule           *SourceRule           `json:"source_rule" doc:"The rule of the project that it is; null for a rule of the merge request itself."`
 	Users                []*entity.UserSummary `json:"users"`
 	Groups               []entity.GroupPlace   `json:"groups" doc:"Groups that the caller sees."`
 	ContainsHiddenGroups bool                  `json:"contains_hidden_groups" doc:"Whether there are groups that the caller does not see."`
@@ -39,9 +39,17 @@ type ApprovalRule struct {
 	ApprovedBy           []*entity.UserSummary `json:"approved_by" doc:"Users whose approvals count."`
 }
 
+// SourceRule is the rule of the project that a rule of a merge request is.
+type SourceRule struct {
+	ID                int64  `json:"id"`
+	Name              string `json:"name"`
+	RuleType          string `json:"rule_type" doc:"regular, or any_approver if every approval counts."`
+	ApprovalsRequired int64  `json:"approvals_required"`
+}
+
 // ApprovalState says how far each rule of a merge request is met.
 type ApprovalState struct {
-	ApprovalRulesOverwritten bool           `json:"approval_rules_overwritten" doc:"Whether the merge request has rules."`
+	ApprovalRulesOverwritten bool           `json:"approval_rules_overwritten" doc:"Whether the merge request has rules of its own."`
 	Rules                    []ApprovalRule `json:"rules"`
 }
 
@@ -51,7 +59,7 @@ func (f *Family) approvalState(ctx context.Context, s auth.ProjectRecord[item.Me
 		return ApprovalState{}, err
 	}
 	shown, err := f.showRules(ctx, s.Subject, c.teams, c.rules...)
-	return ApprovalState{len(shown) > 0, shown}, err
+	return ApprovalState{slices.ContainsFunc(c.rules, func(r ruled) bool { return !r.ofProject }), shown}, err
 }
 
 type rulesRequest struct {
@@ -95,6 +103,9 @@ type createRuleRequest struct {
 }
 
 func (f *Family) createRule(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], r *createRuleRequest) (ApprovalRule, error) {
+	if err := changeable(s.Subject, 0); err != nil {
+		return ApprovalRule{}, err
+	}
 	approvers, err := f.approvers(ctx, s.Subject, r.UserIDs, r.GroupIDs)
 	if err != nil {
 		return ApprovalRule{}, err
@@ -113,6 +124,9 @@ type updateRuleRequest struct {
 }
 
 func (f *Family) updateRule(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], r *updateRuleRequest) (ApprovalRule, error) {
+	if err := changeable(s.Subject, r.ID); err != nil {
+		return ApprovalRule{}, err
+	}
 	approvers, err := f.approvers(ctx, s.Subject, r.UserIDs.Value, r.GroupIDs.Value)
 	if err != nil {
 		return ApprovalRule{}, err
@@ -133,6 +147,9 @@ func (f *Family) updateRule(ctx context.Context, s auth.ProjectRecord[item.Merge
 }
 
 func (f *Family) deleteRule(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], r *ruleRequest) (endpoint.None, error) {
+	if err := changeable(s.Subject, r.ID); err != nil {
+		return endpoint.None{}, err
+	}
 	err := f.Activity.MergeRequests.DeleteApprovalRule(ctx, s.Record.ID, r.ID)
 	if errors.Is(err, mergerequest.ErrRuleNotFound) {
 		return endpoint.None{}, endpoint.NotFound("")
@@ -141,6 +158,17 @@ func (f *Family) deleteRule(ctx context.Context, s auth.ProjectRecord[item.Merge
 		audit.From(ctx).Did("delete", audit.ApprovalRule, "of "+s.Record.Item().String(), r.ID)
 	}
 	return endpoint.None{}, err
+}
+
+// changeable returns an error if the rules of merge requests must not change, or if a rule is one of the project. id is 0 for a new rule.
+func changeable(s auth.Subject, id int64) error {
+	switch {
+	case s.Scope.Project.Spec.MergeRequests.Approvals.RefuseOverrides:
+		return endpoint.Forbidden("").Describe("The project does not let merge requests have rules of their own.")
+	case id >= mergerequest.FirstProjectRule:
+		return endpoint.Forbidden("").Describe("This is a rule of the project: Maintainers change it in /projects/:id/approval_rules.")
+	}
+	return nil
 }
 
 // approvers returns users and groups by their ids. It refuses users who do not see the project, and groups that the caller does not see.
@@ -248,6 +276,9 @@ func (f *Family) showRules(ctx context.Context, s auth.Subject, known teams, rul
 		}
 		if len(r.Approvers) == 0 {
 			shown.RuleType = "any_approver"
+		}
+		if r.ofProject {
+			shown.SourceRule = &SourceRule{shown.ID, shown.Name, shown.RuleType, shown.ApprovalsRequired}
 		}
 		for _, a := range r.by {
 			if u := users[a.User.UID]; u != nil {

@@ -21,6 +21,8 @@ type consent struct {
 	rules     []ruled
 	// anybody is the number of approvals that the merge request needs apart from the rules.
 	anybody int64
+	// demands are the requirements of the project.
+	demands demands
 	// teams are the groups that were looked up for the rules.
 	teams teams
 }
@@ -29,6 +31,8 @@ type consent struct {
 type ruled struct {
 	mergerequest.ApprovalRule
 	by []mergerequest.Approval
+	// ofProject says that it is a rule of the project.
+	ofProject bool
 }
 
 func (r ruled) left() int64 { return max(r.Required-int64(len(r.by)), 0) }
@@ -70,11 +74,21 @@ func (f *Family) consents(ctx context.Context, some ...mergerequest.MergeRequest
 	if err != nil {
 		return nil, err
 	}
-	all, known := map[int64]consent{}, teams{}
+	all, known, asked := map[int64]consent{}, teams{}, map[types.UID]demands{}
 	for _, m := range some {
-		c := consent{approvals: approvals[m.ID], anybody: m.ApprovalsRequired, teams: known}
-		for _, r := range rules[m.ID] {
-			one := ruled{ApprovalRule: r}
+		d, found := asked[m.In.UID]
+		if !found {
+			if d, err = f.demands(ctx, m.In); err != nil {
+				return nil, err
+			}
+			asked[m.In.UID] = d
+		}
+		c := consent{anybody: max(m.ApprovalsRequired, int64(d.Required)), demands: d, teams: known}
+		if c.approvals, err = f.counting(ctx, m, d, approvals[m.ID]); err != nil {
+			return nil, err
+		}
+		for n, r := range slices.Concat(d.rules, rules[m.ID]) {
+			one := ruled{ApprovalRule: r, ofProject: n < len(d.rules)}
 			for _, a := range c.approvals {
 				counts, err := f.eligible(ctx, known, r, a.User)
 				if err != nil {
@@ -165,11 +179,15 @@ func (f *Family) team(ctx context.Context, known teams, group database.Subject) 
 	return t, nil
 }
 
-// canApprove reports whether the caller is allowed to approve a merge request: Developers and the approvers of its rules, but not its author.
+// canApprove reports whether the caller is allowed to approve a merge request: Developers and the approvers of its rules, but not
+// its author or committers if the project refuses their approvals.
 func (f *Family) canApprove(ctx context.Context, s auth.Subject, m mergerequest.MergeRequest, c consent) (bool, error) {
 	u := s.Caller.User
-	if u == nil || u.UID == m.Author.UID || m.State != mergerequest.Opened || c.by(u.UID) {
+	if u == nil || m.State != mergerequest.Opened || c.by(u.UID) {
 		return false, nil
+	}
+	if barred, err := f.barred(ctx, m, c.demands, item.User(u)); barred || err != nil {
+		return false, err
 	}
 	if s.Access.Role >= role.Developer {
 		return true, nil

@@ -224,7 +224,7 @@ func (f *Family) conditions(ctx context.Context, viewer types.UID, in places, r 
 	if err != nil {
 		return nil, err
 	}
-	approvals, err := f.approvedBy(ctx, r)
+	approvals, err := f.approvedBy(ctx, in, r)
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +249,7 @@ func (f *Family) people(ctx context.Context, r filters) ([]mergerequest.Conditio
 }
 
 // approvedBy returns the conditions on the approvals and the approvers.
-func (f *Family) approvedBy(ctx context.Context, r filters) (all []mergerequest.Condition, err error) {
+func (f *Family) approvedBy(ctx context.Context, in places, r filters) (all []mergerequest.Condition, err error) {
 	if r.ApproverIDs.Word != "" {
 		all = append(all, item.Is(mergerequest.NamingApprover(), r.ApproverIDs.Word == item.AnyWord))
 	}
@@ -277,10 +277,26 @@ func (f *Family) approvedBy(ctx context.Context, r filters) (all []mergerequest.
 		return all, nil
 	}
 	on, err := f.Features.Enabled(ctx, feature.MergeRequestApprovedFilter)
-	if on {
-		all = append(all, item.Is(mergerequest.FullyApproved(), r.Approved == "yes"))
+	if err != nil || !on {
+		return all, err
 	}
-	return all, err
+	asked, err := f.asked(ctx, in)
+	return append(all, item.Is(mergerequest.FullyApproved(asked...), r.Approved == "yes")), err
+}
+
+// asked returns the requirements of the projects of some places for approvals.
+func (f *Family) asked(ctx context.Context, in places) (all []mergerequest.Demand, err error) {
+	for uid, scope := range in.scopes {
+		if a := scope.Project.Spec.MergeRequests.Approvals; a.Required == 0 && len(a.Rules) == 0 {
+			continue
+		}
+		d, err := f.demandsOf(ctx, scope.Project)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, mergerequest.Demand{Project: uid, Required: int64(d.Required), Rules: d.rules})
+	}
+	return all, nil
 }
 
 // negative returns the conditions of the filters that must not apply.

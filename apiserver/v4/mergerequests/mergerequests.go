@@ -5,10 +5,12 @@ import (
 	"context"
 	"slices"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/item"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/apiserver/visible"
 	"github.com/forgeplane/forgeplane/internal/mergecheck"
 )
@@ -20,12 +22,14 @@ type Family struct {
 	labels  *item.Labels
 	visible *visible.Projects
 	checker *mergecheck.Checker
+	// projects have the settings of approvals.
+	projects *store.Store[store.Only, *v1alpha1.Project]
 }
 
 // New returns the family.
 func New(k family.Kit) *Family {
 	return &Family{
-		Kit: k, items: item.Finder{Stores: k.Activity}, labels: item.NewLabels(k.Catalog, k.Writer),
+		Kit: k, projects: store.Projects(k.Writer), items: item.Finder{Stores: k.Activity}, labels: item.NewLabels(k.Catalog, k.Writer),
 		visible: visible.NewProjects(k.Catalog, k.Clock), checker: mergecheck.New(k.Catalog, k.Repositories, k.Activity, k.Clock).Removing(RemoveSource(k)),
 	}
 }
@@ -40,7 +44,7 @@ func (f *Family) Table() endpoint.Table {
 	return slices.Concat(endpoint.Table{
 		endpoint.Get(one, f.get).Needs(auth.ReadMergeRequests).Found(f.items.MergeRequest).Anonymous(endpoint.Served).
 			Doc("Get a merge request."),
-	}, f.diffTable(), f.listTable(), f.writeTable(), f.peopleTable(), f.timeTable(), f.issueTable(), f.approvalTable(), f.mergeTable())
+	}, f.diffTable(), f.listTable(), f.writeTable(), f.peopleTable(), f.timeTable(), f.issueTable(), f.approvalTable(), f.settingTable(), f.mergeTable())
 }
 
 type getRequest struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// ownerApprovals returns a function that counts the approvals of a merge request by code owners. The approval of the author does not count, nor
-// that of a user who is not a Developer of the project any more. The merge request must be locked, so that its approvals stay the same.
+// ownerApprovals returns a function that counts the approvals of a merge request by code owners. The approvals of the
+// author, and of users who are not Developers of the project any more, do not count. The merge request must be locked, so that its approvals stay the same.
 func (f *Family) ownerApprovals(in catalog.Scope, m mergerequest.MergeRequest) ref.OwnerApprovals {
 	var approvals []mergerequest.Approval
 	read := false

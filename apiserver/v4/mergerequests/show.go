@@ -71,7 +71,7 @@ type MergeRequest struct {
 	Tasks                       item.Tasks               `json:"task_completion_status"`
 	HasConflicts                bool                     `json:"has_conflicts"`
 	BlockingDiscussionsResolved bool                     `json:"blocking_discussions_resolved"`
-	ApprovalsBeforeMerge        *int64                   `json:"approvals_before_merge" doc:"Deprecated; always null."`
+	ApprovalsBeforeMerge        *int64                   `json:"approvals_before_merge" doc:"Deprecated. Number of approvals that the merge request itself asks for; null for none."`
 }
 
 // Detailed is a merge request with what only the answers about a single one show.
@@ -222,6 +222,9 @@ func (v *shower) mergeRequest(in, from catalog.Scope, m mergerequest.MergeReques
 		SquashOnMerge: in.Project.Spec.MergeRequests.Squash.Decide(m.Squash),
 		Tasks:         item.CountTasks(m.Description), BlockingDiscussionsResolved: !v.unresolved[m.ID],
 		Milestone: item.ShowMilestone(v.WebURL, in, v.milestones[m.MilestoneID], v.Clock.Now()),
+	}
+	if m.ApprovalsRequired > 0 {
+		shown.ApprovalsBeforeMerge = &m.ApprovalsRequired
 	}
 	if len(shown.Assignees) > 0 {
 		shown.Assignee = shown.Assignees[0]

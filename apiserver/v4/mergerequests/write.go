@@ -51,7 +51,7 @@ type createRequest struct {
 	AllowCollaboration   endpoint.Optional[bool]     `param:"allow_collaboration" doc:"Whether those who can merge can push to the source branch in a fork."`
 	AllowMaintainer      endpoint.Optional[bool]     `param:"allow_maintainer_to_push" doc:"Same as allow_collaboration."`
 	Squash               endpoint.Optional[bool]     `param:"squash" doc:"Whether the merge makes one commit of all, unless squash_option of the project overrides it."`
-	ApprovalsBeforeMerge endpoint.Optional[int64]    `param:"approvals_before_merge" minimum:"0" doc:"Deprecated, and ignored."`
+	ApprovalsBeforeMerge endpoint.Optional[int64]    `param:"approvals_before_merge" minimum:"0" maximum:"100" doc:"Deprecated. Number of approvals that the merge request needs, if the project does not ask for more. Ignored if the project refuses overrides."`
 }
 
 // updateRequest has its fields in the order of the message about a request without any of them.
@@ -103,6 +103,9 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	c, err := f.changes(ctx, target, r.changes())
 	if err != nil {
 		return Detailed{}, err
+	}
+	if !target.Scope.Project.Spec.MergeRequests.Approvals.RefuseOverrides {
+		m.ApprovalsRequired = r.ApprovalsBeforeMerge.Or(0)
 	}
 	c.source = true // creating needs the same role as pushing
 	c.apply(&m)
