@@ -317,7 +317,7 @@ var bodies = map[string]string{
 	"POST /projects/{id}/merge_requests/{merge_request_iid}/approval_rules":                             `{"name":"New","approvals_required":1}`,
 	"PUT /projects/{id}/merge_requests/{merge_request_iid}/approval_rules/{approval_rule_id}":           `{"name":"Renamed"}`,
 	"POST /projects/{id}/merge_requests/{merge_request_iid}/draft_notes":                                `{"note":"New"}`,
-	"PUT " + draftNote: `{"note":"Changed"}`,
+	"PUT " + draftNote:                                     `{"note":"Changed"}`,
 	"POST /projects/{id}/approvals":                        `{"approvals_before_merge":1}`,
 	"POST /projects/{id}/approval_rules":                   `{"name":"New","approvals_required":1}`,
 	"PUT /projects/{id}/approval_rules/{approval_rule_id}": `{"name":"Renamed"}`,

@@ -48,6 +48,13 @@ func (s *Store) Unapprove(ctx context.Context, id int64, u database.User) (remov
 	return removed, err
 }
 
+// ResetApprovals removes all approvals of a merge request.
+func (s *Store) ResetApprovals(ctx context.Context, id int64) error {
+	return s.db.Write(ctx, fmt.Sprintf("removing the approvals of merge request %d", id), func(ctx context.Context, db bun.IDB) error {
+		return unapprove(ctx, db, id)
+	})
+}
+
 // unapprove removes all approvals of a merge request.
 func unapprove(ctx context.Context, db bun.IDB, id int64) error {
 	_, err := db.NewDelete().Model((*Approval)(nil)).Where("merge_request_id = ?", id).Exec(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"github.com/uptrace/bun"
@@ -35,6 +36,9 @@ func (f *Family) approvalTable() endpoint.Table {
 		reads(endpoint.Get(one+"/approvals", f.approvals)).Doc("Get the approvals of a merge request."),
 		approves(endpoint.Post(one+"/approve", f.approve)).Doc("Approve a merge request."),
 		approves(endpoint.Post(one+"/unapprove", f.unapprove)).Doc("Take back the caller's approval of a merge request."),
+		endpoint.Put(one+"/reset_approvals", f.resetApprovals).Needs(auth.UpdateMergeRequests).Denies(endpoint.Unauthorized("")).
+			Found(f.items.MergeRequest).Status(http.StatusAccepted).
+			Doc("Remove all approvals of a merge request. Only the bots of project and group access tokens can."),
 		reads(endpoint.Get(one+"/approval_state", f.approvalState)).Doc("Get how far each approval rule of a merge request is met."),
 		reads(endpoint.Get(rules, f.rules)).Doc("List the approval rules of a merge request."),
 		reads(endpoint.Get(rules+"/{approval_rule_id}", f.rule)).Doc("Get an approval rule of a merge request."),
@@ -108,6 +112,23 @@ func (f *Family) unapprove(ctx context.Context, s auth.ProjectRecord[item.MergeR
 		return Approvals{}, err
 	}
 	audit.From(ctx).Did("unapprove", audit.MergeRequest, m.Item().String(), m.ID)
+	return f.showApprovals(ctx, s.Subject, m)
+}
+
+func (f *Family) resetApprovals(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], _ *endpoint.None) (Approvals, error) {
+	if s.Caller.Bot == nil {
+		return Approvals{}, endpoint.Unauthorized("").Describe("Only the bots of project and group access tokens can reset approvals.")
+	}
+	m, err := f.decide(ctx, s.Record.MergeRequest, "reset the approvals of", s.Caller.User, func(ctx context.Context, m mergerequest.MergeRequest) error {
+		if m.State != mergerequest.Opened {
+			return endpoint.Unauthorized("").Describe("Only the approvals of an open merge request can be reset.")
+		}
+		return f.Activity.MergeRequests.ResetApprovals(ctx, m.ID)
+	})
+	if err != nil {
+		return Approvals{}, err
+	}
+	audit.From(ctx).Did("reset approvals", audit.MergeRequest, m.Item().String(), m.ID)
 	return f.showApprovals(ctx, s.Subject, m)
 }
 
