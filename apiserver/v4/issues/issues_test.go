@@ -171,7 +171,7 @@ func TestCreate_showsIssue(t *testing.T) {
 		"epic":{"id":%[4]d,"iid":1,"title":"Sales","url":"/groups/acme/-/epics/1","group_id":10},
 		"_links":{"self":"https://forge.example/api/v4/projects/20/issues/1","notes":"https://forge.example/api/v4/projects/20/issues/1/notes",
 			"award_emoji":"https://forge.example/api/v4/projects/20/issues/1/award_emoji","project":"https://forge.example/api/v4/projects/20","closed_as_duplicate_of":null},
-		"references":{"short":"#1","relative":"#1","full":"acme/web#1"},"severity":"UNKNOWN","moved_to_id":null}`, m, rita, gus, e)))
+		"references":{"short":"#1","relative":"#1","full":"acme/web#1"},"severity":"UNKNOWN","moved_to_id":null,"subscribed":true}`, m, rita, gus, e)))
 	g.Expect(w.As("rita", "GET /projects/20/issues/1", "").Body).To(MatchJSON(a.Body))
 	g.Expect(w.As("root", "GET /issues/1", "").Code).To(Equal(200))
 	g.Expect(w.done("rita", "GET /projects/20/issues/1", "").References.Relative).To(Equal("#1"))
