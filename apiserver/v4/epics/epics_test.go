@@ -215,7 +215,7 @@ func TestListEpics_filtersAndSorts(t *testing.T) {
 	}
 	g.Expect(w.titles(t, "otto", "/groups/10/epics")).To(Equal("C b"), "the group below is private")
 	g.Expect(w.As("otto", "GET /groups/10/epics?labels=docs&with_labels_details=true", "").Body).To(ContainSubstring(
-		`"labels":[{"id":30,"name":"bug","color":"#ff0000","description":null,"text_color":"#FFFFFF"},{"id":31,"name":"docs"`))
+		`"labels":[{"id":30,"name":"bug","color":"#FF0000","description":null,"text_color":"#FFFFFF"},{"id":31,"name":"docs"`))
 	g.Expect(w.As("rita", "GET /groups/10/epics?search=a&order_by=title&sort=asc&per_page=1", "").Body).To(And(
 		ContainSubstring(`"references":{"short":"&1","relative":"acme/lab&1","full":"acme/lab&1"}`),
 		ContainSubstring(`"web_url":"https://forge.example/groups/acme/lab/-/epics/1"`), ContainSubstring(`"labels":["bug","rare"]`)))
