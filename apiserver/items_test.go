@@ -241,7 +241,7 @@ const draftNote = "/projects/{id}/merge_requests/{merge_request_iid}/draft_notes
 // draftNoteID is the id of the draft note of a user on merge request 1.
 func draftNoteID(user int64) int64 { return 10_000 + user }
 
-// targetDraftNote names the draft note of a user who is no caller.
+// targetDraftNote names the draft note of a user that no sample has as its caller.
 var targetDraftNote = map[string]string{"draft_notes/{draft_note_id}": strconv.FormatInt(draftNoteID(targetID), 10)}
 
 // ownDraftNote is a sample about the draft note of the caller.

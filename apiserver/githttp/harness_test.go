@@ -49,8 +49,8 @@ type forge struct {
 	tokens   map[string]token
 	projects map[string]*project
 	pushed   map[types.NamespacedName][]update.Ref
-	writers  []database.User // of all pushes
-	again    []fair.Key      // the callers that were checked again
+	writers  []database.User
+	again    []fair.Key // the callers that were checked again
 }
 
 type token struct {

@@ -17,12 +17,12 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// Who returns the writer of refs in their current state, as Guard.Current and Guard.Requester do.
-type Who func(ctx context.Context) (auth.Caller, error)
+// Requester returns the current state of the user for whom refs are written, as auth.Guard does in Current and Requester.
+type Requester func(ctx context.Context) (auth.Caller, error)
 
 // DeleteSource deletes the source branch of a merge request that was merged with a head, in whichever project it is. The branch must not be
-// protected, and must have the head. The errors are those of Update, and catalog.ErrNotFound if the project is gone.
-func (u *Updater) DeleteSource(ctx context.Context, who Who, in database.Subject, branch, head string) error {
+// protected, and must have the head. It returns the errors of Update, and catalog.ErrNotFound if the project is gone.
+func (u *Updater) DeleteSource(ctx context.Context, who Requester, in database.Subject, branch, head string) error {
 	repo, err := u.elsewhere(ctx, in)
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (u *Updater) DeleteSource(ctx context.Context, who Who, in database.Subject
 // WriteSource is Write for the source branch of a merge request in a fork, which has the repository repo. If the caller cannot push to the fork,
 // collaborates decides whether they can push to the branch nevertheless, unless it is protected.
 func (u *Updater) WriteSource(
-	ctx context.Context, who Who, in database.Subject, repo *git.Repository, collaborates func(context.Context) (bool, error),
+	ctx context.Context, who Requester, in database.Subject, repo *git.Repository, collaborates func(context.Context) (bool, error),
 	prepare func(ctx context.Context) ([]update.Ref, error),
 ) error {
 	w := change.Write{Repository: repo, Via: protection.API, Written: u.written}
@@ -82,7 +82,7 @@ func (u *Updater) scope(ctx context.Context, in database.Subject) (catalog.Scope
 
 // authorizeElsewhere is authorize for a project that a request is not about. It completes w.
 func (u *Updater) authorizeElsewhere(
-	ctx context.Context, w *change.Write, who Who, in database.Subject, branches []string,
+	ctx context.Context, w *change.Write, who Requester, in database.Subject, branches []string,
 ) (actor protection.Actor, rules []protection.Rule, err error) {
 	s := auth.Subject{}
 	if s.Caller, err = who(ctx); err != nil {

@@ -37,7 +37,7 @@ type Job struct {
 	// Needs are the jobs that the job waits for, if HasNeeds. Otherwise it waits for the earlier stages.
 	Needs    []Need
 	HasNeeds bool
-	// Dependencies are the jobs whose artifacts the job gets, if HasDependencies. Otherwise they are those of needs, or of all earlier stages.
+	// Dependencies are the jobs whose artifacts the job gets, if HasDependencies. Otherwise, the job gets the artifacts of its needs, or of all jobs of earlier stages.
 	Dependencies    []string
 	HasDependencies bool
 }

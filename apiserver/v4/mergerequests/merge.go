@@ -264,7 +264,7 @@ func RemoveSource(k family.Kit) func(context.Context, mergerequest.MergeRequest)
 
 // removeSource deletes the source branch of a merged merge request if the merge asks for it. It leaves a branch that is protected, the default branch,
 // or has changed, and one that the merger must not delete. A branch in a fork whose removal the merge request asks for is deleted as its author.
-func removeSource(ctx context.Context, k family.Kit, m mergerequest.MergeRequest, merger ref.Who) error {
+func removeSource(ctx context.Context, k family.Kit, m mergerequest.MergeRequest, merger ref.Requester) error {
 	if !m.RemovesSource() {
 		return nil
 	}

@@ -29,7 +29,7 @@ func (c checks) Add(ctx context.Context, t job.Task) error {
 	return nil
 }
 
-// pushes changes branches of web as mary, and waits for so many checks. An empty commit deletes a branch.
+// pushes changes branches of web as mary, and waits for count checks. An empty commit deletes a branch.
 func (w gitWorld) pushes(count int, branches map[string]string) {
 	w.t.Helper()
 	g := NewWithT(w.t)
