@@ -117,6 +117,10 @@ func (s source) List(ctx context.Context, q virtual.Query) (virtual.Page, error)
 func (s source) narrow(ctx context.Context, q virtual.Query, some *revision.Query) (err error) {
 	namespace, project := q.Namespace, ""
 	if n, is := q.Selector.RequiresExactMatch(fieldNamespace); is {
+		if namespace != "" && n != namespace { // RBAC has decided about the namespace of the path
+			some.Projects = []types.UID{}
+			return nil
+		}
 		namespace = n
 	}
 	if p, is := q.Selector.RequiresExactMatch(fieldProject); is {

@@ -143,6 +143,7 @@ func TestList_selectsAndPages(t *testing.T) {
 	}
 	g.Expect(names(w.list(t, "acme", selected("spec.projectRef.name=web")))).To(Equal([]string{"acme/web-1", "acme/web-2"}))
 	g.Expect(names(w.list(t, "elsewhere", selected("")))).To(BeEmpty())
+	g.Expect(names(w.list(t, "acme", selected("metadata.namespace=zoo")))).To(BeEmpty(), "RBAC was asked about acme alone")
 
 	var all []string
 	o := metainternal.ListOptions{Limit: 2, FieldSelector: fields.ParseSelectorOrDie("status.state!=closed")}
