@@ -45,8 +45,8 @@ const (
 const trigram = 3
 
 // Find returns the condition that a part of an item contains a text, in any case. text is the column that has the folded title and description.
-// The table or view index must have that column by trigrams, with the ids of the column id: on SQLite in a table of FTS5, and on PostgreSQL in arrays that
-// the function text_trigrams makes. Extensions of PostgreSQL are not needed; the one for trigrams ignores all characters but letters and digits.
+// The table index must have that column by trigrams, with the ids of the column id: on SQLite it is a table of FTS5, and on PostgreSQL one with an index
+// of the arrays that the function text_trigrams makes of its column text. Extensions of PostgreSQL are not needed; the one for trigrams ignores all characters but letters and digits.
 // A text of fewer than three characters is sought in every row that other conditions select.
 func Find(db bun.IDB, id, text, index string, in Part, sought string) (query string, args []any) {
 	sought = Fold(sought)
@@ -66,7 +66,7 @@ func Find(db bun.IDB, id, text, index string, in Part, sought string) (query str
 	if utf8.RuneCountInString(sought) < trigram {
 		return query, args
 	}
-	with, key := "trigrams @> text_trigrams(?)", sought
+	with, key := "text_trigrams(text) @> text_trigrams(?)", sought
 	if sqlite {
 		with, key = index+" MATCH ?", `"`+strings.ReplaceAll(sought, `"`, `""`)+`"`
 	}

@@ -6,6 +6,19 @@ CREATE OR REPLACE FUNCTION text_trigrams(text) RETURNS text[] LANGUAGE sql IMMUT
         FROM unnest(string_to_array($1, NULL)) WITH ORDINALITY AS characters (c, n) WINDOW following AS (ORDER BY n)
     ) AS trigrams WHERE three IS NOT NULL
 $$;
--- The index of text by trigrams, with the name that it has on SQLite.
-CREATE INDEX issues_with_trigrams ON issues USING gin (text_trigrams(text));
-CREATE VIEW issue_texts AS SELECT id AS rowid, text_trigrams(text) AS trigrams FROM issues;
+-- A copy of text with its index by trigrams, with the name that the index has on SQLite. It is apart from issues, because a write of a row there would
+-- compute the trigrams again, although the text is the same.
+CREATE TABLE issue_texts (
+    rowid BIGINT NOT NULL PRIMARY KEY REFERENCES issues (id) ON DELETE CASCADE,
+    text  TEXT NOT NULL
+);
+INSERT INTO issue_texts SELECT id, text FROM issues;
+CREATE INDEX issue_texts_with_trigrams ON issue_texts USING gin (text_trigrams(text));
+CREATE FUNCTION issue_text_is_written() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO issue_texts VALUES (NEW.id, NEW.text) ON CONFLICT (rowid) DO UPDATE SET text = excluded.text;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER issue_text_is_added AFTER INSERT ON issues FOR EACH ROW EXECUTE FUNCTION issue_text_is_written();
+CREATE TRIGGER issue_text_changes AFTER UPDATE OF text ON issues FOR EACH ROW WHEN (OLD.text <> NEW.text)
+    EXECUTE FUNCTION issue_text_is_written();
