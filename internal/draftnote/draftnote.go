@@ -24,6 +24,9 @@ import (
 // Most is the maximum number of draft notes of one author on one item.
 const Most = 200
 
+// MaxSize is the maximum size in bytes of the bodies of all draft notes of one author on one item: they are listed and published together.
+const MaxSize = 4 << 20
+
 //go:embed migrations
 var migrations embed.FS
 
@@ -35,6 +38,8 @@ var (
 	ErrNotFound = errors.New("there is no such draft note")
 	// ErrTooMany says that the author has Most draft notes on the item.
 	ErrTooMany = fmt.Errorf("an author can have at most %d draft notes on an item", Most)
+	// ErrTooLong says that the draft notes of the author on the item would have more than MaxSize bytes.
+	ErrTooLong = fmt.Errorf("the draft notes of an author on an item can have at most %d bytes", MaxSize)
 )
 
 // Draft is a draft note on an item.
@@ -66,20 +71,31 @@ func New(db *database.DB) *Store { return &Store{db} }
 // Subjects are the draft notes by their projects, for a sweep.Sweeper.
 func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*Draft)(nil)) }
 
-// Create adds a draft note, and sets its id. The error is ErrTooMany if its author has Most of them on the item. The caller keeps others from creating
-// draft notes on the item until the transaction ends.
+// Create adds a draft note, and sets its id. The error is ErrTooMany or ErrTooLong if its author would have too many of them on the item. The caller keeps
+// others from creating and changing draft notes on the item until the transaction ends.
 func (s *Store) Create(ctx context.Context, d *Draft) error {
 	return s.db.Atomically(ctx, fmt.Sprintf("creating a draft note on %s", d.On), func(ctx context.Context, db bun.IDB) error {
-		n, err := own(db.NewSelect().Model((*Draft)(nil)), d.On, d.Author.UID).Count(ctx)
-		if err == nil && n >= Most {
-			err = ErrTooMany
-		}
-		if err != nil {
+		if _, err := db.NewInsert().Model(d).Returning("id").Exec(ctx); err != nil {
 			return err
 		}
-		_, err = db.NewInsert().Model(d).Returning("id").Exec(ctx)
-		return err
+		return checkLimits(ctx, db, *d)
 	})
+}
+
+// checkLimits returns an error, which ends the transaction, if the author of a draft note has too many of them on the item.
+func checkLimits(ctx context.Context, db bun.IDB, d Draft) error {
+	var number, size int64
+	err := own(db.NewSelect().Model((*Draft)(nil)), d.On, d.Author.UID).ColumnExpr("count(*)").ColumnExpr("sum(octet_length(body))").Scan(ctx, &number, &size)
+	switch {
+	case err != nil:
+		return err
+	case number > Most:
+		return ErrTooMany
+	case size > MaxSize:
+		return ErrTooLong
+	default:
+		return nil
+	}
 }
 
 // List returns the draft notes of an author on an item, the oldest first.
@@ -113,7 +129,8 @@ type Change struct {
 	Position *note.Position
 }
 
-// Update changes a draft note, and returns it. The error is ErrNotFound if there is none with the id.
+// Update changes a draft note, and returns it. The error is ErrNotFound if there is none with the id, and ErrTooLong if its author would have too long ones on
+// the item. The caller keeps others from creating and changing draft notes on the item until the transaction ends.
 func (s *Store) Update(ctx context.Context, id int64, c Change) (Draft, error) {
 	var position *string
 	if c.Position != nil {
@@ -124,13 +141,16 @@ func (s *Store) Update(ctx context.Context, id int64, c Change) (Draft, error) {
 		position = ptr.To(string(text))
 	}
 	var changed []Draft
-	err := s.db.Write(ctx, fmt.Sprintf("changing draft note %d", id), func(ctx context.Context, db bun.IDB) error {
+	err := s.db.Atomically(ctx, fmt.Sprintf("changing draft note %d", id), func(ctx context.Context, db bun.IDB) error {
 		_, err := db.NewUpdate().Model((*Draft)(nil)).Set("body = coalesce(?, body)", c.Body).Set("position = coalesce(?, position)", position).
 			Where("id = ?", id).Returning("*").Exec(ctx, &changed)
 		if err == nil && len(changed) == 0 {
 			err = ErrNotFound
 		}
-		return err
+		if err != nil || c.Body == nil {
+			return err
+		}
+		return checkLimits(ctx, db, changed[0])
 	})
 	if err != nil {
 		return Draft{}, err

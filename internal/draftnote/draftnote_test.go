@@ -3,6 +3,7 @@ package draftnote_test
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -83,6 +84,23 @@ func TestCreate_limitsDraftsOfAuthorOnItem(t *testing.T) {
 		w.add("elsewhere", elsewhere)
 		g.Expect(w.Create(t.Context(), &draftnote.Draft{In: app, On: mend, Author: ann, Body: "one more"})).To(MatchError(draftnote.ErrTooMany))
 		g.Expect(w.List(t.Context(), mend, ann.UID)).To(HaveLen(draftnote.Most))
+	})
+}
+
+func TestSize_isLimitedForAuthorOnItem(t *testing.T) {
+	onEach(t, func(g *WithT, w *world) {
+		half := strings.Repeat("é", draftnote.MaxSize/4)
+		d := w.add(half)
+		w.add(half)
+		w.add("of bob", ofBob)
+		w.add("elsewhere", elsewhere)
+		g.Expect(w.Create(t.Context(), &draftnote.Draft{In: app, On: mend, Author: ann, Body: "x"})).To(MatchError(draftnote.ErrTooLong))
+		g.Expect(w.List(t.Context(), mend, ann.UID)).To(HaveLen(2))
+		_, err := w.Update(t.Context(), d.ID, draftnote.Change{Body: ptr.To(half + "x")})
+		g.Expect(err).To(MatchError(draftnote.ErrTooLong))
+		g.Expect(w.Get(t.Context(), mend, d.ID)).To(Equal(d))
+		_, err = w.Update(t.Context(), d.ID, draftnote.Change{Body: ptr.To(half[2:] + "xx")})
+		g.Expect(err).NotTo(HaveOccurred())
 	})
 }
 

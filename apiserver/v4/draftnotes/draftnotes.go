@@ -4,6 +4,7 @@ package draftnotes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -73,12 +74,18 @@ func (f *Family) find(ctx context.Context, _ auth.Subject, on item.MergeRequest,
 	return record{d}, answer(err)
 }
 
-// answer returns the answer if a draft note does not exist, and otherwise err.
+// answer returns the answer if a draft note does not exist or a limit is reached, and otherwise err.
 func answer(err error) error {
-	if errors.Is(err, draftnote.ErrNotFound) {
+	switch {
+	case errors.Is(err, draftnote.ErrNotFound):
 		return record{}.Missing()
+	case errors.Is(err, draftnote.ErrTooMany):
+		return refuse("draft_notes", fmt.Sprintf("are too many (maximum is %d)", draftnote.Most))
+	case errors.Is(err, draftnote.ErrTooLong):
+		return refuse("draft_notes", fmt.Sprintf("are too long (maximum is %d bytes)", draftnote.MaxSize))
+	default:
+		return err
 	}
-	return err
 }
 
 // DraftNote is a draft note on a merge request.

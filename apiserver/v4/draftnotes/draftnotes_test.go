@@ -197,6 +197,17 @@ func TestCreate_limitsDrafts(t *testing.T) {
 	w.draft("ann", `{"note":"x"}`)
 }
 
+func TestSizeOfDrafts_isLimited(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	d := draftnote.Draft{In: w.on.In, On: w.on.Item(), Author: w.user("dan"), Body: strings.Repeat("x", draftnote.MaxSize-1)}
+	g.Expect(w.Activity.DraftNotes.Create(t.Context(), &d)).To(Succeed())
+	last := w.draft("dan", `{"note":"x"}`)
+	for _, request := range []string{"POST" + drafts, "PUT" + last} {
+		g.Expect(w.As("dan", request, `{"note":"xx"}`).String()).To(Equal(`400 {"message":{"draft_notes":["are too long (maximum is 4194304 bytes)"]}}`), request)
+	}
+	w.draft("ann", `{"note":"xx"}`)
+}
+
 func TestDraft_isPrivate(t *testing.T) {
 	g, w := NewWithT(t), newWorld(t)
 	mine, other := w.draft("dan", `{"note":"mine"}`), strings.Replace(w.draft("dan", `{"note":"mine, too"}`), "requests/2", "requests/1", 1)

@@ -3,7 +3,6 @@ package draftnotes
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/uptrace/bun"
 
@@ -37,11 +36,8 @@ func (f *Family) create(ctx context.Context, s auth.ProjectRecord[item.MergeRequ
 		}
 		return f.Activity.DraftNotes.Create(ctx, &d)
 	})
-	if errors.Is(err, draftnote.ErrTooMany) {
-		err = refuse("draft_notes", fmt.Sprintf("are too many (maximum is %d)", draftnote.Most))
-	}
 	if err != nil {
-		return DraftNote{}, err
+		return DraftNote{}, answer(err)
 	}
 	did(ctx, "create", d)
 	return show(d), nil
@@ -161,7 +157,14 @@ func (f *Family) update(ctx context.Context, s subject, r *updateRequest) (Draft
 	if c == (draftnote.Change{}) {
 		return f.get(ctx, s, nil)
 	}
-	d, err := f.Activity.DraftNotes.Update(ctx, s.Record.Record.ID, c)
+	var d draftnote.Draft
+	err = f.Activity.Database.Atomically(ctx, "changing a draft note", func(ctx context.Context, db bun.IDB) (err error) {
+		if err := item.Lock(ctx, db, s.Record.Outer); err != nil {
+			return err
+		}
+		d, err = f.Activity.DraftNotes.Update(ctx, s.Record.Record.ID, c)
+		return err
+	})
 	if err != nil {
 		return DraftNote{}, answer(err)
 	}
