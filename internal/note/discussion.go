@@ -2,6 +2,8 @@ package note
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,6 +38,18 @@ func (s *Store) Reply(ctx context.Context, n *Note) error {
 func oldest(db bun.IDB, on database.Item, discussion string) *bun.SelectQuery {
 	return db.NewSelect().Model((*Note)(nil)).ColumnExpr("min(id)").
 		Where("item_kind = ?", on.Kind).Where("item_id = ?", on.ID).Where("discussion = ?", discussion)
+}
+
+// First returns the first note of a discussion on an item. The error is ErrNotFound if the item has no such discussion.
+func (s *Store) First(ctx context.Context, on database.Item, discussion string) (n Note, err error) {
+	err = s.db.Read(ctx, "reading the first note of a discussion on "+on.String(), func(ctx context.Context, db bun.IDB) error {
+		err := db.NewSelect().Model(&n).Where("id = (?)", oldest(db, on, discussion)).Scan(ctx)
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrNotFound
+		}
+		return err
+	})
+	return n, err
 }
 
 // Lock keeps others from replying to a discussion until the transaction ends, and returns its first note. The error is ErrNotFound if the item has no

@@ -53,6 +53,18 @@ func TestReply_needsDiscussion(t *testing.T) {
 	})
 }
 
+func TestFirst_isOldestNoteOfDiscussion(t *testing.T) {
+	onEach(t, func(g *WithT, w *world) {
+		w.add("untouched")
+		first := w.add("first", threaded, internal)
+		_, err := w.reply(first, "second")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(w.First(t.Context(), bug, first.Discussion)).To(And(HaveField("ID", first.ID), HaveField("Body", "first"), HaveField("Internal", true)))
+		_, err = w.First(t.Context(), other, first.Discussion)
+		g.Expect(err).To(MatchError(note.ErrNotFound))
+	})
+}
+
 func TestResolve_coversDiscussion(t *testing.T) {
 	onEach(t, func(g *WithT, w *world) {
 		first, untouched, plain := w.add("first", threaded), w.add("untouched", threaded), w.add("plain")

@@ -95,12 +95,11 @@ const (
 func (f *Family) checkDiscussion(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], d draftnote.Draft) error {
 	var first *note.Note
 	if d.Discussion != "" {
-		all, err := f.Activity.Notes.Discussion(ctx, d.On, note.Reader{Internal: true}, d.Discussion)
-		if err != nil && !errors.Is(err, note.ErrNotFound) {
+		found, err := f.Activity.Notes.First(ctx, d.On, d.Discussion)
+		if err == nil {
+			first = &found
+		} else if !errors.Is(err, note.ErrNotFound) {
 			return err
-		}
-		if len(all) > 0 {
-			first = &all[0]
 		}
 	}
 	if problem := f.problem(s.Subject, s.Record, d, first); problem != "" {
