@@ -140,15 +140,15 @@ func (s *Store) Taken(ctx context.Context, title string, except int64, in ...typ
 	return taken, err
 }
 
-// Titled returns the ids of the milestones of some projects and groups that have a title.
-func (s *Store) Titled(ctx context.Context, title string, in ...types.UID) (ids []int64, err error) {
+// Titled returns the milestones of some projects and groups that have a title.
+func (s *Store) Titled(ctx context.Context, title string, in ...types.UID) (all []Milestone, err error) {
 	if len(in) == 0 {
 		return nil, nil
 	}
 	err = s.db.Read(ctx, "looking up milestones with a title", func(ctx context.Context, db bun.IDB) error {
-		return Titled(db, title).Where("subject_uid IN (?)", bun.List(in)).Order("id").Scan(ctx, &ids)
+		return db.NewSelect().Model(&all).ExcludeColumn("text").Where("title = ?", title).Where("subject_uid IN (?)", bun.List(in)).Order("id").Scan(ctx)
 	})
-	return ids, err
+	return all, err
 }
 
 // Delete removes a milestone. Issues lose it in the same transaction; see issue.Store.ForgetMilestone.

@@ -3,6 +3,7 @@ package milestones_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,8 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/milestones"
+	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/audit/audittest"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/issue"
@@ -176,6 +179,21 @@ func TestPromote_mergesMilestonesOfTitle(t *testing.T) {
 	g.Expect(f.As("rita", fmt.Sprintf("POST /projects/20/milestones/%d/promote", web), "").Code).To(Equal(http.StatusNotFound), "it is gone")
 	g.Expect(f.As("rita", fmt.Sprintf("GET /projects/21/milestones/%d", other), "").Code).To(Equal(http.StatusOK))
 	g.Expect(f.As("rita", "POST /groups/11/milestones", `{"title":"1.0"}`).Code).To(Equal(http.StatusBadRequest), "the group has the title now")
+}
+
+func TestPromote_isAudited(t *testing.T) {
+	g, f, lines := NewWithT(t), newForge(t), audittest.Open(t)
+	web, app := create(t, f, "/projects/20", `{"title":"1.0"}`), create(t, f, "/projects/21", `{"title":"1.0"}`)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("/projects/20/milestones/%d/promote", web), nil)
+	r.Header.Set("PRIVATE-TOKEN", familytest.Value("rita"))
+	lines.Handler(audit.At{Door: audit.REST, Address: func(*http.Request) string { return "" }}, f).ServeHTTP(httptest.NewRecorder(), r)
+	events := lines.Events()
+	g.Expect(events).To(HaveLen(1))
+	g.Expect(events[0].Objects).To(Equal([]audit.Object{
+		{Verb: "create", Kind: audit.Milestone, Name: "acme/shop%1.0", ID: app + 1},
+		{Verb: "delete", Kind: audit.Milestone, Name: "acme/shop/web%1.0", ID: web},
+		{Verb: "delete", Kind: audit.Milestone, Name: "acme/shop/app%1.0", ID: app},
+	}))
 }
 
 func TestPromote_needsReporterOfGroup(t *testing.T) {

@@ -2,7 +2,9 @@ package milestones
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,6 +37,7 @@ func (f *Family) promote(ctx context.Context, s auth.Project, r *milestoneReques
 		return entity.Milestone{}, err
 	}
 	var into milestone.Milestone
+	var merged []milestone.Milestone
 	err = f.Activity.Database.Atomically(ctx, "promoting a milestone", func(ctx context.Context, _ bun.IDB) error {
 		m, err := f.Activity.Milestones.Get(ctx, s.Scope.Project.UID, r.MilestoneID)
 		if err != nil {
@@ -47,40 +50,45 @@ func (f *Family) promote(ctx context.Context, s auth.Project, r *milestoneReques
 		if err := f.Activity.Milestones.Create(ctx, &into); err != nil {
 			return err
 		}
-		return f.merge(ctx, into, projects)
+		merged, err = f.merge(ctx, into, slices.Collect(maps.Keys(projects)))
+		return err
 	})
 	if err != nil {
 		return entity.Milestone{}, answer(err)
 	}
 	f.did(ctx, "create", above, into)
+	for _, m := range merged {
+		f.did(ctx, "delete", catalog.Scope{Project: projects[m.In.UID], Groups: above.Groups}, m)
+	}
 	return f.show(above, into), nil
 }
 
-// merge gives the items of all milestones with the same title in some projects another milestone, and deletes those milestones.
-func (f *Family) merge(ctx context.Context, into milestone.Milestone, projects []types.UID) error {
+// merge gives the items of all milestones with the same title in some projects another milestone, deletes those milestones, and returns them.
+func (f *Family) merge(ctx context.Context, into milestone.Milestone, projects []types.UID) ([]milestone.Milestone, error) {
 	merged, err := f.Activity.Milestones.Titled(ctx, into.Title, projects...)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, id := range merged {
-		if err := f.Activity.Issues.ReplaceMilestone(ctx, id, into.ID); err != nil {
-			return err
+	for _, m := range merged {
+		if err := f.Activity.Issues.ReplaceMilestone(ctx, m.ID, into.ID); err != nil {
+			return nil, err
 		}
-		if err := f.Activity.MergeRequests.ReplaceMilestone(ctx, id, into.ID); err != nil {
-			return err
+		if err := f.Activity.MergeRequests.ReplaceMilestone(ctx, m.ID, into.ID); err != nil {
+			return nil, err
 		}
-		if err := f.Activity.Milestones.Delete(ctx, id); err != nil {
-			return err
+		if err := f.Activity.Milestones.Delete(ctx, m.ID); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return merged, nil
 }
 
-// projects returns the projects directly in a group.
-func (f *Family) projects(ctx context.Context, in catalog.Scope) (all []types.UID, err error) {
+// projects returns the projects directly in a group by their UIDs.
+func (f *Family) projects(ctx context.Context, in catalog.Scope) (map[types.UID]*v1alpha1.Project, error) {
+	all := map[types.UID]*v1alpha1.Project{}
 	below, err := catalog.List[*v1alpha1.Project](ctx, f.Catalog, catalog.IndexGroup, in.Keys()...)
 	for _, p := range below {
-		all = append(all, p.UID)
+		all[p.UID] = p
 	}
 	return all, err
 }

@@ -2,6 +2,8 @@ package milestones
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -150,5 +152,5 @@ func (f *Family) rivals(ctx context.Context, in catalog.Scope) ([]types.UID, err
 		return all, nil
 	}
 	below, err := f.projects(ctx, in)
-	return append(all, below...), err
+	return slices.AppendSeq(all, maps.Keys(below)), err
 }
