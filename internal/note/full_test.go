@@ -18,9 +18,10 @@ func TestCreate_isRefusedOnFullItem(t *testing.T) {
 		c := clocktesting.NewFakePassiveClock(noon)
 		w := &world{note.New(db, c), c, t}
 		first := w.add("first", threaded)
+		w.add("closed", system)
 		g.Expect(db.Write(t.Context(), "filling an item", func(ctx context.Context, db bun.IDB) error {
 			const columns = "subject_kind, subject_id, subject_uid, item_kind, item_id, discussion, individual, resolvable, system, internal, body, author_id, author_uid, created_at, updated_at"
-			for n := 1; n < note.MaxNotes-1; n *= 2 {
+			for n := 2; n < note.MaxNotes-1; n *= 2 {
 				if _, err := db.NewRaw("INSERT INTO notes ("+columns+") SELECT "+columns+" FROM notes LIMIT ?", min(n, note.MaxNotes-1-n)).Exec(ctx); err != nil {
 					return err
 				}
@@ -32,7 +33,7 @@ func TestCreate_isRefusedOnFullItem(t *testing.T) {
 		_, err = w.reply(first, "too many")
 		g.Expect(err).To(MatchError(note.ErrFull))
 		g.Expect(w.Create(t.Context(), &note.Note{In: app, On: bug, Author: ann, Body: "too many"})).To(MatchError(note.ErrFull))
-		w.add("closed", system)
+		w.add("reopened", system)
 		w.add("elsewhere", elsewhere)
 	})
 }

@@ -31,13 +31,13 @@ func Migrations() fs.FS { return migrations }
 var (
 	// ErrNotFound says that an item has no such note or discussion.
 	ErrNotFound = errors.New("there is no such note")
-	// ErrFull says that an item has MaxNotes notes.
+	// ErrFull says that an item has MaxNotes notes or more.
 	ErrFull = errors.New("the item has as many notes as it can have")
 	// ErrSystem says that a discussion records a change of the item and takes no replies.
 	ErrSystem = errors.New("a system note cannot have replies")
 )
 
-// MaxNotes is the maximum number of notes on an item, apart from system notes, which are always added. It limits the size of a page of discussions.
+// MaxNotes is the number of notes on an item, system notes included, from which on only system notes are added. It limits the size of a page of discussions.
 const MaxNotes = 5000
 
 // Note is a note on an item.
@@ -85,7 +85,7 @@ func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
 func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*Note)(nil)) }
 
 // Create adds a note, which begins a discussion, and completes it. If Created or Discussion is not zero, it stays. The error is ErrFull if the item has
-// MaxNotes notes.
+// MaxNotes notes or more and the note is no system note.
 func (s *Store) Create(ctx context.Context, n *Note) error {
 	if n.Discussion == "" {
 		id := make([]byte, 20)
