@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/uptrace/bun"
@@ -29,7 +30,7 @@ import (
 
 // itemTables are the tables that reset restores.
 var itemTables = []string{
-	"iids", "issues", "issue_labels", "issue_assignees", "epics", "epic_labels", "notes", "reactions", "state_events", "milestones",
+	"iids", "issues", "issue_labels", "issue_assignees", "issue_subscriptions", "epics", "epic_labels", "notes", "reactions", "state_events", "milestones",
 	"merge_requests", "merge_request_labels", "merge_request_assignees", "merge_request_reviewers", "merge_request_approvals",
 	"merge_request_subscriptions", "merge_request_issues", "merge_request_versions", "merge_request_approval_rules", "merge_request_approvers",
 	"draft_notes",
@@ -130,11 +131,24 @@ func newItems(t *testing.T, stores activity.Stores, objects []client.Object, che
 // watch makes the database record in the table touched which of itemTables were written.
 func (i *items) watch() {
 	i.t.Helper()
+	i.checkTables()
 	i.exec("CREATE TABLE main.touched (name TEXT PRIMARY KEY)")
 	for _, table := range itemTables {
 		for _, write := range []string{"INSERT", "UPDATE", "DELETE"} {
 			i.exec(fmt.Sprintf("CREATE TRIGGER main.touched_by_%[2]s_of_%[1]s AFTER %[2]s ON %[1]s BEGIN INSERT OR IGNORE INTO touched VALUES ('%[1]s'); END", table, write))
 		}
+	}
+}
+
+// checkTables fails if a table belongs to one of itemTables and is not one of them: the connection does not enforce foreign keys, so reset would leave its rows.
+func (i *items) checkTables() {
+	i.t.Helper()
+	var belonging sql.NullString
+	err := i.conn.QueryRowContext(i.t.Context(), `WITH item AS (SELECT value AS name FROM json_each('["`+strings.Join(itemTables, `","`)+`"]'))
+		SELECT group_concat(DISTINCT t.name) FROM main.sqlite_master AS t, pragma_foreign_key_list(t.name) AS key
+		WHERE t.type = 'table' AND key."table" IN (SELECT name FROM item) AND t.name NOT IN (SELECT name FROM item)`).Scan(&belonging)
+	if err != nil || belonging.Valid {
+		i.t.Fatalf("itemTables lacks %q: %v", belonging.String, err)
 	}
 }
 
