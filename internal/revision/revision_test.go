@@ -126,6 +126,59 @@ func TestSince_returnsNothingOfTransactionThatFailed(t *testing.T) {
 	})
 }
 
+// A column that the triggers did not compare would hide its changes.
+func TestSince_seesChangeOfEachColumn(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g := NewWithT(t)
+		s := open(t, name)
+		g.Expect(s.issues.Create(t.Context(), &issue.Issue{In: web, Title: "An issue"})).To(Succeed())
+		s.mergeRequest(t, "feature")
+		db := databasetest.SQL(t, name)
+		for table, kind := range map[string]string{"issues": issue.Kind, "merge_requests": mergerequest.Kind} {
+			rows, err := db.QueryContext(t.Context(), "SELECT * FROM "+table+" LIMIT 0")
+			g.Expect(err).NotTo(HaveOccurred())
+			columns, err := rows.ColumnTypes()
+			g.Expect(errors.Join(err, rows.Err(), rows.Close())).NotTo(HaveOccurred())
+			for _, c := range columns {
+				value := "'2000-01-01T00:00:00Z'"
+				switch c.DatabaseTypeName() {
+				case "TEXT":
+					value = c.Name() + " || 'x'"
+				case "INTEGER", "INT8":
+					value = "COALESCE(" + c.Name() + ", 0) + 1"
+				case "BOOLEAN", "BOOL":
+					value = "NOT COALESCE(" + c.Name() + ", FALSE)"
+				}
+				_, now := s.since(t, kind, 1)
+				_, err := db.ExecContext(t.Context(), fmt.Sprintf("UPDATE %s SET %s = %s", table, c.Name(), value))
+				g.Expect(err).NotTo(HaveOccurred(), c.Name())
+				all, _ := s.since(t, kind, now)
+				g.Expect(all).NotTo(BeEmpty(), c.Name())
+			}
+		}
+	})
+}
+
+func TestSince_returnsNothingOfWriteThatChangesNothing(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g := NewWithT(t)
+		s := open(t, name)
+		s.issue(t, web)
+		m := s.mergeRequest(t, "feature")
+		check := mergerequest.Check{Head: "h", Base: "b", Target: "t", Changes: "1", Status: mergerequest.CanBeMerged}
+		m, err := s.mergeRequests.RecordCheck(t.Context(), m, check)
+		g.Expect(err).NotTo(HaveOccurred())
+		_, now := s.since(t, mergerequest.Kind, 1)
+		_, err = s.mergeRequests.RecordCheck(t.Context(), m, check)
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = databasetest.SQL(t, name).ExecContext(t.Context(), "UPDATE issues SET updated_at = updated_at")
+		g.Expect(err).NotTo(HaveOccurred())
+		all, after := s.since(t, mergerequest.Kind, now)
+		g.Expect(all).To(BeEmpty())
+		g.Expect(after).To(Equal(now))
+	})
+}
+
 func TestSince_seesLabelsThatGo(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g := NewWithT(t)

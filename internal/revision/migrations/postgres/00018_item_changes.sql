@@ -55,10 +55,15 @@ BEGIN
     RETURN NULL;
 END $$;
 -- The triggers run when the transaction ends: it then waits for no other row while it holds the revision, so there is no deadlock.
-CREATE CONSTRAINT TRIGGER merge_request_is_written AFTER INSERT OR UPDATE OR DELETE ON merge_requests
+-- Statements that only lock a row write it as it was. They are no changes: who writes a draft note must not be seen.
+CREATE CONSTRAINT TRIGGER merge_request_is_written AFTER INSERT OR DELETE ON merge_requests
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION item_is_written('merge_request');
-CREATE CONSTRAINT TRIGGER issue_is_written AFTER INSERT OR UPDATE OR DELETE ON issues
+CREATE CONSTRAINT TRIGGER merge_request_is_changed AFTER UPDATE ON merge_requests
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION item_is_written('merge_request');
+CREATE CONSTRAINT TRIGGER issue_is_written AFTER INSERT OR DELETE ON issues
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION item_is_written('issue');
+CREATE CONSTRAINT TRIGGER issue_is_changed AFTER UPDATE ON issues
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION item_is_written('issue');
 CREATE CONSTRAINT TRIGGER merge_request_label_is_written AFTER INSERT OR DELETE ON merge_request_labels
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION merge_request_label_is_written();
 CREATE CONSTRAINT TRIGGER issue_label_is_written AFTER INSERT OR DELETE ON issue_labels

@@ -27,10 +27,27 @@ CREATE TRIGGER item_is_written INSTEAD OF INSERT ON item_writes WHEN new.iid > 0
             created = CASE WHEN item_changes.deleted THEN excluded.created ELSE item_changes.created END, deleted = excluded.deleted;
     DELETE FROM item_changes WHERE deleted AND changed < (SELECT last FROM item_revision) - 100000;
 END;
+-- Statements that only lock a row write it as it was. They are no changes: who writes a draft note must not be seen. The columns are all columns of the
+-- tables, also those that later migrations add.
 CREATE TRIGGER merge_request_is_added AFTER INSERT ON merge_requests BEGIN
     INSERT INTO item_writes VALUES ('merge_request', new.subject_uid, new.iid, new.id, new.state, FALSE);
 END;
-CREATE TRIGGER merge_request_is_changed AFTER UPDATE ON merge_requests BEGIN
+CREATE TRIGGER merge_request_is_changed AFTER UPDATE ON merge_requests
+    WHEN (
+        old.id, old.subject_kind, old.subject_id, old.subject_uid, old.iid, old.source_kind, old.source_id, old.source_uid, old.source_branch,
+        old.target_branch, old.title, old.description, old.text, old.state, old.draft, old.discussion_locked, old.squash, old.remove_source_branch,
+        old.allow_collaboration, old.approvals_required, old.author_id, old.author_uid, old.milestone_id, old.head_sha, old.base_sha, old.start_sha,
+        old.changes_count, old.merge_status, old.checked_target, old.merge_error, old.planned_commit, old.planned_squash, old.merge_commit_sha,
+        old.squash_commit_sha, old.should_remove_source, old.merger_id, old.merger_uid, old.merged_at, old.closer_id, old.closer_uid, old.closed_at,
+        old.prepared_at, old.time_estimate, old.time_spent, old.created_at, old.updated_at
+    ) IS NOT (
+        new.id, new.subject_kind, new.subject_id, new.subject_uid, new.iid, new.source_kind, new.source_id, new.source_uid, new.source_branch,
+        new.target_branch, new.title, new.description, new.text, new.state, new.draft, new.discussion_locked, new.squash, new.remove_source_branch,
+        new.allow_collaboration, new.approvals_required, new.author_id, new.author_uid, new.milestone_id, new.head_sha, new.base_sha, new.start_sha,
+        new.changes_count, new.merge_status, new.checked_target, new.merge_error, new.planned_commit, new.planned_squash, new.merge_commit_sha,
+        new.squash_commit_sha, new.should_remove_source, new.merger_id, new.merger_uid, new.merged_at, new.closer_id, new.closer_uid, new.closed_at,
+        new.prepared_at, new.time_estimate, new.time_spent, new.created_at, new.updated_at
+    ) BEGIN
     INSERT INTO item_writes SELECT 'merge_request', old.subject_uid, old.iid, old.id, old.state, TRUE
         WHERE (old.subject_uid, old.iid) <> (new.subject_uid, new.iid);
     INSERT INTO item_writes VALUES ('merge_request', new.subject_uid, new.iid, new.id, new.state, FALSE);
@@ -41,7 +58,16 @@ END;
 CREATE TRIGGER issue_is_added AFTER INSERT ON issues BEGIN
     INSERT INTO item_writes VALUES ('issue', new.subject_uid, new.iid, new.id, new.state, FALSE);
 END;
-CREATE TRIGGER issue_is_changed AFTER UPDATE ON issues BEGIN
+CREATE TRIGGER issue_is_changed AFTER UPDATE ON issues
+    WHEN (
+        old.id, old.subject_kind, old.subject_id, old.subject_uid, old.iid, old.title, old.description, old.text, old.state, old.issue_type,
+        old.confidential, old.discussion_locked, old.author_id, old.author_uid, old.milestone_id, old.epic_id, old.weight, old.due_date,
+        old.closer_id, old.closer_uid, old.closed_at, old.created_at, old.updated_at, old.time_estimate, old.time_spent
+    ) IS NOT (
+        new.id, new.subject_kind, new.subject_id, new.subject_uid, new.iid, new.title, new.description, new.text, new.state, new.issue_type,
+        new.confidential, new.discussion_locked, new.author_id, new.author_uid, new.milestone_id, new.epic_id, new.weight, new.due_date,
+        new.closer_id, new.closer_uid, new.closed_at, new.created_at, new.updated_at, new.time_estimate, new.time_spent
+    ) BEGIN
     INSERT INTO item_writes SELECT 'issue', old.subject_uid, old.iid, old.id, old.state, TRUE
         WHERE (old.subject_uid, old.iid) <> (new.subject_uid, new.iid);
     INSERT INTO item_writes VALUES ('issue', new.subject_uid, new.iid, new.id, new.state, FALSE);
