@@ -222,36 +222,35 @@ func (s source) projectsOf(ctx context.Context, items []revision.Item) (projects
 
 // Changes implements virtual.Source. Deleted items have only their metadata, project and state. If the project is gone too, its
 // namespace is unknown, so clients must list the objects again.
-func (s source) Changes(ctx context.Context, namespace string, after int64) ([]watch.Event, int64, error) {
+func (s source) Changes(ctx context.Context, namespace string, after int64) (events []watch.Event, now int64, more bool, err error) {
 	items, now, err := s.Stores.Revisions.Since(ctx, s.kind, after, batch)
 	if errors.Is(err, revision.ErrExpired) {
-		return nil, 0, virtual.ErrExpired
+		return nil, 0, false, virtual.ErrExpired
 	}
 	if err != nil || len(items) == 0 {
-		return nil, now, err
+		return nil, now, false, err
 	}
 	in, err := s.projectsOf(ctx, items)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, false, err
 	}
 	here := items[:0:0]
 	for _, i := range items {
 		switch p := in[i.Project]; {
 		case p == nil && i.Deleted:
-			return nil, 0, virtual.ErrExpired
+			return nil, 0, false, virtual.ErrExpired
 		case p != nil && (namespace == "" || p.Namespace == namespace):
 			here = append(here, i)
 		}
 	}
 	objects, err := s.objects(ctx, here)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, false, err
 	}
 	by := map[int64]client.Object{}
 	for _, f := range objects {
 		by[f.item.ID] = f.object
 	}
-	var events []watch.Event
 	for _, i := range here {
 		switch obj := by[i.ID]; {
 		case i.Deleted:
@@ -262,7 +261,7 @@ func (s source) Changes(ctx context.Context, namespace string, after int64) ([]w
 			events = append(events, watch.Event{Type: watch.Modified, Object: obj})
 		}
 	}
-	return events, now, nil
+	return events, now, len(items) == batch, nil
 }
 
 // deleted returns the object of an item that was deleted.

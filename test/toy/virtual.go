@@ -68,7 +68,7 @@ func (s source) List(ctx context.Context, q virtual.Query) (virtual.Page, error)
 }
 
 // Changes implements virtual.Source. Toys are never deleted, so no changes are forgotten.
-func (s source) Changes(ctx context.Context, namespace string, after int64) ([]watch.Event, int64, error) {
+func (s source) Changes(ctx context.Context, namespace string, after int64) ([]watch.Event, int64, bool, error) {
 	rows, revision, err := s.store.List(ctx, "changed > ? AND ? IN (namespace, '')", after, namespace)
 	if err == nil && after > revision {
 		err = virtual.ErrExpired
@@ -81,5 +81,5 @@ func (s source) Changes(ctx context.Context, namespace string, after int64) ([]w
 			changes[i].Type = watch.Added
 		}
 	}
-	return changes, revision, err
+	return changes, revision, false, err
 }

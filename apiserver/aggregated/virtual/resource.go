@@ -43,9 +43,9 @@ type Source interface {
 	// List returns the objects of a query in the order of their places.
 	List(ctx context.Context, q Query) (Page, error)
 	// Changes returns the changes after a revision, the oldest first, with the objects as they are after the change, or were before they
-	// were deleted. namespace is empty for all. It also returns the revision up to which these are all changes. The error is ErrExpired if
-	// the source no longer knows all changes after the revision, or does not know the revision itself.
-	Changes(ctx context.Context, namespace string, after int64) (changes []watch.Event, revision int64, err error)
+	// were deleted. namespace is empty for all. It also returns the revision up to which these are all changes, and whether more changes can
+	// follow at once. The error is ErrExpired if the source no longer knows all changes after the revision, or does not know the revision itself.
+	Changes(ctx context.Context, namespace string, after int64) (changes []watch.Event, revision int64, more bool, err error)
 }
 
 // Errors of a Source.

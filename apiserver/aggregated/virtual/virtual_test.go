@@ -213,6 +213,34 @@ func TestWatch_sendsChanges(t *testing.T) {
 	}
 }
 
+func TestWatch_seesObjectsThatCeasedToMatchInAnyBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		m := shop()
+		m.AtOnce = 1
+		m.Put(acme, "doll", virtualtest.ToyStatus{State: whole, Price: 8})
+		m.Put(acme, "ball", virtualtest.ToyStatus{State: broken})
+		next := watching(t, toys(m), metainternal.ListOptions{ResourceVersion: "5", FieldSelector: state(whole)})
+		g.Expect(append(next(), next()...)).To(Equal([]string{"MODIFIED doll", "DELETED ball"}))
+		m.Put(acme, "ball", virtualtest.ToyStatus{State: broken, Price: 1})
+		g.Expect(next()).To(BeEmpty())
+	})
+}
+
+func TestWatch_readsAllBatchesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		m := shop()
+		m.AtOnce = 1
+		next := watching(t, toys(m), metainternal.ListOptions{ResourceVersion: "5"})
+		g.Expect(next()).To(BeEmpty())
+		for _, name := range []string{"ball", "car", "doll", "eel"} {
+			m.Put(acme, name, virtualtest.ToyStatus{State: broken})
+		}
+		g.Expect(next()).To(Equal([]string{"MODIFIED ball", "MODIFIED car", "MODIFIED doll", "ADDED eel"}))
+	})
+}
+
 func TestWatch_endsIfItMissedChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)

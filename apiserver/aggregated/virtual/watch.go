@@ -31,6 +31,10 @@ type watcher struct {
 	revision int64
 	// matched are the objects that the selector selects; nil if it selects all.
 	matched sets.Set[types.UID]
+	// unsure says that the client may know objects that do not match now: it began at a revision before matched.
+	unsure bool
+	// more says that the source can have more changes by now.
+	more bool
 }
 
 // Watch implements rest.Watcher.
@@ -75,8 +79,8 @@ func (w *watcher) begin(ctx context.Context, o *metainternal.ListOptions) (event
 			events = append(events, w.bookmark(metav1.InitialEventsAnnotationKey))
 		}
 	}
-	// The client may know objects that have ceased to match since the resource version at which it begins.
-	more, err := w.next(ctx, since && !streams)
+	w.unsure = since && !streams
+	more, err := w.next(ctx)
 	return append(events, more...), err
 }
 
@@ -125,23 +129,25 @@ func (w *watcher) run(ctx context.Context, stop <-chan struct{}, out chan<- watc
 				return
 			}
 		}
-		select {
-		case <-ticker.C:
-		case <-stop:
-			return
-		case <-ctx.Done():
-			return
+		if !w.more {
+			select {
+			case <-ticker.C:
+			case <-stop:
+				return
+			case <-ctx.Done():
+				return
+			}
 		}
 		var err error
-		if events, err = w.next(ctx, false); err != nil {
+		if events, err = w.next(ctx); err != nil {
 			events = []watch.Event{failure(err)}
 		}
 	}
 }
 
 // next returns the events since the last call.
-func (w *watcher) next(ctx context.Context, unsure bool) (events []watch.Event, err error) {
-	changes, revision, err := w.storage.Source.Changes(ctx, w.query.Namespace, w.revision)
+func (w *watcher) next(ctx context.Context) (events []watch.Event, err error) {
+	changes, revision, more, err := w.storage.Source.Changes(ctx, w.query.Namespace, w.revision)
 	if errors.Is(err, ErrExpired) {
 		err = apierrors.NewResourceExpired(err.Error())
 	}
@@ -149,10 +155,12 @@ func (w *watcher) next(ctx context.Context, unsure bool) (events []watch.Event, 
 		return nil, err
 	}
 	for _, e := range changes {
-		if e, is := w.selected(e, unsure); is {
+		if e, is := w.selected(e); is {
 			events = append(events, e)
 		}
 	}
+	// Without more, the changes include all that the list has seen.
+	w.more, w.unsure = more, w.unsure && more
 	moved := revision != w.revision
 	if w.revision = revision; moved && len(events) == 0 && w.bookmarks {
 		events = append(events, w.bookmark())
@@ -160,9 +168,8 @@ func (w *watcher) next(ctx context.Context, unsure bool) (events []watch.Event, 
 	return events, nil
 }
 
-// selected returns a change as the selector shows it: objects are deleted when they cease to match. unsure says that the client may know
-// objects that do not match now.
-func (w *watcher) selected(e watch.Event, unsure bool) (watch.Event, bool) {
+// selected returns a change as the selector shows it: objects are deleted when they cease to match.
+func (w *watcher) selected(e watch.Event) (watch.Event, bool) {
 	if w.matched == nil {
 		return e, true
 	}
@@ -177,7 +184,7 @@ func (w *watcher) selected(e watch.Event, unsure bool) (watch.Event, bool) {
 	}
 	w.matched.Delete(obj.GetUID())
 	e.Type = watch.Deleted
-	return e, known || unsure
+	return e, known || w.unsure
 }
 
 // bookmark returns an event that says which revision the client knows.

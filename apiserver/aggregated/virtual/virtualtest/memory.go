@@ -17,6 +17,9 @@ import (
 
 // Memory is a source of toys in memory.
 type Memory struct {
+	// AtOnce is the number of changes that Changes returns at once, or 0 for all. It must be set before others use the source.
+	AtOnce int
+
 	mutex    sync.Mutex
 	toys     map[string]*Toy // by namespace/name
 	revision int64
@@ -110,17 +113,21 @@ func (m *Memory) List(_ context.Context, q virtual.Query) (virtual.Page, error) 
 }
 
 // Changes implements virtual.Source.
-func (m *Memory) Changes(_ context.Context, namespace string, after int64) ([]watch.Event, int64, error) {
+func (m *Memory) Changes(_ context.Context, namespace string, after int64) ([]watch.Event, int64, bool, error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	if after < m.forgotten || after > m.revision {
-		return nil, 0, virtual.ErrExpired
+		return nil, 0, false, virtual.ErrExpired
 	}
 	var changes []watch.Event
 	for _, e := range m.log {
-		if e.revision > after && (namespace == "" || e.Object.(*Toy).Namespace == namespace) {
-			changes = append(changes, watch.Event{Type: e.Type, Object: e.Object.DeepCopyObject()})
+		if e.revision <= after || namespace != "" && e.Object.(*Toy).Namespace != namespace {
+			continue
+		}
+		changes = append(changes, watch.Event{Type: e.Type, Object: e.Object.DeepCopyObject()})
+		if len(changes) == m.AtOnce {
+			return changes, e.revision, true, nil
 		}
 	}
-	return changes, m.revision, nil
+	return changes, m.revision, false, nil
 }
