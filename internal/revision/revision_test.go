@@ -179,6 +179,30 @@ func TestSince_returnsNothingOfWriteThatChangesNothing(t *testing.T) {
 	})
 }
 
+// PostgreSQL keeps each version of the row of the revision until the transaction ends, and passes them all to find the last one.
+func TestTransaction_writesRevisionSeldom(t *testing.T) {
+	g, name := NewWithT(t), databasetest.PostgreSQL(t)
+	s := open(t, name)
+	for range 20 {
+		s.issue(t, web)
+	}
+	_, now := s.since(t, issue.Kind, 1)
+	tx, err := databasetest.SQL(t, name).BeginTx(t.Context(), nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = tx.ExecContext(t.Context(), "SET CONSTRAINTS ALL IMMEDIATE; UPDATE issues SET milestone_id = 1; UPDATE issues SET milestone_id = 2 WHERE iid = 3")
+	g.Expect(err).NotTo(HaveOccurred())
+	var updates int
+	g.Expect(tx.QueryRowContext(t.Context(), "SELECT n_tup_upd FROM pg_stat_xact_user_tables WHERE relid = 'item_revision'::regclass").Scan(&updates)).To(Succeed())
+	g.Expect(updates).To(Equal(6), "for 1, 2, 4, 8, 16 and 32 revisions")
+	g.Expect(tx.Commit()).To(Succeed())
+	all, now := s.since(t, issue.Kind, now)
+	g.Expect(all).To(HaveLen(20))
+	g.Expect(all[19]).To(Equal("web 3 opened"), "the last change")
+	s.issue(t, shop)
+	all, _ = s.since(t, issue.Kind, now)
+	g.Expect(all).To(Equal([]string{"shop 1 new"}))
+}
+
 func TestSince_seesLabelsThatGo(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g := NewWithT(t)

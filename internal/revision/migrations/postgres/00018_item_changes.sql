@@ -19,19 +19,28 @@ CREATE INDEX item_changes_in_order ON item_changes (kind, changed);
 CREATE INDEX item_changes_by_state ON item_changes (kind, state, subject_uid, iid) WHERE NOT deleted;
 CREATE INDEX item_changes_of_deleted ON item_changes (changed) WHERE deleted;
 -- Records a change. Other changes wait until the transaction ends, so revisions become visible in their order. Deleted items are forgotten after
--- 100000 changes. Numbers are negative while they are reassigned.
+-- 100000 changes. Numbers are negative while they are reassigned. A transaction reserves one revision, then as many more as it has had so far: each
+-- update of the row leaves a version that the next one has to pass. It remembers its first and its last revision in settings.
 CREATE FUNCTION record_item(item_kind TEXT, uid TEXT, number BIGINT, id BIGINT, item_state TEXT, gone BOOLEAN) RETURNS VOID LANGUAGE plpgsql AS $$
 DECLARE
-    revision BIGINT;
+    first BIGINT := NULLIF(current_setting('forgeplane.first_revision', TRUE), '');
+    revision BIGINT := NULLIF(current_setting('forgeplane.last_revision', TRUE), '');
 BEGIN
     IF number < 0 THEN
         RETURN;
     END IF;
-    UPDATE item_revision SET last = last + 1 RETURNING last INTO revision;
+    revision := revision + 1;
+    IF revision IS NULL THEN
+        UPDATE item_revision SET last = last + 1 RETURNING last INTO revision;
+        PERFORM set_config('forgeplane.first_revision', revision::TEXT, TRUE);
+        DELETE FROM item_changes WHERE deleted AND changed < revision - 100000;
+    ELSIF revision > (SELECT last FROM item_revision) THEN
+        UPDATE item_revision SET last = last + revision - first;
+    END IF;
+    PERFORM set_config('forgeplane.last_revision', revision::TEXT, TRUE);
     INSERT INTO item_changes AS c VALUES (item_kind, uid, number, id, item_state, revision, revision, gone)
         ON CONFLICT (kind, subject_uid, iid) DO UPDATE SET item_id = EXCLUDED.item_id, state = EXCLUDED.state, changed = EXCLUDED.changed,
             created = CASE WHEN c.deleted THEN EXCLUDED.created ELSE c.created END, deleted = EXCLUDED.deleted;
-    DELETE FROM item_changes WHERE deleted AND changed < revision - 100000;
 END $$;
 CREATE FUNCTION item_is_written() RETURNS TRIGGER LANGUAGE plpgsql AS $$
 BEGIN
