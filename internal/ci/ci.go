@@ -63,6 +63,9 @@ func (p *Pipeline) Load(ctx context.Context, name string, content []byte) (*Load
 	if len(l.Problems) == 0 {
 		l.Config, l.Problems = config.Read(l.Document)
 	}
+	if len(l.Problems) == 0 {
+		l.Warnings = append(l.Warnings, l.Config.Warnings()...)
+	}
 	return l, nil
 }
 

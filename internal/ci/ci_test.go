@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/forgeplane/forgeplane/internal/ci"
+	"github.com/forgeplane/forgeplane/internal/ci/condition"
 	"github.com/forgeplane/forgeplane/internal/ci/config"
 	"github.com/forgeplane/forgeplane/internal/ci/document"
 	"github.com/forgeplane/forgeplane/internal/ci/include"
@@ -44,8 +45,11 @@ func (t *tree) Paths(context.Context) (all []string, err error) {
 }
 
 func (t *tree) Changed(_ context.Context, compareTo string) ([]string, bool, error) {
-	if compareTo == "other" {
+	switch compareTo {
+	case "other":
 		return []string{"far/away"}, true, nil
+	case "nul":
+		return nil, false, condition.UnknownRefError(compareTo)
 	}
 	return t.changed, t.changed != nil, nil
 }
@@ -165,6 +169,13 @@ var expansions = map[string]struct{ content, want string }{
 	"an environment":          {"a: {script: x, environment: review/$CI_COMMIT_BRANCH}", "test|a|x|env review/main"},
 	"a bridge":                {"default: {before_script: [d]}\na: {trigger: {project: acme/$P, strategy: depend}}\nb: {trigger: {include: ci/more.yml}}", "test|a||trigger acme/predefined\ntest|b||trigger "},
 	"workflow":                {"workflow: {rules: [{if: $NONE}, {if: $P, variables: {A: workflow}}]}\nvariables: {A: 1}\na: {script: x}", "test|a|x|A=workflow"},
+	"an unknown compare_to":   {"a: {script: x, rules: [{changes: {paths: [x], compare_to: nul}}]}", `rules:changes:compare_to: there is no branch, tag or commit "nul"`},
+	"globs in choices":        {"a: {script: x, rules: [{exists: ['{**/*.go,go.mod}']}]}\nb: {script: x, rules: [{exists: ['{go.mod,**/main.go}']}]}", "test|a|x\ntest|b|x"},
+	"yes and no":              {"a: {script: x, when: manual, allow_failure: no}\nb: {script: x, allow_failure: On}", "test|a|x|manual\ntest|b|x|can fail"},
+	"workflow without only":   {"workflow: {rules: [{if: $P}]}\na: {script: x}\nb: {script: x, only: {variables: [$P]}}\nc: {script: x, except: [main]}", "test|a|x\ntest|b|x"},
+	"refs of projects":        {"a: {script: x, only: ['/^ma/@acme/web', main@acme/other]}\nb: {script: x, only: ['/^ma/@acme/other']}\nc: {script: x, only: [push]}", "test|a|x\ntest|c|x"},
+	"a matrix in rules":       {"a: {script: x, parallel: {matrix: [{A: [1, 2]}]}, rules: [{if: '$A == \"2\"', variables: {A: rule}}]}\nb: {script: x, needs: [{job: a, parallel: {matrix: [{A: '2'}]}}]}", "test|a: [2]|x|A=rule|CI_NODE_INDEX=2|CI_NODE_TOTAL=2\ntest|b|x|needs a: [2]"},
+	"a circle by rules":       {"a: {script: x, rules: [{if: $P, needs: [b]}]}\nb: {script: x, needs: [a]}", ".forgeplane-ci.yml:2: b:needs: the jobs need each other in a circle"},
 	"workflow never":          {"workflow: {rules: [{when: never}]}\na: {script: x}", ci.ErrFiltered.Error()},
 	"only edge stages":        {"a: {script: x, stage: .pre}", ci.ErrFiltered.Error()},
 	"a missing need":          {"a: {script: x, needs: [b]}\nb: {script: x, rules: []}", `.forgeplane-ci.yml:1: a:needs: the job needs "b", which is not in this pipeline; it could be optional`},
@@ -182,8 +193,9 @@ func TestPlan_expandsConfigurations(t *testing.T) {
 }
 
 func TestPlan_dependsOnSource(t *testing.T) {
-	const content = "a: {script: x}\nb: {script: x, only: [merge_requests]}\nc: {script: x, only: [triggers]}\nd: {script: x, only: [tags]}\ne: {script: x, only: [v1]}"
-	for source, want := range map[string]string{"push": "a", "merge_request_event": "b", "trigger": "a c", "tag": "a d e"} {
+	const content = "a: {script: x}\nb: {script: x, only: [merge_requests]}\nc: {script: x, only: [triggers]}\nd: {script: x, only: [tags]}\ne: {script: x, only: [v1]}\n" +
+		"f: {script: x, only: [schedule, trigger, parent_pipelines]}"
+	for source, want := range map[string]string{"push": "a", "merge_request_event": "b", "trigger": "a c f", "tag": "a d e", "schedule": "a f", "parent_pipeline": "a f"} {
 		p := branch(repository())
 		if p.Source = source; source == "tag" {
 			p.Source, p.Tag, p.Ref = "push", true, "v1"
@@ -195,6 +207,11 @@ func TestPlan_dependsOnSource(t *testing.T) {
 		if got := strings.Join(names, " "); got != want {
 			t.Errorf("%s: got %s, want %s", source, got, want)
 		}
+	}
+	p := branch(repository())
+	p.Source = "merge_request_event"
+	if got := shown(t, p, "workflow: {rules: [{when: always}]}\na: {script: x}\nb: {script: x, only: [branches]}"); got != "test|a|x" {
+		t.Errorf("with rules of the workflow: got %s", got)
 	}
 }
 
@@ -236,24 +253,26 @@ var mistakes = map[string]string{
 	"a: {script: x, timeout: soon}":                                                      `a:timeout: "soon" is not a duration`,
 	"a: {script: x, parallel: 201}":                                                      "a:parallel: must be a number from 1 to 200",
 	"a: {script: x, parallel: {matrix: [{A: [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15], B: [1,2,3,4,5,6,7,8,9,10,11,12,13,14]}]}}": "makes more than 200 jobs",
-	"a: {trigger: p, script: x}":                                        "a:script: cannot be used with trigger",
-	"a: {trigger: {project: p, include: f}}":                            "either project or include is necessary",
-	"a: {script: x, secrets: {}}":                                       "external secrets are not supported",
-	"a: {script: x, artifacts: {reports: {odd: x}}}":                    "a:artifacts:reports:odd: unknown keyword",
-	"a: {script: x, environment: {name: e, on_stop: b}}":                `there is no job "b"`,
-	"a: {script: x, retry: 3}":                                          "a:retry: must be a number from 0 to 2",
-	"include: {remote: 'https://x'}\na: {script: x}":                    "include:remote: files of other servers cannot be included",
-	"include: https://x/a.yml\na: {script: x}":                          "files of other servers cannot be included",
-	"include: none.yml\na: {script: x}":                                 `.forgeplane-ci.yml:1: include:local: there is no file "none.yml"`,
-	"include: ci/text.txt\na: {script: x}":                              "must end in .yml or .yaml",
-	"include: ci/odd.yml\na: {script: x}":                               "ci/odd.yml:1: invalid YAML",
-	"include: ci/loop.yml\na: {script: x}":                              "ci/loop.yml:1: include:local: more than 20 files include each other",
-	"include: {project: acme/none, file: a.yml}\na: {script: x}":        `there is no project "acme/none" with the ref "HEAD", or you cannot read its code`,
-	"include: {project: acme/shared, file: none.yml}\na: {script: x}":   `there is no file "acme/shared:none.yml"`,
-	"variables: {A: {value: x, options: [y]}}\na: {script: x}":          "variables:A: value must be one of the options",
-	"variables: {A-B: x}\na: {script: x}":                               "variables:A-B: the name of a variable",
-	"default: {script: x}\na: {script: x}":                              "default:script: unknown keyword",
-	"a: {script: x, rules: [{changes: {paths: [x], compare_to: nul}}]}": "",
+	"a: {trigger: p, script: x}":                                      "a:script: cannot be used with trigger",
+	"a: {trigger: {project: p, include: f}}":                          "either project or include is necessary",
+	"a: {script: x, secrets: {}}":                                     "external secrets are not supported",
+	"a: {script: x, artifacts: {reports: {odd: x}}}":                  "a:artifacts:reports:odd: unknown keyword",
+	"a: {script: x, environment: {name: e, on_stop: b}}":              `there is no job "b"`,
+	"a: {script: x, retry: 3}":                                        "a:retry: must be a number from 0 to 2",
+	"include: {remote: 'https://x'}\na: {script: x}":                  "include:remote: files of other servers cannot be included",
+	"include: https://x/a.yml\na: {script: x}":                        "files of other servers cannot be included",
+	"include: none.yml\na: {script: x}":                               `.forgeplane-ci.yml:1: include:local: there is no file "none.yml"`,
+	"include: ci/text.txt\na: {script: x}":                            "must end in .yml or .yaml",
+	"include: ci/odd.yml\na: {script: x}":                             "ci/odd.yml:1: invalid YAML",
+	"include: ci/loop.yml\na: {script: x}":                            "ci/loop.yml:1: include:local: more than 20 files include each other",
+	"include: {project: acme/none, file: a.yml}\na: {script: x}":      `there is no project "acme/none" with the ref "HEAD", or you cannot read its code`,
+	"include: {project: acme/shared, file: none.yml}\na: {script: x}": `there is no file "acme/shared:none.yml"`,
+	"variables: {A: {value: x, options: [y]}}\na: {script: x}":        "variables:A: value must be one of the options",
+	"variables: {A-B: x}\na: {script: x}":                             "variables:A-B: the name of a variable",
+	"default: {script: x}\na: {script: x}":                            "default:script: unknown keyword",
+	"a: {script: x, except: ['/^(?!main)/']}":                         `.forgeplane-ci.yml:1: a:except: the pattern "/^(?!main)/" is invalid`,
+	"a: {script: x, only: [/main]}":                                   "a:only: the pattern \"/main\" is invalid: a pattern must be between slashes",
+	"a: {script: x, services: [[" + strings.Repeat("s,", 51) + "]]}":  "a:services: must be a list of at most 50 images",
 }
 
 func TestLoad_reportsMistakes(t *testing.T) {
@@ -291,14 +310,22 @@ func TestLoad_limitsHostileConfigurations(t *testing.T) {
 		extends += fmt.Sprintf(".e%d: {extends: [%s.e%d]}\n", i, strings.Repeat(fmt.Sprintf(".e%d,", i-1), 999), i-1)
 		references += fmt.Sprintf(".r%d: [%s!reference [.r%d]]\n", i, strings.Repeat(fmt.Sprintf("!reference [.r%d],", i-1), 9), i-1)
 	}
+	jobs, files := "", "include: {project: acme/shared, file: ["+strings.Repeat("b.yml,", 101)+"]}\na: {script: x}"
+	for i := range 1001 {
+		jobs += fmt.Sprintf("j%d: {script: x}\n", i)
+	}
 	for name, content := range map[string]string{
 		"aliases": aliases, "references": references + "a: {script: x}", "depth": "a: " + strings.Repeat("[", 1000) + strings.Repeat("]", 1000),
-		"bytes": strings.Repeat("#", 1<<20+1), "jobs": strings.Repeat("x", 1<<19) + ": {script: x}", "utf8": "a: \xff",
+		"bytes": strings.Repeat("#", 1<<20+1), "the name of a job": strings.Repeat("x", 1<<19) + ": {script: x}", "utf8": "a: \xff",
+		"more than 1000 jobs": jobs, "more than 100 files": files,
 		"extends": extends + ".e10: {extends: .e9}\n.e11: {extends: .e10}\na: {extends: .e11}",
 	} {
 		l, err := branch(repository()).Load(t.Context(), "x.yml", []byte(content))
 		if err != nil || len(l.Problems) == 0 || len(l.Problems) > document.MaxProblems {
 			t.Errorf("%s: got %d problems, %v", name, len(l.Problems), err)
+		}
+		if got := l.Problems.Error(); strings.HasPrefix(name, "more than") && !strings.Contains(got, name) {
+			t.Errorf("%s: got %s", name, got)
 		}
 	}
 }
@@ -314,7 +341,7 @@ func TestRender_givesTheSameJobs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := shown(t, p, text); name != "a missing need" && got != tt.want {
+		if got := shown(t, p, text); name != "a missing need" && name != "a circle by rules" && got != tt.want {
 			t.Errorf("%s: rendered as\n%s\nit becomes\n%s", name, text, got)
 		}
 	}

@@ -11,8 +11,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/ci/document"
 )
 
-// maxPlanned is the maximum number of jobs of a pipeline, with all instances of parallel jobs.
-const maxPlanned = 2000
+// maxPlanned is the maximum number of jobs of a pipeline, and maxConsidered that of jobs whose rules are evaluated, with all instances of
+// parallel jobs.
+const maxPlanned, maxConsidered = 2000, 10_000
 
 // Plan has the jobs and the variables of a pipeline.
 type Plan struct {
@@ -79,17 +80,11 @@ func (s *selector) plan(ctx context.Context) (*Plan, error) {
 	}
 	plan.Variables = s.globals
 	plan.Name = newScope(s.Predefined, s.globals, s.Variables).expand(s.config.Name)
-	var chosen []*Job
-	for _, j := range s.config.Jobs {
-		job, ok, err := s.choose(ctx, j)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			chosen = append(chosen, job)
-		}
+	chosen, err := s.jobs(ctx)
+	if err != nil {
+		return nil, err
 	}
-	plan.Jobs = s.order(s.instances(chosen))
+	plan.Jobs = s.order(chosen)
 	for _, j := range plan.Jobs {
 		s.expand(j)
 	}
@@ -129,6 +124,35 @@ func (s *selector) workflow(ctx context.Context, plan *Plan) error {
 	return nil
 }
 
+// jobs returns the jobs and instances that are in the pipeline. Each instance has its own variables, so rules can choose some of them only.
+func (s *selector) jobs(ctx context.Context) (chosen []*Job, err error) {
+	considered := 0
+	for _, of := range s.config.Jobs {
+		instances := s.instances(of)
+		if considered += len(instances); considered > maxConsidered {
+			s.problems.Add(of.File, of.Line, document.Join(of.Name, "parallel"), "the configuration has more than %d jobs, with all instances", maxConsidered)
+			return nil, s.problems
+		}
+		for _, job := range instances {
+			ok, err := s.choose(ctx, job)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				chosen = append(chosen, job)
+			}
+		}
+		if len(chosen) > maxPlanned {
+			s.problems.Add(of.File, of.Line, document.Join(of.Name, "parallel"), "the pipeline has more than %d jobs", maxPlanned)
+			return nil, s.problems
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("choosing the jobs of a pipeline: %w", err)
+		}
+	}
+	return chosen, nil
+}
+
 // order sorts jobs by stage, and resolves what they need.
 func (s *selector) order(jobs []*Job) []*Job {
 	slices.SortStableFunc(jobs, func(a, b *Job) int {
@@ -141,6 +165,7 @@ func (s *selector) order(jobs []*Job) []*Job {
 	for _, j := range jobs {
 		s.resolve(j, byName)
 	}
+	s.checkCircles(jobs)
 	return jobs
 }
 
@@ -176,6 +201,33 @@ func (s *selector) resolve(j *Job, byName map[string][]*Job) {
 // maxNeeded is the maximum number of instances that a job needs: those of a parallel job count one by one.
 const maxNeeded = 250
 
+// checkCircles reports jobs that need each other in a circle, because the needs of rules make one.
+func (s *selector) checkCircles(jobs []*Job) {
+	const open, done = 1, 2
+	named := make(map[string]*Job, len(jobs))
+	for _, j := range jobs {
+		named[j.Name] = j
+	}
+	state := make(map[*Job]int, len(jobs))
+	var visit func(j *Job) (circle bool)
+	visit = func(j *Job) bool {
+		if state[j] != 0 {
+			return state[j] == open
+		}
+		state[j] = open
+		for _, need := range j.Needs {
+			if visit(named[need.Job]) {
+				s.problems.Add(j.File, j.Line, document.Join(j.Of, "needs"), "the jobs need each other in a circle")
+			}
+		}
+		state[j] = done
+		return false
+	}
+	for _, j := range jobs {
+		visit(j)
+	}
+}
+
 func sameVariables(a, b []config.Variable) bool {
 	if len(a) != len(b) {
 		return false
@@ -184,21 +236,18 @@ func sameVariables(a, b []config.Variable) bool {
 	return !slices.ContainsFunc(a, func(v config.Variable) bool { other, ok := values[v.Key]; return !ok || other.Value != v.Value })
 }
 
-// instances replaces parallel jobs by their instances.
-func (s *selector) instances(jobs []*Job) (all []*Job) {
-	for _, j := range jobs {
-		total := max(j.Parallel, len(j.Matrix))
-		if len(all)+max(total, 1) > maxPlanned {
-			s.problems.Add(j.File, j.Line, document.Join(j.Name, "parallel"), "the pipeline has more than %d jobs", maxPlanned)
-			return all
-		}
-		if total == 0 {
-			all = append(all, j)
-			continue
-		}
-		for i := range total {
-			all = append(all, j.instance(i, total))
-		}
+// instances returns a job, or the instances of a parallel one, with the variables that rules can use.
+func (s *selector) instances(of *config.Job) []*Job {
+	job := &Job{Job: *of, Of: of.Name}
+	inherited := slices.DeleteFunc(slices.Clone(s.globals), func(v config.Variable) bool { return !of.InheritVariables.Includes(v.Key) })
+	job.Variables = merge(inherited, of.Variables)
+	total := max(of.Parallel, len(of.Matrix))
+	if total == 0 {
+		return []*Job{job}
+	}
+	all := make([]*Job, total)
+	for i := range all {
+		all[i] = job.instance(i, total)
 	}
 	return all
 }

@@ -9,25 +9,17 @@ import (
 	"github.com/forgeplane/forgeplane/internal/ci/expression"
 )
 
-// choose returns a job with the keywords that its rules decide, and whether it is in the pipeline.
-func (s *selector) choose(ctx context.Context, of *config.Job) (*Job, bool, error) {
-	job := &Job{Job: *of, Of: of.Name}
-	inherited := slices.DeleteFunc(slices.Clone(s.globals), func(v config.Variable) bool { return !of.InheritVariables.Includes(v.Key) })
-	job.Variables = merge(inherited, of.Variables)
-	var ok bool
-	var err error
-	if of.Rules != nil {
+// choose sets the keywords that the rules of a job decide, and reports whether the job is in the pipeline.
+func (s *selector) choose(ctx context.Context, job *Job) (ok bool, err error) {
+	if job.Rules != nil {
 		ok, err = s.rules(ctx, job)
 	} else {
 		ok, err = s.filters(ctx, job)
 	}
-	if err != nil || !ok {
-		return nil, false, err
-	}
 	if job.When == "" {
 		job.When = "on_success"
 	}
-	return job, true, nil
+	return ok, err
 }
 
 // scope returns the variables for a job.
@@ -57,22 +49,17 @@ func (s *selector) rules(ctx context.Context, j *Job) (bool, error) {
 
 // filters applies only and except. A manual job without rules can fail by default.
 func (s *selector) filters(ctx context.Context, j *Job) (bool, error) {
-	only := j.Only
-	if only == nil {
-		only = &config.Filter{}
-	}
-	if only.Refs == nil {
-		with := *only
-		with.Refs = []string{"branches", "tags"}
-		only = &with
-	}
 	if j.When == "manual" && !j.AllowFailure.Set {
 		j.AllowFailure = config.AllowFailure{Set: true, Always: true}
 	}
 	get := s.scope(j).lookup
-	in, err := s.onlyHolds(ctx, only, get)
-	if err != nil || !in || j.Except == nil {
-		return in, err
+	if j.Only != nil {
+		if in, err := s.onlyHolds(ctx, j.Only, get); err != nil || !in {
+			return false, err
+		}
+	}
+	if j.Except == nil {
+		return true, nil
 	}
 	out, err := s.exceptHolds(ctx, j.Except, get)
 	return !out, err
@@ -104,37 +91,27 @@ func anyTrue(all []*expression.Expression, get expression.Lookup) bool {
 	return slices.ContainsFunc(all, func(e *expression.Expression) bool { return e.True(get) })
 }
 
-// sources are the keywords of only and except for the sources of pipelines.
-var sources = map[string]string{
-	"api": "api", "chat": "chat", "external": "external", "external_pull_requests": "external_pull_request_event", "merge_requests": "merge_request_event",
-	"pipelines": "pipeline", "pushes": "push", "schedules": "schedule", "triggers": "trigger", "web": "web",
-}
-
-// matches reports whether a ref of only or except matches: a keyword, a name, or a pattern between slashes, each with @ and the path of a
-// project or without. Branches and tags of merge requests do not count.
-func (s *selector) matches(ref string) bool {
-	if name, project, found := strings.Cut(ref, "@"); found && (!strings.HasPrefix(ref, "/") || strings.HasPrefix(project, s.Project)) {
-		if project != s.Project {
-			return false
-		}
-		ref = name
-	}
+// matches reports whether a ref of only or except matches: the branches or tags, the source of the pipeline, or the name. Branches and tags of
+// merge requests do not count.
+func (s *selector) matches(ref config.Ref) bool {
 	ofMergeRequest := s.Source == "merge_request_event"
-	switch source, known := sources[ref]; {
-	case ref == "branches":
-		return !s.Tag && !ofMergeRequest
-	case ref == "tags":
-		return s.Tag
-	case known:
-		return s.Source == source
+	switch {
+	case ref.Project != "" && ref.Project != s.Project:
+		return false
+	case ref.Name == "tags" && s.Tag, ref.Name == "branches" && !s.Tag && !ofMergeRequest, s.isSource(ref.Name):
+		return true
 	case ofMergeRequest:
 		return false
+	case ref.Pattern != nil:
+		return ref.Pattern.MatchString(s.Ref)
 	}
-	if strings.HasPrefix(ref, "/") {
-		re, err := expression.Pattern(ref)
-		return err == nil && re.MatchString(s.Ref)
-	}
-	return ref == s.Ref
+	return ref.Name == s.Ref
+}
+
+// isSource reports whether a name is that of the source of the pipeline, in the singular or plural and without _event.
+func (s *selector) isSource(name string) bool {
+	source := strings.TrimSuffix(s.Source, "_event")
+	return source != "" && (name == source || name == source+"s" || name == "pushes" && source == "push")
 }
 
 // expand expands the variables in the keywords that the server uses.

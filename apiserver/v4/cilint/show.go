@@ -1,6 +1,8 @@
 package cilint
 
 import (
+	"slices"
+
 	"github.com/forgeplane/forgeplane/internal/ci"
 	"github.com/forgeplane/forgeplane/internal/ci/config"
 	"github.com/forgeplane/forgeplane/internal/ci/include"
@@ -43,7 +45,7 @@ type Job struct {
 	Script       []string `json:"script"`
 	AfterScript  []string `json:"after_script"`
 	TagList      []string `json:"tag_list"`
-	Only         *Filter  `json:"only" doc:"null with rules."`
+	Only         *Filter  `json:"only" doc:"null with rules of the job or the workflow."`
 	Except       *Filter  `json:"except"`
 	Environment  *string  `json:"environment" doc:"The name of the environment."`
 	When         string   `json:"when"`
@@ -96,10 +98,12 @@ func (l *lint) includes(all []include.File) []Include {
 	return shown
 }
 
-// declaredJobs returns all jobs of a configuration.
+// declaredJobs returns all jobs of a configuration, by stage.
 func declaredJobs(c *config.Config) []Job {
-	all := make([]Job, len(c.Jobs))
-	for i, j := range c.Jobs {
+	sorted := slices.Clone(c.Jobs)
+	slices.SortStableFunc(sorted, func(a, b *config.Job) int { return slices.Index(c.Stages, a.Stage) - slices.Index(c.Stages, b.Stage) })
+	all := make([]Job, len(sorted))
+	for i, j := range sorted {
 		all[i] = newJob(j)
 		all[i].AllowFailure = j.AllowFailure.Always || j.When == "manual" && j.Rules == nil && !j.AllowFailure.Set
 		if j.Needs != nil {
@@ -138,9 +142,6 @@ func newJob(j *config.Job) Job {
 	if shown.When == "" {
 		shown.When = "on_success"
 	}
-	if j.Only == nil && j.Rules == nil {
-		shown.Only = &Filter{Refs: []string{"branches", "tags"}}
-	}
 	if j.Environment != nil {
 		shown.Environment = &j.Environment.Name
 	}
@@ -151,7 +152,7 @@ func newFilter(f *config.Filter) *Filter {
 	if f == nil {
 		return nil
 	}
-	shown := &Filter{Refs: f.Refs, Variables: f.VariableTexts}
+	shown := &Filter{Refs: f.RefTexts, Variables: f.VariableTexts}
 	if f.Changes != nil {
 		shown.Changes = f.Changes.Paths
 	}

@@ -85,12 +85,13 @@ const special = `*?[{\`
 // slash, **/ matches any directories, and {a,b} is a choice.
 func compile(glob string) (*regexp.Regexp, error) {
 	var e strings.Builder
-	choices := 0
+	var choices []bool // whether each open choice begins a component of the path
+	begins := true
 	for i := 0; i < len(glob); {
 		rest := glob[i:]
 		end := strings.IndexByte(rest, ']')
 		switch c := rest[0]; {
-		case strings.HasPrefix(rest, "**/") && (i == 0 || glob[i-1] == '/'):
+		case strings.HasPrefix(rest, "**/") && begins:
 			e.WriteString(`(?:[^/]+/)*`)
 			i += 3
 			continue
@@ -108,18 +109,24 @@ func compile(glob string) (*regexp.Regexp, error) {
 			i += end
 		case c == '{':
 			e.WriteString("(?:")
-			choices++
-		case c == '}' && choices > 0:
+			choices = append(choices, begins)
+			i++
+			continue
+		case c == '}' && len(choices) > 0:
 			e.WriteString(")")
-			choices--
-		case c == ',' && choices > 0:
+			choices = choices[:len(choices)-1]
+		case c == ',' && len(choices) > 0:
 			e.WriteString("|")
+			begins = choices[len(choices)-1]
+			i++
+			continue
 		case c == '\\' && len(rest) > 1:
 			e.WriteString(regexp.QuoteMeta(rest[1:2]))
 			i++
 		default:
 			e.WriteString(regexp.QuoteMeta(rest[:1]))
 		}
+		begins = rest[0] == '/'
 		i++
 	}
 	return pattern.Whole(`(?s)` + e.String())

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -31,6 +32,26 @@ func (r *reader) check(c *Config) {
 // later reports whether the stage of a job is behind that of another one.
 func (c *Config) later(a, b *Job) bool {
 	return slices.Index(c.Stages, a.Stage) > slices.Index(c.Stages, b.Stage)
+}
+
+// Warnings are about jobs for which one action could start several pipelines, because their last rule always holds.
+func (c *Config) Warnings() (all document.Problems) {
+	if c.Workflow != nil {
+		return nil
+	}
+	for _, j := range c.Jobs {
+		if len(j.Rules) > 0 && j.Rules[len(j.Rules)-1].always() {
+			all.Add(j.File, j.Line, document.Join(j.Name, "rules"), "the last rule holds for every pipeline, so one action can start several; workflow:rules can prevent this")
+		}
+	}
+	return all
+}
+
+// always reports whether a rule has only a when that adds the job.
+func (r Rule) always() bool {
+	when := r.When
+	r.When = ""
+	return when != "" && when != "never" && reflect.ValueOf(r).IsZero()
 }
 
 func (r *reader) checkNeeds(c *Config, jobs map[string]*Job, j *Job, needs []Need, key string) {

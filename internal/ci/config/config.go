@@ -52,7 +52,8 @@ type Job struct {
 	InheritVariables Selection
 
 	// Rules is nil if the job has no rules; it can be empty.
-	Rules        []Rule
+	Rules []Rule
+	// Only is nil if the job is in all pipelines, as far as Except lets it.
 	Only, Except *Filter
 
 	// Needs is nil if the job waits for the stages before its own; it can be empty. Dependencies is nil for all jobs of earlier stages.
@@ -137,11 +138,14 @@ type Exists struct{ Paths []string }
 
 // Filter is the value of only or except.
 type Filter struct {
-	Refs      []string
+	Refs      []Ref
 	Variables []*expression.Expression
 	Changes   *Changes
-	// VariableTexts are the expressions as they are written.
-	VariableTexts []string
+	// RefTexts are the refs and VariableTexts the expressions as they are written.
+	RefTexts, VariableTexts []string
+	// File and Line are the place.
+	File string
+	Line int
 }
 
 // Need is a job that another one waits for.

@@ -49,12 +49,13 @@ func (r *reader) image(n *document.Node, key string, service bool) (i Image) {
 }
 
 func (r *reader) services(n *document.Node, key string) []Image {
-	if n.Kind != document.List || len(n.Items) > maxServices {
+	items := n.Flatten()
+	if n.Kind != document.List || len(items) > maxServices {
 		r.problems.At(n, key, "must be a list of at most %d images", maxServices)
 		return nil
 	}
 	all := []Image{}
-	for _, item := range n.Flatten() {
+	for _, item := range items {
 		all = append(all, r.image(item, key, true))
 	}
 	return all

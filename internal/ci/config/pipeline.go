@@ -79,6 +79,7 @@ func (r *reader) jobs(c *Config, root *document.Node, jobs []document.Entry, com
 		}
 		c.Jobs = append(c.Jobs, r.job(e, common))
 	}
+	r.refs(c)
 }
 
 // checkDefault reports keys that default cannot have. Their values are checked in the jobs.

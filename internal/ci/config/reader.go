@@ -80,7 +80,7 @@ func (r *reader) bool(n *document.Node, key string) bool {
 	if n.Kind != document.Bool {
 		r.problems.At(n, key, "must be true or false")
 	}
-	return strings.EqualFold(n.Text, "true")
+	return slices.Contains([]string{"true", "yes", "on"}, strings.ToLower(n.Text))
 }
 
 // number reads a number between bounds.

@@ -104,13 +104,13 @@ func (r *reader) exists(n *document.Node, key string) *Exists {
 }
 
 func (r *reader) filter(n *document.Node, key string) *Filter {
-	f := &Filter{}
+	f := &Filter{File: n.File, Line: n.Line}
 	if n.Kind != document.Map {
-		r.limited(&f.Refs, maxPaths)(n, key)
+		r.limited(&f.RefTexts, maxPaths)(n, key)
 		return f
 	}
 	r.fields(n, key, fields{
-		"refs":       r.limited(&f.Refs, maxPaths),
+		"refs":       r.limited(&f.RefTexts, maxPaths),
 		"changes":    func(n *document.Node, key string) { f.Changes = r.changes(n, key) },
 		"kubernetes": r.refused("clusters are not supported"),
 		"variables": func(n *document.Node, key string) {

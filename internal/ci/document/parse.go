@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -153,6 +154,9 @@ func (p *parser) value(n *yaml.Node, depth int) *Node {
 			return p.fail(n, "the tag %s is unknown", tag)
 		}
 		made.Kind, made.Text = kind, n.Value
+		if n.Style == 0 && tag == "!!str" && slices.Contains(words, strings.ToLower(n.Value)) {
+			made.Kind = Bool
+		}
 	default:
 		return p.fail(n, "the tag %s is unknown", tag)
 	}
@@ -162,6 +166,9 @@ func (p *parser) value(n *yaml.Node, depth int) *Node {
 var scalars = map[string]Kind{
 	"!!null": Null, "!!bool": Bool, "!!int": Number, "!!float": Number, "!!str": Text, "!!timestamp": Text, "!!merge": Text,
 }
+
+// words are the further booleans of YAML 1.1, as in GitLab.
+var words = []string{"yes", "no", "on", "off"}
 
 func (p *parser) checkReference(n *yaml.Node, r *Node) {
 	for _, key := range r.Items {

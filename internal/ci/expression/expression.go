@@ -55,18 +55,24 @@ func (v variable) value(get Lookup) value {
 	return value{text, ok}
 }
 
-// both and either are && and ||.
+// both and either are && and ||. Their value is that of the side that decides.
 type (
 	both   struct{ left, right node }
 	either struct{ left, right node }
 )
 
 func (b both) value(get Lookup) value {
-	return truth(b.left.value(get).true() && b.right.value(get).true())
+	if left := b.left.value(get); !left.true() {
+		return left
+	}
+	return b.right.value(get)
 }
 
 func (e either) value(get Lookup) value {
-	return truth(e.left.value(get).true() || e.right.value(get).true())
+	if left := e.left.value(get); left.true() {
+		return left
+	}
+	return e.right.value(get)
 }
 
 // equal is == and !=.

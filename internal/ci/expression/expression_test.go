@@ -50,6 +50,8 @@ func TestTrue_evaluatesConditions(t *testing.T) {
 		`$BRANCH =~ $BROKEN`:                   false,
 		`$BRANCH =~ "/Login/"`:                 true,
 		`$MISSING || $YES`:                     true,
+		`($MISSING || $WORD) == "feature"`:     true,
+		`($YES && $WORD) == "feature"`:         true,
 		`$YES || $MISSING && $MISSING`:         true,
 		`($YES || $MISSING) && $MISSING`:       false,
 		`$MISSING && $MISSING || $YES`:         true,

@@ -17,6 +17,8 @@ import (
 const (
 	// MaxFiles is the maximum number of included files, MaxDepth that of files that include each other, and MaxBytes the maximum size of all.
 	MaxFiles, MaxDepth, MaxBytes = 100, 20, 8 << 20
+	// maxEntries is the maximum number of entries of include, also of those whose rules do not hold.
+	maxEntries = 200
 )
 
 // Files reads the files of a commit.
@@ -56,7 +58,8 @@ type Loader struct {
 	Context   *condition.Context
 
 	included []File
-	// tried is the number of includes, also of those that failed, and bytes the size of all files.
+	// entries is the number of entries of include, tried that of files, also of those that failed, and bytes the size of all files.
+	entries            int
 	tried, bytes       int
 	trees              map[Files]*condition.Paths
 	problems, warnings document.Problems
@@ -93,14 +96,14 @@ func (l *Loader) parse(ctx context.Context, name string, content []byte, in File
 
 // include returns the merged document of an entry of include.
 func (l *Loader) include(ctx context.Context, n *document.Node, in Files, depth int) (merged *document.Node, err error) {
-	if l.tooMany(n) {
+	if l.tooMany(n, &l.entries, maxEntries) {
 		return nil, nil
 	}
 	e, ok := l.entry(n)
 	if !ok {
 		return nil, nil
 	}
-	if len(e.rules) > 0 || e.ruled {
+	if e.ruled {
 		rule, holds, err := l.Context.First(ctx, e.rules, l.Variables)
 		if err != nil || !holds || rule.When == "never" {
 			return nil, err
@@ -185,7 +188,7 @@ func (l *Loader) file(ctx context.Context, n *document.Node, f File, depth int) 
 	case depth > MaxDepth:
 		l.problems.At(n, key, "more than %d files include each other", MaxDepth)
 		return nil, nil
-	case l.tooMany(n):
+	case l.tooMany(n, &l.tried, MaxFiles):
 		return nil, nil
 	case !isYAML(f.Path):
 		l.problems.At(n, key, "the name of %q must end in .yml or .yaml", f.Path)
@@ -213,9 +216,9 @@ func (l *Loader) file(ctx context.Context, n *document.Node, f File, depth int) 
 	return l.parse(ctx, name, content, f.From, depth)
 }
 
-// tooMany counts an include. An entry of include and each of its files count.
-func (l *Loader) tooMany(n *document.Node) bool {
-	if l.tried++; l.tried <= 2*MaxFiles {
+// tooMany counts an entry of include or a file.
+func (l *Loader) tooMany(n *document.Node, count *int, most int) bool {
+	if *count++; *count <= most {
 		return false
 	}
 	l.problems.At(n, "include", "the configuration includes more than %d files", MaxFiles)
