@@ -79,7 +79,7 @@ func (f *Family) project(ctx context.Context, s auth.Project, r *projectRequest)
 	case ref.Missing(err) && revision != "":
 		return none, endpoint.NotFound("Commit")
 	case ref.Missing(err):
-		return l.invalid(document.Problems{missing}), nil
+		return none, endpoint.NotFound("Repository")
 	case err != nil:
 		return none, err
 	}

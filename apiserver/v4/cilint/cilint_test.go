@@ -87,7 +87,7 @@ func TestProject_isChecked(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", query, got, want)
 		}
 	}
-	if got := f.As("rita", "GET /projects/23/ci/lint", "").String(); !strings.Contains(got, "The project has no CI configuration") {
+	if got := f.As("rita", "GET /projects/23/ci/lint", "").String(); got != `404 {"message":"404 Repository Not Found"}` {
 		t.Errorf("without a commit: got %s", got)
 	}
 }
@@ -106,6 +106,8 @@ func TestContent_isChecked(t *testing.T) {
 	for body, want := range map[string]string{
 		`{}`: `400 {"error":"content is missing"}`,
 		posted("test: {script: make, colour: red}", `,"include_jobs":true`):                         `.forgeplane-ci.yml:1: test:colour: unknown keyword`,
+		posted("b: {script: make, stage: deploy}\na: {script: make}", `,"include_jobs":true`):       `"jobs":[{"name":"a","stage":"test"`,
+		posted("a: {script: make, rules: [{if: $CI}, {when: always}]}", ""):                         `"warnings":[".forgeplane-ci.yml:1: a:rules: `,
 		posted("test: {script: make, only: [tags]}", `,"dry_run":true`):                             `Pipeline will not run for the selected trigger. The rules configuration prevented any jobs from being added to the pipeline.`,
 		posted("test: {script: make}", `,"dry_run":true,"ref":"none"`):                              `"errors":["Reference not found"]`,
 		posted("a: {script: make, needs: [b]}\nb: {script: make, only: [tags]}", `,"dry_run":true`): `"errors":[".forgeplane-ci.yml:1: a:needs: the job needs \"b\", which is not in this pipeline; it could be optional"]`,
