@@ -90,9 +90,9 @@ func newScope(lists ...[]config.Variable) scope {
 	return s
 }
 
-func (s scope) lookup(name string) (string, bool) {
+func (s scope) lookup(name string) (value string, raw, ok bool) {
 	v, ok := s[name]
-	return v.Value, ok
+	return v.Value, v.Raw, ok
 }
 
 // expand expands the variables in a text.

@@ -171,6 +171,7 @@ var expansions = map[string]struct{ content, want string }{
 	"workflow":                {"workflow: {rules: [{if: $NONE}, {if: $P, variables: {A: workflow}}]}\nvariables: {A: 1}\na: {script: x}", "test|a|x|A=workflow"},
 	"an unknown compare_to":   {"a: {script: x, rules: [{changes: {paths: [x], compare_to: nul}}]}", `rules:changes:compare_to: there is no branch, tag or commit "nul"`},
 	"globs in choices":        {"a: {script: x, rules: [{exists: ['{**/*.go,go.mod}']}]}\nb: {script: x, rules: [{exists: ['{go.mod,**/main.go}']}]}", "test|a|x\ntest|b|x"},
+	"a raw variable":          {"a: {script: x, variables: {A: {value: $P, expand: false}}, environment: review/$A}", "test|a|x|A=$P|env review/$P"},
 	"yes and no":              {"a: {script: x, when: manual, allow_failure: no}\nb: {script: x, allow_failure: On}", "test|a|x|manual\ntest|b|x|can fail"},
 	"workflow without only":   {"workflow: {rules: [{if: $P}]}\na: {script: x}\nb: {script: x, only: {variables: [$P]}}\nc: {script: x, except: [main]}", "test|a|x\ntest|b|x"},
 	"refs of projects":        {"a: {script: x, only: ['/^ma/@acme/web', main@acme/other]}\nb: {script: x, only: ['/^ma/@acme/other']}\nc: {script: x, only: [push]}", "test|a|x\ntest|c|x"},

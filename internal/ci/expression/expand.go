@@ -14,7 +14,7 @@ const (
 
 var reference = regexp.MustCompile(`\$\$|\$(\w+)|\$\{(\w+)\}`)
 
-// Expand replaces $NAME and ${NAME} in a text by the values of variables, and variables in those, too. Undefined
+// Expand replaces $NAME and ${NAME} in a text by the values of variables, and variables in those, too, unless they are raw. Undefined
 // variables become empty, and $$ stays. Values that contain each other in a circle are expanded a few times.
 func Expand(text string, get Lookup) string {
 	return (&expansion{get, maxSteps}).expand(text, maxNested)
@@ -42,8 +42,8 @@ func (e *expansion) expand(text string, nested int) string {
 			made.WriteString("$$")
 		} else {
 			e.left--
-			value, _ := e.get(text[begin:end])
-			if nested > 0 {
+			value, raw, _ := e.get(text[begin:end])
+			if nested > 0 && !raw {
 				value = e.expand(value, nested-1)
 			}
 			made.WriteString(value)

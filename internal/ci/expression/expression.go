@@ -17,8 +17,8 @@ const (
 	maxDepth, maxPattern = 50, 1 << 10
 )
 
-// Lookup returns the value of a variable, if it is defined.
-type Lookup func(name string) (value string, ok bool)
+// Lookup returns the value of a variable, if it is defined. Variables in a raw value are not expanded.
+type Lookup func(name string) (value string, raw, ok bool)
 
 // Expression is a parsed condition.
 type Expression struct{ root node }
@@ -51,7 +51,7 @@ func (l literal) value(Lookup) value { return l.is }
 type variable struct{ name string }
 
 func (v variable) value(get Lookup) value {
-	text, ok := get(v.name)
+	text, _, ok := get(v.name)
 	return value{text, ok}
 }
 

@@ -7,13 +7,13 @@ import (
 	"github.com/forgeplane/forgeplane/internal/ci/expression"
 )
 
-func lookup(name string) (string, bool) {
-	value, ok := map[string]string{
+func lookup(name string) (value string, raw, ok bool) {
+	value, ok = map[string]string{
 		"BRANCH": "feature/Login", "EMPTY": "", "BLANK": "  ", "YES": "true", "SAME": "true", "PATTERN": "/^feature/", "BROKEN": "/(/", "WORD": "feature",
-		"NESTED": "<$YES-${WORD}>", "LOOP": "a$LOOP", "DOUBLE": "$LOOP$LOOP", "BIG": strings.Repeat("x", 1000), "BIGGER": strings.Repeat("$BIG", 1000),
+		"NESTED": "<$YES-${WORD}>", "RAW": "<$YES>", "LOOP": "a$LOOP", "DOUBLE": "$LOOP$LOOP", "BIG": strings.Repeat("x", 1000), "BIGGER": strings.Repeat("$BIG", 1000),
 		"E0": strings.Repeat("$E1", 1000), "E1": strings.Repeat("$E2", 1000), "E2": strings.Repeat("$E0", 1000),
 	}[name]
-	return value, ok
+	return value, name == "RAW", ok
 }
 
 func TestTrue_evaluatesConditions(t *testing.T) {
@@ -93,7 +93,7 @@ func TestParse_refusesInvalidExpressions(t *testing.T) {
 
 func TestExpand_replacesVariables(t *testing.T) {
 	for text, want := range map[string]string{
-		"plain": "plain", "$YES/${WORD}": "true/feature", "$MISSING-": "-", "$$YES": "$$YES", "$NESTED": "<true-feature>", "%YES%": "%YES%", "a$": "a$", "${": "${",
+		"plain": "plain", "$YES/${WORD}": "true/feature", "$MISSING-": "-", "$$YES": "$$YES", "$NESTED": "<true-feature>", "$RAW-$YES": "<$YES>-true", "%YES%": "%YES%", "a$": "a$", "${": "${",
 		"$LOOP": strings.Repeat("a", 11) + "$LOOP",
 	} {
 		if got := expression.Expand(text, lookup); got != want {
@@ -117,7 +117,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		e, err := expression.Parse(text)
 		if err == nil {
-			e.True(func(name string) (string, bool) { return name, name != "" && name[0] != 'N' })
+			e.True(func(name string) (string, bool, bool) { return name, false, name != "" && name[0] != 'N' })
 		}
 		if got := expression.Expand(text, lookup); len(got) > 64<<10 {
 			t.Errorf("%q expands to %d bytes", text, len(got))
