@@ -11,8 +11,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/ci/document"
 )
 
-// maxPlanned is the maximum number of jobs of a pipeline, and maxConsidered that of jobs whose rules are evaluated, with all instances of
-// parallel jobs.
+// maxPlanned is the maximum number of jobs of a pipeline, with all instances of parallel jobs. maxConsidered is the maximum number before the
+// rules choose.
 const maxPlanned, maxConsidered = 2000, 10_000
 
 // Plan has the jobs and the variables of a pipeline.

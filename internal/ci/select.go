@@ -108,7 +108,7 @@ func (s *selector) matches(ref config.Ref) bool {
 	return ref.Name == s.Ref
 }
 
-// isSource reports whether a name is that of the source of the pipeline, in the singular or plural and without _event.
+// isSource reports whether a name means the source of the pipeline, in the singular or plural and without _event.
 func (s *selector) isSource(name string) bool {
 	source := strings.TrimSuffix(s.Source, "_event")
 	return source != "" && (name == source || name == source+"s" || name == "pushes" && source == "push")

@@ -55,7 +55,7 @@ func (v variable) value(get Lookup) value {
 	return value{text, ok}
 }
 
-// both and either are && and ||. Their value is that of the side that decides.
+// both and either are && and ||. They have the value of the deciding side.
 type (
 	both   struct{ left, right node }
 	either struct{ left, right node }
