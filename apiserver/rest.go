@@ -181,6 +181,8 @@ func cloneWithPath(u *url.URL, escaped string) *url.URL {
 	return &inner
 }
 
-// Costly returns the names of the limits of single endpoints, which allow each caller five requests per minute. They are for
+// Costly returns the names of the limits of single endpoints, which allow each caller a few requests per minute. They are for
 // ratelimit.Options.
-func Costly() []string { return []string{"archive", "blob", "changelog", "file", "housekeeping"} }
+func Costly() []string {
+	return []string{"archive", "blob", "changelog", "ci_lint", "file", "housekeeping"}
+}

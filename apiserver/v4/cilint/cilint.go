@@ -23,6 +23,9 @@ import (
 // maxBody is the maximum size of a request in bytes: a configuration of document.MaxBytes, with escapes.
 const maxBody = 2 << 20
 
+// checks is the number of checks that a user can request in a project per minute.
+const checks = 20
+
 // Family checks CI configurations.
 type Family struct {
 	family.Kit
@@ -34,10 +37,10 @@ func New(k family.Kit) *Family { return &Family{k} }
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
-		endpoint.Get("/projects/{id}/ci/lint", f.project).Needs(auth.ReadCode).Anonymous(endpoint.Served).
+		endpoint.Get("/projects/{id}/ci/lint", f.project).Needs(auth.ReadCode).Anonymous(endpoint.Challenged).Limited(checks, "ci_lint").
 			Doc("Check the CI configuration of a project."),
 		endpoint.Post("/projects/{id}/ci/lint", f.content).Needs(auth.LintConfiguration).Asks(auth.ReadCode).Status(http.StatusOK).
-			Anonymous(endpoint.Hidden).MaxBody(maxBody).Doc("Check a CI configuration as if it were in a project."),
+			Anonymous(endpoint.Hidden).Limited(checks, "ci_lint").MaxBody(maxBody).Doc("Check a CI configuration as if it were in a project."),
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// newForge is a forge with the projects web, shared and hidden, each with files for CI, and empty, without a commit. Dora is a Developer of the
+// newForge is a forge with the projects web, shared and hidden, each with files for CI, and empty and the public open, without a commit. Dora is a Developer of the
 // first two, and rita a Reporter.
 func newForge(t *testing.T) (f *familytest.Forge, head string) {
 	t.Helper()
@@ -20,12 +20,13 @@ func newForge(t *testing.T) (f *familytest.Forge, head string) {
 		return familytest.Project("acme", name, id, "acme", v1alpha1.VisibilityPrivate)
 	}
 	web, shared, empty := project("web", 20), project("shared", 21), project("empty", 23)
+	open := familytest.Project("acme", "open", 24, "acme", v1alpha1.VisibilityPublic)
 	hidden := familytest.Project("other", "hidden", 22, "other", v1alpha1.VisibilityPrivate)
 	f = familytest.New(t,
 		familytest.User("dora", 2), familytest.User("rita", 3), familytest.User("otto", 4),
-		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPrivate), familytest.Group("other", "other", 11, "", v1alpha1.VisibilityPrivate),
+		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic), familytest.Group("other", "other", 11, "", v1alpha1.VisibilityPrivate),
 		familytest.InGroup("acme", "acme", "dora", v1alpha1.RoleDeveloper), familytest.InGroup("acme", "acme", "rita", v1alpha1.RoleReporter),
-		familytest.Shard(t, web, shared, hidden, empty), web, shared, hidden, empty)
+		familytest.Shard(t, web, shared, hidden, empty, open), web, shared, hidden, empty, open)
 	repos := familytest.Repositories(t, f.Catalog)
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "ci/build.yml", ".base: {script: make}\n")
@@ -89,6 +90,27 @@ func TestProject_isChecked(t *testing.T) {
 	}
 	if got := f.As("rita", "GET /projects/23/ci/lint", "").String(); got != `404 {"message":"404 Repository Not Found"}` {
 		t.Errorf("without a commit: got %s", got)
+	}
+}
+
+func TestProject_needsUser(t *testing.T) {
+	f, _ := newForge(t)
+	for id, want := range map[int]string{20: `404 {"message":"404 Project Not Found"}`, 24: `401 {"message":"401 Unauthorized"}`} {
+		if got := f.As("", fmt.Sprintf("GET /projects/%d/ci/lint", id), "").String(); got != want {
+			t.Errorf("%d: got %s, want %s", id, got, want)
+		}
+	}
+}
+
+func TestContent_showsNoLargeResults(t *testing.T) {
+	f, _ := newForge(t)
+	for body, want := range map[string]string{
+		posted(".a: "+strings.Repeat("[", 45)+strings.Repeat("x,", 90_000)+strings.Repeat("]", 45)+"\na: {script: x}", ""): `"errors":[".forgeplane-ci.yml: the merged configuration is larger than 8388608 bytes"],"warnings":[],"merged_yaml":null`,
+		posted("a: {parallel: 200, script: ["+strings.Repeat("x,", 20_000)+"]}", `,"include_jobs":true,"dry_run":true`):    `"jobs":[]`,
+	} {
+		if got := f.As("dora", "POST /projects/20/ci/lint", body).String(); !strings.Contains(got, want) {
+			t.Errorf("%.100s: got %.1000s, want %s", body, got, want)
+		}
 	}
 }
 

@@ -40,16 +40,21 @@ func (l *lint) check(ctx context.Context, name string, content []byte, pipelineR
 	if err != nil {
 		return none, err
 	}
-	result := l.invalid(loaded.Problems)
-	result.Warnings = loaded.Warnings.Strings()
-	result.Includes = l.includes(loaded.Included)
+	var merged *string
 	if loaded.Document != nil {
 		text, err := document.Render(loaded.Document)
-		if err != nil {
+		switch {
+		case errors.Is(err, document.ErrTooLarge):
+			loaded.Problems.Add(name, 0, "", "%v", err)
+		case err != nil:
 			return none, err
+		default:
+			merged = &text
 		}
-		result.MergedYAML = &text
 	}
+	result := l.invalid(loaded.Problems)
+	result.Warnings, result.MergedYAML = loaded.Warnings.Strings(), merged
+	result.Includes = l.includes(loaded.Included)
 	if len(loaded.Problems) > 0 {
 		return result, nil
 	}
@@ -71,12 +76,44 @@ func (l *lint) valid(ctx context.Context, p *ci.Pipeline, c *config.Config, resu
 		case err != nil:
 			return result, err
 		}
-		result.jobs(plannedJobs(plan))
+		size := 0
+		for _, j := range plan.Jobs {
+			size += scriptSize(&j.Job)
+		}
+		l.show(&result, size, func() []Job { return plannedJobs(plan) })
 	} else {
-		result.jobs(declaredJobs(c))
+		size := 0
+		for _, j := range c.Jobs {
+			size += scriptSize(j)
+		}
+		l.show(&result, size, func() []Job { return declaredJobs(c) })
 	}
 	result.Valid = true
 	return result, nil
+}
+
+// maxShown is the maximum size of the scripts of all jobs that are shown.
+const maxShown = 8 << 20
+
+// show adds the jobs to the result if they were requested, unless their scripts are too large.
+func (l *lint) show(result *Result, size int, jobs func() []Job) {
+	switch {
+	case !l.includeJobs:
+	case size > maxShown:
+		result.Warnings = append(result.Warnings, fmt.Sprintf("the jobs are not shown, because their scripts are larger than %d bytes", maxShown))
+	default:
+		result.jobs(jobs())
+	}
+}
+
+// scriptSize returns the size of the scripts of a job. Each line counts as a few bytes more, which it takes in the answer.
+func scriptSize(j *config.Job) (size int) {
+	for _, lines := range [][]string{j.BeforeScript, j.Script, j.AfterScript} {
+		for _, line := range lines {
+			size += len(line) + 4
+		}
+	}
+	return size
 }
 
 // invalid returns the result of a configuration with problems.

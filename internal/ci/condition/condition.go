@@ -24,10 +24,17 @@ type Context struct {
 	repository Repository
 	paths      *Paths
 	changed    map[string]*Paths
+	// compared is the number of different compare_to, and left that of comparisons that are left for all paths.
+	compared, left int
 }
 
+// maxCompared is the maximum number of different compare_to.
+const maxCompared = 10
+
 // New returns a context. A nil repository has no files, and all paths count as changed.
-func New(r Repository) *Context { return &Context{repository: r, changed: map[string]*Paths{}} }
+func New(r Repository) *Context {
+	return &Context{repository: r, changed: map[string]*Paths{}, left: maxComparisons}
+}
 
 // Holds reports whether all conditions of a rule hold.
 func (c *Context) Holds(ctx context.Context, r config.Rule, get expression.Lookup) (bool, error) {
@@ -48,6 +55,9 @@ func (c *Context) Holds(ctx context.Context, r config.Rule, get expression.Looku
 // First returns the first rule that holds.
 func (c *Context) First(ctx context.Context, rules []config.Rule, get expression.Lookup) (config.Rule, bool, error) {
 	for _, r := range rules {
+		if err := ctx.Err(); err != nil {
+			return config.Rule{}, false, err
+		}
 		if holds, err := c.Holds(ctx, r, get); err != nil || holds {
 			return r, holds, err
 		}
@@ -63,19 +73,25 @@ func (c *Context) HasChanges(ctx context.Context, changes *config.Changes, get e
 	to := expression.Expand(changes.CompareTo, get)
 	paths, ok := c.changed[to]
 	if !ok {
+		if to != "" {
+			c.compared++
+		}
+		if c.compared > maxCompared {
+			return false, errCompared
+		}
 		all, known, err := c.repository.Changed(ctx, to)
 		if err != nil {
 			return false, err
 		}
 		if known {
-			paths = NewPaths(all)
+			paths = c.NewPaths(all)
 		}
 		c.changed[to] = paths
 	}
 	if paths == nil {
 		return true, nil
 	}
-	return anyOf(paths, changes.Paths, get)
+	return anyOf(ctx, paths, changes.Paths, get)
 }
 
 func (c *Context) exists(ctx context.Context, e *config.Exists, get expression.Lookup) (bool, error) {
@@ -83,7 +99,7 @@ func (c *Context) exists(ctx context.Context, e *config.Exists, get expression.L
 	if err != nil {
 		return false, err
 	}
-	return anyOf(paths, e.Paths, get)
+	return anyOf(ctx, paths, e.Paths, get)
 }
 
 // Files returns the paths of the repository.
@@ -96,19 +112,22 @@ func (c *Context) Files(ctx context.Context) (*Paths, error) {
 				return nil, err
 			}
 		}
-		c.paths = NewPaths(all)
+		c.paths = c.NewPaths(all)
 	}
 	return c.paths, nil
 }
 
-func anyOf(paths *Paths, globs []string, get expression.Lookup) (bool, error) {
+func anyOf(ctx context.Context, paths *Paths, globs []string, get expression.Lookup) (bool, error) {
 	for _, glob := range globs {
-		if found, err := paths.Any(expression.Expand(glob, get)); err != nil || found {
+		if found, err := paths.Any(ctx, expression.Expand(glob, get)); err != nil || found {
 			return found, err
 		}
 	}
 	return false, nil
 }
+
+// errCompared says that a configuration compares with too many refs.
+var errCompared = fmt.Errorf("rules:changes:compare_to: the configuration compares with more than %d refs", maxCompared)
 
 // UnknownRefError is returned for a compare_to that names no commit. It is the name.
 type UnknownRefError string
@@ -121,5 +140,5 @@ func (e UnknownRefError) Error() string {
 // Mistake reports whether an error of a condition is one of the configuration, rather than a failure to read the repository.
 func Mistake(err error) bool {
 	var unknown UnknownRefError
-	return errors.Is(err, ErrTooManyComparisons) || errors.As(err, &unknown)
+	return errors.Is(err, ErrTooManyComparisons) || errors.Is(err, errCompared) || errors.As(err, &unknown)
 }

@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"context"
 	"errors"
 	"regexp"
 	"slices"
@@ -9,8 +10,14 @@ import (
 	"github.com/forgeplane/forgeplane/internal/pattern"
 )
 
-// maxComparisons is the maximum number of comparisons of paths with patterns while one configuration is expanded.
-const maxComparisons = 2_000_000
+const (
+	// maxComparisons is the maximum number of comparisons of paths with patterns while one configuration is expanded. Long ones count as several.
+	maxComparisons = 2_000_000
+	// perComparison is the product of the sizes of a pattern and a path that counts as another comparison.
+	perComparison = 4096
+	// maxGlob is the maximum size of a pattern, as that of a path.
+	maxGlob = 4096
+)
 
 // ErrTooManyComparisons says that the patterns of a configuration and the paths of the repository are too many.
 var ErrTooManyComparisons = errors.New("the patterns of the configuration take too many comparisons with the paths of the repository")
@@ -19,40 +26,45 @@ var ErrTooManyComparisons = errors.New("the patterns of the configuration take t
 type Paths struct {
 	sorted []string
 	known  map[string]bool
-	left   int
+	// left is that of the context.
+	left *int
 }
 
-// NewPaths returns paths in any order.
-func NewPaths(paths []string) *Paths {
+// NewPaths returns paths in any order. Each counts as a comparison.
+func (c *Context) NewPaths(paths []string) *Paths {
+	c.left -= len(paths)
 	sorted := slices.Clone(paths)
 	slices.Sort(sorted)
-	return &Paths{sorted: sorted, known: map[string]bool{}, left: maxComparisons}
+	return &Paths{sorted: sorted, known: map[string]bool{}, left: &c.left}
 }
 
-// Any reports whether a pattern matches one of the paths. A malformed pattern matches none.
-func (p *Paths) Any(glob string) (bool, error) {
+// Any reports whether a pattern matches one of the paths. A malformed or very long pattern matches none.
+func (p *Paths) Any(ctx context.Context, glob string) (bool, error) {
 	glob = strings.TrimPrefix(strings.TrimPrefix(glob, "./"), "/")
 	if found, ok := p.known[glob]; ok {
 		return found, nil
 	}
-	found, err := p.find(glob)
+	found, err := p.find(ctx, glob)
 	if err == nil {
 		p.known[glob] = found
 	}
 	return found, err
 }
 
-func (p *Paths) find(glob string) (bool, error) {
+func (p *Paths) find(ctx context.Context, glob string) (bool, error) {
 	if !strings.ContainsAny(glob, special) {
 		_, found := slices.BinarySearch(p.sorted, glob)
 		return found, nil
 	}
-	matched, err := p.match(glob, 1)
+	matched, err := p.match(ctx, glob, 1)
 	return len(matched) > 0, err
 }
 
 // match returns the first paths that a pattern matches.
-func (p *Paths) match(glob string, most int) (matched []string, err error) {
+func (p *Paths) match(ctx context.Context, glob string, most int) (matched []string, err error) {
+	if len(glob) > maxGlob {
+		return nil, nil
+	}
 	re, err := compile(glob)
 	if err != nil {
 		return nil, nil
@@ -63,8 +75,11 @@ func (p *Paths) match(glob string, most int) (matched []string, err error) {
 		if !strings.HasPrefix(path, fixed) || len(matched) == most {
 			break
 		}
-		if p.left--; p.left < 0 {
+		if *p.left -= 1 + len(glob)*len(path)/perComparison; *p.left < 0 {
 			return nil, ErrTooManyComparisons
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
 		if re.MatchString(path) {
 			matched = append(matched, path)
@@ -74,8 +89,8 @@ func (p *Paths) match(glob string, most int) (matched []string, err error) {
 }
 
 // Matching returns the first paths that a pattern matches.
-func (p *Paths) Matching(glob string, most int) ([]string, error) {
-	return p.match(strings.TrimPrefix(glob, "/"), most)
+func (p *Paths) Matching(ctx context.Context, glob string, most int) ([]string, error) {
+	return p.match(ctx, strings.TrimPrefix(glob, "/"), most)
 }
 
 // special are the characters that make a pattern of a path.

@@ -239,7 +239,7 @@ type Child struct{ Local, Project, Ref, File, Artifact, Job string }
 
 // Read reads an expanded document. It returns all problems.
 func Read(root *document.Node) (*Config, document.Problems) {
-	r := &reader{}
+	r := &reader{expressions: &expression.Parser{}}
 	c := r.config(root)
 	if len(r.problems) == 0 {
 		r.check(c)

@@ -11,7 +11,12 @@ import (
 )
 
 // reader reads values of nodes, and collects problems.
-type reader struct{ problems document.Problems }
+type reader struct {
+	problems    document.Problems
+	expressions *expression.Parser
+	// inherited is the number of values that all jobs inherit from default.
+	inherited int
+}
 
 // fields are the functions that read the values of the keys of a map.
 type fields map[string]func(n *document.Node, key string)
@@ -144,7 +149,7 @@ func (r *reader) durationTo(to *time.Duration, least, most time.Duration) func(*
 }
 
 func (r *reader) expression(n *document.Node, key string) *expression.Expression {
-	e, err := expression.Parse(r.text(n, key))
+	e, err := r.expressions.Parse(r.text(n, key))
 	if err != nil && n.Scalar() {
 		r.problems.At(n, key, "invalid expression: %v", err)
 	}

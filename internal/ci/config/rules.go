@@ -4,10 +4,11 @@ import (
 	"time"
 
 	"github.com/forgeplane/forgeplane/internal/ci/document"
+	"github.com/forgeplane/forgeplane/internal/ci/expression"
 )
 
-// maxRules is the maximum number of rules of a job, and maxPaths that of the paths of a keyword.
-const maxRules, maxPaths = 100, 50
+// maxRules is the maximum number of rules of a job, maxPaths that of the paths of a keyword, and maxExpressions that of variables of only.
+const maxRules, maxPaths, maxExpressions = 100, 50, 50
 
 // maxStart is the longest time after which a delayed job starts.
 const maxStart = 7 * day
@@ -47,9 +48,9 @@ func (r *reader) workflowRule(rule *Rule, n *document.Node, key string) {
 	r.fields(n, key, table)
 }
 
-// IncludeRule reads the rules of an include.
-func IncludeRule(n *document.Node, key string) ([]Rule, document.Problems) {
-	r := &reader{}
+// IncludeRule reads the rules of an include. All includes of a configuration share a parser.
+func IncludeRule(n *document.Node, key string, p *expression.Parser) ([]Rule, document.Problems) {
+	r := &reader{expressions: p}
 	all := r.rules(n, key, func(rule *Rule, n *document.Node, key string) {
 		table := r.conditions(rule)
 		table["when"] = r.oneOf(&rule.When, "always", "never")
@@ -114,7 +115,12 @@ func (r *reader) filter(n *document.Node, key string) *Filter {
 		"changes":    func(n *document.Node, key string) { f.Changes = r.changes(n, key) },
 		"kubernetes": r.refused("clusters are not supported"),
 		"variables": func(n *document.Node, key string) {
-			for _, item := range n.Flatten() {
+			items := n.Flatten()
+			if len(items) > maxExpressions {
+				r.problems.At(n, key, "has more than %d expressions", maxExpressions)
+				return
+			}
+			for _, item := range items {
 				f.Variables = append(f.Variables, r.expression(item, key))
 				f.VariableTexts = append(f.VariableTexts, item.Text)
 			}

@@ -4,18 +4,24 @@ package document
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 const (
 	// MaxBytes is the maximum size of a file.
 	MaxBytes = 1 << 20
-	// MaxNodes is the maximum number of values of a configuration, once anchors, extends and references are expanded.
+	// MaxNodes is the maximum number of values of a configuration, once anchors, extends and references are expanded. A long text or key counts
+	// as several values.
 	MaxNodes = 100_000
 	// MaxDepth is the maximum depth of values in each other.
 	MaxDepth = 50
 	// MaxProblems is the maximum number of problems that are reported.
 	MaxProblems = 50
+
+	// perValue is the number of bytes of a text or key that count as a value, and maxText the maximum size of the key and of the text of a
+	// problem; what is longer is cut off.
+	perValue, maxText = 64, 2000
 )
 
 // Kind is the kind of a Node.
@@ -46,8 +52,13 @@ type Node struct {
 	// Entries are the entries of a map, in order.
 	Entries []Entry
 
-	size int
+	// size is the number of values in the node, height that of values in each other, and refers says that there is a Reference.
+	size, height int
+	refers       bool
 }
+
+// Size returns the number of values in the node, as MaxNodes counts them.
+func (n *Node) Size() int { return n.size }
 
 // Entry is an entry of a map.
 type Entry struct {
@@ -83,16 +94,23 @@ func (n *Node) Scalar() bool {
 	return n != nil && (n.Kind == Text || n.Kind == Number || n.Kind == Bool)
 }
 
-// sized sets the size of a node from its children.
+// sized sets the size, the height and refers of a node from its children.
 func (n *Node) sized() *Node {
-	n.size = 1
+	n.size, n.height, n.refers = 1+len(n.Text)/perValue, 0, n.Kind == Reference
 	for _, i := range n.Items {
-		n.size += i.size
+		n.add(i)
 	}
 	for _, e := range n.Entries {
-		n.size += e.Value.size
+		n.size += len(e.Key) / perValue
+		n.add(e.Value)
 	}
 	return n
+}
+
+func (n *Node) add(child *Node) {
+	n.size += child.size
+	n.height = max(n.height, child.height+1)
+	n.refers = n.refers || child.refers
 }
 
 // with returns a map with other entries.
@@ -198,15 +216,21 @@ func (p Problems) Strings() []string {
 
 // Add adds a problem at a place, unless there are MaxProblems, or the same problem was reported before.
 func (p *Problems) Add(file string, line int, key, format string, args ...any) {
-	one := Problem{file, line, key, fmt.Sprintf(format, args...)}
-	for _, other := range *p {
-		if other == one {
-			return
-		}
+	if len(*p) >= MaxProblems {
+		return
 	}
-	if len(*p) < MaxProblems {
+	one := Problem{file, line, cut(key), cut(fmt.Sprintf(format, args...))}
+	if !slices.Contains(*p, one) {
 		*p = append(*p, one)
 	}
+}
+
+// cut returns the beginning of a text that is too long.
+func cut(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + "..."
 }
 
 // At adds a problem at the place of a node.
@@ -214,10 +238,13 @@ func (p *Problems) At(n *Node, key, format string, args ...any) {
 	p.Add(n.File, n.Line, key, format, args...)
 }
 
-// Join joins keys to a path of keys.
+// Join joins keys to a path of keys. A path that is too long for a problem stays as it is.
 func Join(path, key string) string {
-	if path == "" {
-		return key
+	switch {
+	case path == "":
+		return cut(key)
+	case len(path) > maxText:
+		return path
 	}
-	return path + ":" + key
+	return path + ":" + cut(key)
 }

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -10,11 +11,16 @@ const (
 	maxExtends = 11
 	// maxReference is the maximum number of keys of a reference, and of references to each other.
 	maxReference = 10
+	// perSearch is the number of entries whose search for a key counts as a value.
+	perSearch = 1024
 )
 
-// Expand resolves the extends of all jobs, and then all references.
+// Expand resolves the extends of all jobs, and then all references. It returns nil for a document that becomes too large.
 func Expand(root *Node) (*Node, Problems) {
-	e := &extender{root: root, done: map[string]extended{}}
+	e := &extender{jobs: make(map[string]*Node, len(root.Entries)), done: map[string]extended{}}
+	for _, entry := range root.Entries {
+		e.jobs[entry.Key] = entry.Value
+	}
 	entries := slices.Clone(root.Entries)
 	for i, entry := range entries {
 		if entry.Value.Kind == Map && extends(entry) {
@@ -24,11 +30,12 @@ func Expand(root *Node) (*Node, Problems) {
 	root = root.with(entries)
 	if root.size > MaxNodes {
 		e.problems.Add(root.File, 0, "", "the configuration has more than %d values, with extends expanded", MaxNodes)
+		return nil, e.problems
 	}
 	if len(e.problems) > 0 {
 		return root, e.problems
 	}
-	r := &resolver{root: root}
+	r := &resolver{root: root, count: root.size, known: map[string]*Node{}}
 	root = r.resolve(root, "")
 	return root, r.problems
 }
@@ -45,7 +52,8 @@ var reserved = []string{
 func Reserved(key string) bool { return slices.Contains(reserved, key) }
 
 type extender struct {
-	root *Node
+	// jobs are the values of the top level.
+	jobs map[string]*Node
 	done map[string]extended
 	// merged is the number of values in all merged jobs.
 	merged   int
@@ -70,17 +78,19 @@ func (e *extender) extend(job Entry, through []string) extended {
 	key, through := Join(job.Key, "extends"), append(slices.Clip(through), job.Key)
 	var made extended
 	for _, name := range names(of) {
-		base, ok := e.root.entry(name.Text)
+		base, ok := e.jobs[name.Text]
 		switch {
 		case e.merged > 10*MaxNodes:
 		case !name.Scalar():
 			e.problems.At(name, key, "it must be the name of a job, or a list of names")
 		case slices.Contains(through, name.Text):
 			e.problems.At(name, key, "the jobs extend each other in a circle: %s", strings.Join(append(through, name.Text), ", "))
-		case !ok || base.Value.Kind != Map || Reserved(name.Text):
+		case len(through) > maxExtends:
+			e.problems.At(name, key, "more than %d jobs extend each other", maxExtends)
+		case !ok || base.Kind != Map || Reserved(name.Text):
 			e.problems.At(name, key, "there is no job %q", name.Text)
 		default:
-			below := e.extend(base, through)
+			below := e.extend(Entry{Key: name.Text, Value: base}, through)
 			made = extended{Merge(made.Node, below.Node), max(made.height, below.height)}
 			e.merged += made.size
 		}
@@ -106,20 +116,18 @@ func names(n *Node) []*Node {
 
 type resolver struct {
 	root *Node
-	// open are the references that are being resolved.
-	open     []string
+	// open are the references that are being resolved, and known those that are.
+	open  []string
+	known map[string]*Node
+	// count is the number of values with references expanded.
 	count    int
 	problems Problems
 }
 
 // resolve returns a node with all references replaced. path are its keys.
 func (r *resolver) resolve(n *Node, path string) *Node {
-	if len(r.problems) > 0 || !n.refers() {
+	if len(r.problems) > 0 || !n.refers {
 		return n
-	}
-	if r.count++; r.count > MaxNodes {
-		r.problems.At(n, path, "the configuration has more than %d values, with references expanded", MaxNodes)
-		return nothing
 	}
 	changed := *n
 	switch n.Kind {
@@ -136,44 +144,61 @@ func (r *resolver) resolve(n *Node, path string) *Node {
 			changed.Entries[i].Value = r.resolve(e.Value, Join(path, e.Key))
 		}
 	}
-	if changed.sized().size > MaxNodes {
-		r.problems.At(n, path, "the configuration has more than %d values, with references expanded", MaxNodes)
+	switch changed.sized(); {
+	case !r.counts(n, path, 0):
+		return nothing
+	case changed.height > MaxDepth:
+		r.problems.At(n, path, "the values are nested more than %d deep, with references expanded", MaxDepth)
 		return nothing
 	}
 	return &changed
 }
 
-// refers reports whether there is a reference in a node.
-func (n *Node) refers() bool {
-	return n.Kind == Reference || slices.ContainsFunc(n.Items, (*Node).refers) ||
-		slices.ContainsFunc(n.Entries, func(e Entry) bool { return e.Value.refers() })
+// counts reports whether the configuration can have further values.
+func (r *resolver) counts(n *Node, path string, values int) bool {
+	if r.count += values; r.count > MaxNodes {
+		r.problems.At(n, path, "the configuration has more than %d values, with references expanded", MaxNodes)
+		return false
+	}
+	return true
 }
 
 // follow returns the value that a reference names.
 func (r *resolver) follow(n *Node, path string) *Node {
 	keys := make([]string, len(n.Items))
-	found := r.root
 	for i, key := range n.Items {
 		keys[i] = key.Text
-		if e, ok := found.entry(key.Text); ok {
-			found = e.Value
-		} else {
-			found = nil
-		}
 	}
-	name := strings.Join(keys, ", ")
+	id, name := fmt.Sprintf("%q", keys), strings.Join(keys, ", ")
+	if known := r.known[id]; known != nil {
+		if !r.counts(n, path, known.size) {
+			return nothing
+		}
+		return known
+	}
+	found := r.root
+	for _, key := range keys {
+		if found != nil && !r.counts(n, path, len(found.Entries)/perSearch) {
+			return nothing
+		}
+		e, _ := found.entry(key)
+		found = e.Value
+	}
 	switch {
 	case found == nil:
 		r.problems.At(n, path, "!reference [%s] could not be found", name)
-	case slices.Contains(r.open, name):
+	case slices.Contains(r.open, id):
 		r.problems.At(n, path, "!reference [%s] is part of a circle", name)
 	case len(r.open) >= maxReference:
 		r.problems.At(n, path, "more than %d references refer to each other", maxReference)
 	default:
-		r.open = append(r.open, name)
+		r.open = append(r.open, id)
 		found = r.resolve(found, path)
 		r.open = r.open[:len(r.open)-1]
-		return found
+		if len(r.problems) == 0 && r.counts(n, path, found.size) {
+			r.known[id] = found
+			return found
+		}
 	}
 	return nothing
 }

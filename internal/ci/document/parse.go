@@ -114,14 +114,16 @@ func (p *parser) convert(n *yaml.Node, depth int) *Node {
 		if !ok || found == nil {
 			return p.fail(n, "the anchor %q contains itself", n.Value)
 		}
-		p.count += found.size
-		if p.count > MaxNodes {
-			return p.fail(n, "the file has more than %d values, with its anchors expanded", MaxNodes)
+		if depth+found.height > MaxDepth {
+			return p.fail(n, "the values are nested more than %d deep", MaxDepth)
+		}
+		if !p.counts(n, found.size) {
+			return nothing
 		}
 		return found
 	}
-	if p.count++; p.count > MaxNodes {
-		return p.fail(n, "the file has more than %d values, with its anchors expanded", MaxNodes)
+	if !p.counts(n, 1+len(n.Value)/perValue) {
+		return nothing
 	}
 	if n.Anchor != "" {
 		p.known[n] = nil
@@ -131,6 +133,15 @@ func (p *parser) convert(n *yaml.Node, depth int) *Node {
 		p.known[n] = made
 	}
 	return made
+}
+
+// counts reports whether the file can have further values.
+func (p *parser) counts(n *yaml.Node, values int) bool {
+	if p.count += values; p.count > MaxNodes {
+		p.fail(n, "the file has more than %d values, with its anchors expanded", MaxNodes)
+		return false
+	}
+	return true
 }
 
 func (p *parser) value(n *yaml.Node, depth int) *Node {
@@ -198,6 +209,9 @@ func (p *parser) entries(made *Node, n *yaml.Node, depth int) {
 		if key.ShortTag() == "!!merge" {
 			merged = append(merged, value)
 			continue
+		}
+		if !p.counts(key, len(key.Value)/perValue) {
+			return
 		}
 		e := Entry{key.Value, p.file, n.Content[i].Line, value}
 		if before, twice := at[key.Value]; twice {

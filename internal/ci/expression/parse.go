@@ -6,9 +6,27 @@ import (
 	"strings"
 )
 
+// maxPatterns is the maximum number of different patterns that a Parser compiles.
+const maxPatterns = 250
+
+// errPatterns says that there are too many patterns.
+var errPatterns = fmt.Errorf("the configuration has more than %d patterns", maxPatterns)
+
+// Parser parses the conditions of one configuration. It remembers conditions and patterns, because many jobs share them.
+type Parser struct {
+	parsed   map[string]*Expression
+	patterns map[string]*regexp.Regexp
+}
+
+// Parse parses a single condition, as Parser.Parse.
+func Parse(text string) (*Expression, error) { return (&Parser{}).Parse(text) }
+
 // Parse parses a condition: comparisons (==, !=, =~, !~) of variables, texts, null and patterns, with &&, || and parentheses. && binds
 // stronger than ||.
-func Parse(text string) (*Expression, error) {
+func (all *Parser) Parse(text string) (*Expression, error) {
+	if known := all.parsed[text]; known != nil {
+		return known, nil
+	}
 	if len(text) > MaxBytes {
 		return nil, fmt.Errorf("the expression is longer than %d bytes", MaxBytes)
 	}
@@ -16,7 +34,7 @@ func Parse(text string) (*Expression, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &parser{tokens: tokens}
+	p := &parser{Parser: all, tokens: tokens}
 	root, err := p.either(0)
 	if err == nil && len(p.tokens) > 0 {
 		err = fmt.Errorf("%q is not expected there", p.tokens[0].text)
@@ -24,7 +42,30 @@ func Parse(text string) (*Expression, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Expression{root}, nil
+	if all.parsed == nil {
+		all.parsed = map[string]*Expression{}
+	}
+	all.parsed[text] = &Expression{root}
+	return all.parsed[text], nil
+}
+
+// pattern compiles a pattern.
+func (all *Parser) pattern(text string) (*regexp.Regexp, error) {
+	if known := all.patterns[text]; known != nil {
+		return known, nil
+	}
+	if len(all.patterns) >= maxPatterns {
+		return nil, errPatterns
+	}
+	compiled, err := Pattern(text)
+	if err != nil {
+		return nil, fmt.Errorf("the pattern %.100q is invalid: %w", text, err)
+	}
+	if all.patterns == nil {
+		all.patterns = map[string]*regexp.Regexp{}
+	}
+	all.patterns[text] = compiled
+	return compiled, nil
 }
 
 type token struct {
@@ -73,7 +114,10 @@ next:
 	}
 }
 
-type parser struct{ tokens []token }
+type parser struct {
+	*Parser
+	tokens []token
+}
 
 // take takes the next token if it is one of the operators.
 func (p *parser) take(operators ...string) (string, bool) {
@@ -136,9 +180,9 @@ func (p *parser) comparison(depth int) (node, error) {
 // match returns a match with a pattern, or with a variable or a text that has one.
 func (p *parser) match(left node, not bool, depth int) (node, error) {
 	if len(p.tokens) > 0 && p.tokens[0].kind == expression {
-		compiled, err := Pattern(p.tokens[0].text)
+		compiled, err := p.pattern(p.tokens[0].text)
 		if err != nil {
-			return nil, fmt.Errorf("the pattern %.100q is invalid: %w", p.tokens[0].text, err)
+			return nil, err
 		}
 		p.tokens = p.tokens[1:]
 		return match{left: left, pattern: compiled, not: not}, nil

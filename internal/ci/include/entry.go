@@ -41,8 +41,10 @@ func (l *Loader) entry(n *document.Node) (e entry, ok bool) {
 		case refused:
 			l.problems.Add(f.File, f.Line, key, "%s", why)
 		case f.Key == "rules":
-			rules, problems := config.IncludeRule(f.Value, key)
-			l.problems = append(l.problems, problems...)
+			rules, problems := config.IncludeRule(f.Value, key, &l.expressions)
+			for _, p := range problems {
+				l.problems.Add(p.File, p.Line, p.Key, "%s", p.Text)
+			}
 			e.rules, e.ruled = rules, true
 		case f.Key == "file" && f.Value.Kind == document.List:
 			for _, item := range f.Value.Flatten() {

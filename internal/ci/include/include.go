@@ -62,6 +62,7 @@ type Loader struct {
 	entries            int
 	tried, bytes       int
 	trees              map[Files]*condition.Paths
+	expressions        expression.Parser
 	problems, warnings document.Problems
 }
 
@@ -154,7 +155,7 @@ func (l *Loader) paths(ctx context.Context, n *document.Node, from Files, e entr
 	if err != nil {
 		return nil, err
 	}
-	found, err := tree.Matching(name, MaxFiles+1)
+	found, err := tree.Matching(ctx, name, MaxFiles+1)
 	if err == nil && len(found) == 0 {
 		l.problems.At(n, "include:local", "no file matches %q", name)
 	}
@@ -173,7 +174,7 @@ func (l *Loader) tree(ctx context.Context, from Files) (*condition.Paths, error)
 	if l.trees == nil {
 		l.trees = map[Files]*condition.Paths{}
 	}
-	l.trees[from] = condition.NewPaths(all)
+	l.trees[from] = l.Context.NewPaths(all)
 	return l.trees[from], nil
 }
 

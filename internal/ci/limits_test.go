@@ -1,0 +1,102 @@
+package ci_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/forgeplane/forgeplane/internal/ci/document"
+)
+
+// each returns a text with each of the numbers from 1 to n.
+func each(n int, format, separator string) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = strings.ReplaceAll(format, "%d", fmt.Sprint(i+1))
+	}
+	return strings.Join(all, separator)
+}
+
+// nested returns a value in lists.
+func nested(depth int, value string) string {
+	return strings.Repeat("[", depth) + value + strings.Repeat("]", depth)
+}
+
+// oversized are configurations that exceed a limit, and their problems.
+var oversized = map[string]struct{ content, want string }{
+	"texts of aliases":        {".a: &a " + strings.Repeat("x", 500_000) + "\n.b: [" + each(20, "*a", ",") + "]\na: {script: x}", "x.yml:2: the file has more than 100000 values, with its anchors expanded"},
+	"keys of aliases":         {".a: &a " + strings.Repeat("x", 500_000) + "\n.b: [" + each(20, "{? *a : x}", ",") + "]\na: {script: x}", "x.yml:1: the file has more than 100000 values, with its anchors expanded"},
+	"depth of aliases":        {".a: &a " + nested(30, "x") + "\n.b: " + nested(30, "*a") + "\na: {script: x}", "x.yml:2: the values are nested more than 50 deep"},
+	"depth of references":     {".a: " + nested(30, "x") + "\n.b: " + nested(30, "!reference [.a]") + "\na: {script: x}", "x.yml:2: .b: the values are nested more than 50 deep, with references expanded"},
+	"texts of references":     {".a: {k: " + strings.Repeat("x", 500_000) + "}\n.b: [" + each(20, "!reference [.a, k]", ",") + "]\na: {script: x}", "x.yml:2: .b: the configuration has more than 100000 values, with references expanded"},
+	"references to lists":     {".a: {k: x}\n.b: [" + each(30_000, "x", ",") + ", !reference [.a, k]]\n.c: [" + each(1000, "!reference [.b]", ",") + "]\na: {script: x}", "x.yml:3: .c: the configuration has more than 100000 values, with references expanded"},
+	"chains of extends":       {chain(100), "more than 11 jobs extend each other"},
+	"inherited values":        {"default: {before_script: [" + each(1000, "x", ",") + "]}\n" + each(101, "a%d: {script: x}", "\n"), "x.yml:1: default:before_script: the jobs inherit more than 100000 values"},
+	"patterns":                {each(251, `a%d: {script: x, rules: [{if: '$A =~ /^v%d/'}]}`, "\n"), "x.yml:251: a251:rules:if: invalid expression: the configuration has more than 250 patterns"},
+	"patterns of includes":    {"include:\n" + each(251, `- {local: ci/more.yml, rules: [{if: '$A =~ /^v%d/ && $A =~ /^w%d/'}]}`, "\n") + "\na: {script: x}", "x.yml:127: include:rules:if: invalid expression: the configuration has more than 250 patterns"},
+	"expressions of only":     {"a: {script: x, only: {variables: [" + each(51, "$A", ",") + "]}}", "x.yml:1: a:only:variables: has more than 50 expressions"},
+	"the text of a problem":   {"a: {script: x, extends: " + strings.Repeat("x", 500_000) + "}", "xxx..."},
+	"the keys of a problem":   {"a: {script: x, ? " + strings.Repeat("x", 500_000) + " : x}", "xxx...: unknown keyword"},
+	"many problems of a list": {"a: {script: x, extends: [" + each(1000, "b%d", ",") + "]}", `a:extends: there is no job "b50"`},
+}
+
+// chain returns hidden jobs that extend each other.
+func chain(n int) string {
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, ".d%d: {extends: .d%d}\n", i, i+1)
+	}
+	return text.String() + fmt.Sprintf(".d%d: {script: x}\na: {script: x}\n", n)
+}
+
+func TestLoad_refusesOversizedConfigurations(t *testing.T) {
+	for name, tt := range oversized {
+		l, err := branch(repository()).Load(t.Context(), "x.yml", []byte(tt.content))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		got := l.Problems.Error()
+		if !strings.Contains(got, tt.want) || len(l.Problems) > document.MaxProblems || len(got) > 10_000 {
+			t.Errorf("%s: got %d problems, %.1000s", name, len(l.Problems), got)
+		}
+	}
+}
+
+func TestLoad_countsSharedPatternsOnce(t *testing.T) {
+	l, err := branch(repository()).Load(t.Context(), "x.yml", []byte(each(300, `a%d: {script: x, rules: [{if: '$A%d =~ /^v/'}]}`, "\n")))
+	if err != nil || len(l.Problems) > 0 {
+		t.Errorf("got %v, %v", l.Problems, err)
+	}
+}
+
+func TestPlan_limitsComparisons(t *testing.T) {
+	files := repository()
+	for i := range 1100 {
+		files.files[strings.Repeat("b", 4000)+fmt.Sprint(i)] = ""
+	}
+	for content, want := range map[string]string{
+		"a: {script: x, rules: [{exists: ['?" + strings.Repeat("a", 2000) + "']}]}":                                      "the patterns of the configuration take too many comparisons with the paths of the repository",
+		"a: {script: x, rules: [" + each(11, "{changes: {paths: [x], compare_to: r%d}}", ",") + "]}":                     "rules:changes:compare_to: the configuration compares with more than 10 refs",
+		"a: {script: x, rules: [" + each(10, "{changes: {paths: [x], compare_to: r%d}}", ",") + ", {changes: [src/*]}]}": "test|a|x",
+	} {
+		if got := shown(t, branch(files), content); got != want {
+			t.Errorf("%.100s: got %s, want %s", content, got, want)
+		}
+	}
+}
+
+func TestPlan_endsWithItsContext(t *testing.T) {
+	p := branch(repository())
+	l, err := p.Load(t.Context(), "x.yml", []byte("a: {script: x, rules: [{exists: ['*.none']}]}"))
+	if err != nil || len(l.Problems) > 0 {
+		t.Fatal(l.Problems, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.Plan(ctx, l.Config); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
