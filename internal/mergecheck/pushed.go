@@ -20,14 +20,15 @@ import (
 
 // push is an update of the target branch of a merge request. It is the payload of a task.
 type push struct {
-	Old string        `json:"old"`
-	By  database.User `json:"by"`
+	Branch string        `json:"branch"`
+	Old    string        `json:"old"`
+	By     database.User `json:"by"`
 }
 
 // pushed marks an open merge request as merged if a push to the target branch has brought the head of the source branch, and reports whether it
 // has. The source branch need not exist any more.
 func (c *Checker) pushed(ctx context.Context, m mergerequest.MergeRequest, p push) (bool, error) {
-	if m.State != mergerequest.Opened {
+	if m.State != mergerequest.Opened || m.TargetBranch != p.Branch {
 		return false, nil
 	}
 	b, err := c.Branches(ctx, m)

@@ -87,7 +87,7 @@ func (w *Watcher) schedule(ctx context.Context, e change.Event) error {
 		t := job.Task{Key: strconv.FormatInt(m.ID, 10), Tenant: w.repositories.Tenant(p)}
 		if u, ok := moved[m.TargetBranch]; ok && m.In.UID == p.UID && !u.Creates() && !u.Deletes() {
 			t.Key += " " + u.New // a later push must not replace the one that has merged the branches
-			payload, failed := json.Marshal(push{u.Old, e.By})
+			payload, failed := json.Marshal(push{Branch: m.TargetBranch, Old: u.Old, By: e.By})
 			t.Payload, err = payload, errors.Join(err, failed)
 		}
 		err = errors.Join(err, w.tasks.Add(ctx, t))

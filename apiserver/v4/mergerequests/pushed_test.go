@@ -18,19 +18,27 @@ import (
 	"github.com/forgeplane/forgeplane/internal/stateevent"
 )
 
-// checks runs the tasks of a watcher at once.
+// checks runs the tasks of a watcher at once, after before.
 type checks struct {
 	*mergecheck.Checker
-	ended chan error
+	before func()
+	ended  chan error
 }
 
 func (c checks) Add(ctx context.Context, t job.Task) error {
+	c.before()
 	c.ended <- c.Check(ctx, job.Attempt{Task: t}, nil)
 	return nil
 }
 
 // pushes changes branches of web as mary, and waits for count checks. An empty commit deletes a branch.
 func (w gitWorld) pushes(count int, branches map[string]string) {
+	w.t.Helper()
+	w.pushesLate(count, branches, func() {})
+}
+
+// pushesLate is pushes, with checks that start after before.
+func (w gitWorld) pushesLate(count int, branches map[string]string, before func()) {
 	w.t.Helper()
 	g := NewWithT(w.t)
 	mary, err := w.Catalog.UserByUsername(w.t.Context(), "mary")
@@ -45,7 +53,7 @@ func (w gitWorld) pushes(count int, branches map[string]string) {
 			w.web.Git(w.t, "update-ref", u.Name, commit)
 		}
 	}
-	c := checks{mergecheck.New(w.Catalog, w.Repositories, w.Activity, w.Clock), make(chan error, count)}
+	c := checks{mergecheck.New(w.Catalog, w.Repositories, w.Activity, w.Clock), before, make(chan error, count)}
 	watcher := mergecheck.NewWatcher(c.Checker, c, logr.Discard())
 	watcher.Written(e)
 	ctx, stop := context.WithCancel(w.t.Context())
@@ -125,6 +133,30 @@ func TestWatcher_leavesMergeRequestOpen(t *testing.T) {
 			w.Clock.SetTime(w.Clock.Now().Add(3 * time.Minute))
 			g.Expect(w.get(m).State).To(Equal(mergerequest.Opened))
 			g.Expect(w.get(m).DetailedMergeStatus).NotTo(Equal("checking"))
+		})
+	}
+}
+
+func TestWatcher_judgesBranchesOfPush(t *testing.T) {
+	for name, tt := range map[string]struct {
+		push  func(w gitWorld) (main string)
+		later func(w gitWorld)
+		want  mergerequest.State
+	}{
+		"target branch changed": {
+			func(w gitWorld) string { return w.head("topic") },
+			func(w gitWorld) {
+				w.web.Git(w.t, "update-ref", "refs/heads/stable", "topic")
+				w.done("dora", "PUT /projects/20/merge_requests/1", `{"target_branch":"stable"}`)
+			}, mergerequest.Opened,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, w := NewWithT(t), newGitWorld(t, branched(t))
+			m := w.request(20, "topic", "main")
+			w.get(m)
+			w.pushesLate(1, map[string]string{"main": tt.push(w)}, func() { tt.later(w) })
+			g.Expect(w.read(m).State).To(Equal(tt.want))
 		})
 	}
 }
