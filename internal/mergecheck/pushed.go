@@ -1,7 +1,6 @@
 package mergecheck
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,13 +19,15 @@ import (
 
 // push is an update of the target branch of a merge request. It is the payload of a task.
 type push struct {
-	Branch string        `json:"branch"`
-	Old    string        `json:"old"`
-	By     database.User `json:"by"`
+	Branch string `json:"branch"`
+	// Head is the head of the source branch at that time, or the last known one if the branch did not exist.
+	Head string        `json:"head"`
+	Old  string        `json:"old"`
+	By   database.User `json:"by"`
 }
 
 // pushed marks an open merge request as merged if a push to the target branch has brought the head of the source branch, and reports whether it
-// has. The source branch need not exist any more.
+// has. The source branch need not exist any more, but must not have lost the head since the push.
 func (c *Checker) pushed(ctx context.Context, m mergerequest.MergeRequest, p push) (bool, error) {
 	if m.State != mergerequest.Opened || m.TargetBranch != p.Branch {
 		return false, nil
@@ -35,9 +36,14 @@ func (c *Checker) pushed(ctx context.Context, m mergerequest.MergeRequest, p pus
 	if err != nil {
 		return false, err
 	}
-	v := mergerequest.Version{Head: cmp.Or(b.Source, m.Head), Start: p.Old}
+	v := mergerequest.Version{Head: p.Head, Start: p.Old}
 	if v.Head == "" {
 		return false, nil
+	}
+	if b.Source != "" {
+		if remains, err := contains(ctx, b.source, v.Head, b.Source); !remains || err != nil {
+			return false, err
+		}
 	}
 	if contains, err := b.contain(ctx, v.Head); !contains || err != nil {
 		return false, err

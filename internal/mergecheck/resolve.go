@@ -58,12 +58,17 @@ func (b Branches) contain(ctx context.Context, commit string) (bool, error) {
 	if b.Target == "" {
 		return false, nil
 	}
-	if _, err := b.Repository.ReadCommit(ctx, commit); errors.Is(err, git.ErrObjectNotFound) {
+	return contains(ctx, b.Repository, commit, b.Target)
+}
+
+// contains reports whether a head of a repository contains a commit, which the repository need not have.
+func contains(ctx context.Context, r *git.Repository, commit, head string) (bool, error) {
+	if _, err := r.ReadCommit(ctx, commit); errors.Is(err, git.ErrObjectNotFound) {
 		return false, nil
 	} else if err != nil {
 		return false, err
 	}
-	return history.IsAncestor(ctx, b.Repository, commit, b.Target, nil)
+	return history.IsAncestor(ctx, r, commit, head, nil)
 }
 
 // finishInterrupted is Finish for a merge that may not have deleted the source branch.

@@ -15,6 +15,8 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/change"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
@@ -83,16 +85,52 @@ func (w *Watcher) schedule(ctx context.Context, e change.Event) error {
 		return catalog.IgnoreNotFound(err)
 	}
 	found, err := w.stores.MergeRequests.OfBranches(ctx, p.UID, slices.Collect(maps.Keys(moved)))
+	heads, failed := w.sources(ctx, found)
+	err = errors.Join(err, failed)
 	for _, m := range found {
 		t := job.Task{Key: strconv.FormatInt(m.ID, 10), Tenant: w.repositories.Tenant(p)}
 		if u, ok := moved[m.TargetBranch]; ok && m.In.UID == p.UID && !u.Creates() && !u.Deletes() {
 			t.Key += " " + u.New // a later push must not replace the one that has merged the branches
-			payload, failed := json.Marshal(push{Branch: m.TargetBranch, Old: u.Old, By: e.By})
+			head := heads[m.ID]
+			if source, ok := moved[m.SourceBranch]; ok && m.Source.UID == p.UID {
+				head = source.New
+			}
+			if strings.Trim(head, "0") == "" { // the branch does not exist
+				head = m.Head
+			}
+			payload, failed := json.Marshal(push{Branch: m.TargetBranch, Head: head, Old: u.Old, By: e.By})
 			t.Payload, err = payload, errors.Join(err, failed)
 		}
 		err = errors.Join(err, w.tasks.Add(ctx, t))
 	}
 	return err
+}
+
+// sources returns the heads of the source branches of merge requests that exist, by the ids of the merge requests.
+func (c *Checker) sources(ctx context.Context, of []mergerequest.MergeRequest) (found map[int64]string, err error) {
+	projects := map[database.Subject][]mergerequest.MergeRequest{}
+	for _, m := range of {
+		if object.CheckRefName(object.BranchPrefix+m.SourceBranch) == nil {
+			projects[m.Source] = append(projects[m.Source], m)
+		}
+	}
+	found = map[int64]string{}
+	for in, some := range projects {
+		r, failed := c.repository(ctx, in)
+		if err = errors.Join(err, failed); failed != nil || r == nil {
+			continue
+		}
+		names := make([]string, len(some))
+		for i, m := range some {
+			names[i] = object.BranchPrefix + m.SourceBranch
+		}
+		ids, failed := heads(ctx, r, names...)
+		err = errors.Join(err, failed)
+		for i, id := range ids {
+			found[some[i].ID] = id
+		}
+	}
+	return found, err
 }
 
 // Check runs a task of the queue.

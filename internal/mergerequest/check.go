@@ -64,11 +64,12 @@ func lock(ctx context.Context, db bun.IDB, id int64) error {
 	return found(db.NewUpdate().Model((*MergeRequest)(nil)).Set("updated_at = updated_at").Where("id = ?", id).Exec(ctx))
 }
 
-// OfBranches returns the open merge requests that are from or into any of these branches of a project: their ids, target projects and target
-// branches.
+// OfBranches returns the open merge requests that are from or into any of these branches of a project: their ids, projects, branches and
+// heads.
 func (s *Store) OfBranches(ctx context.Context, project types.UID, branches []string) (found []MergeRequest, err error) {
 	err = s.db.Read(ctx, "finding the merge requests of branches", func(ctx context.Context, db bun.IDB) error {
-		return db.NewSelect().Model(&found).Column("id", "subject_kind", "subject_id", "subject_uid", "target_branch").Where("state IN (?)", bun.List([]State{Opened, Locked})).
+		return db.NewSelect().Model(&found).Column("id", "subject_kind", "subject_id", "subject_uid", "source_kind", "source_id", "source_uid", "source_branch", "target_branch", "head_sha").
+			Where("state IN (?)", bun.List([]State{Opened, Locked})).
 			Where("source_uid = ? AND source_branch IN (?) OR subject_uid = ? AND target_branch IN (?)", project, bun.List(branches), project, bun.List(branches)).
 			Order("id").Scan(ctx)
 	})

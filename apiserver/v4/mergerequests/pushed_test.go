@@ -150,6 +150,14 @@ func TestWatcher_judgesBranchesOfPush(t *testing.T) {
 				w.done("dora", "PUT /projects/20/merge_requests/1", `{"target_branch":"stable"}`)
 			}, mergerequest.Opened,
 		},
+		"source branch reset to the target branch": {
+			func(w gitWorld) string { return w.commit("main", "main") },
+			func(w gitWorld) { w.web.Git(w.t, "update-ref", "refs/heads/topic", "main") }, mergerequest.Opened,
+		},
+		"source branch advanced": {
+			func(w gitWorld) string { return w.head("topic") },
+			func(w gitWorld) { w.web.Git(w.t, "update-ref", "refs/heads/topic", w.commit("topic", "topic")) }, mergerequest.Merged,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, w := NewWithT(t), newGitWorld(t, branched(t))
