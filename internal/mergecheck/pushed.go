@@ -82,6 +82,9 @@ func (c *Checker) finishPushed(
 	if err != nil {
 		return m, err
 	}
+	if v.KeepApprovals, err = c.keepsApprovals(ctx, m.In); err != nil {
+		return m, err
+	}
 	if err := keep(ctx, b.Repository, update.Ref{Name: Head(m.IID), Old: b.keptHead, New: v.Head}); err != nil {
 		return m, fmt.Errorf("keeping the head of merge request %d: %w", m.ID, err)
 	}

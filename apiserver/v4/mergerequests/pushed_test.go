@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/git/update"
@@ -166,6 +167,20 @@ func TestWatcher_judgesBranchesOfPush(t *testing.T) {
 			w.pushesLate(1, map[string]string{"main": tt.push(w)}, func() { tt.later(w) })
 			g.Expect(w.read(m).State).To(Equal(tt.want))
 		})
+	}
+}
+
+func TestWatcher_keepsApprovalsAsProjectSays(t *testing.T) {
+	for keeps, approvals := range map[bool]int{true: 1, false: 0} {
+		g, w := NewWithT(t), newGitWorld(t, branched(t))
+		w.configure(func(s *v1alpha1.MergeRequests) { s.Approvals.KeepOnPush = keeps })
+		m := w.request(20, "topic", "main")
+		w.get(m)
+		g.Expect(w.As("mary", "POST /projects/20/merge_requests/1/approve", "").Code).To(Equal(201))
+		next := w.commit("topic", "topic")
+		w.pushes(1, map[string]string{"main": next, "topic": next})
+		g.Expect(w.read(m)).To(And(HaveField("State", mergerequest.Merged), HaveField("Head", next)))
+		g.Expect(w.Activity.MergeRequests.Approvals(t.Context(), m.ID)).To(HaveLen(approvals))
 	}
 }
 
