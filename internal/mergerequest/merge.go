@@ -54,7 +54,7 @@ func (s *Store) Unlock(ctx context.Context, id int64, commit, reason string) err
 
 // FinishPushed marks an open merge request that was read before as merged by a push to its target branch, and returns it. v becomes its last version,
 // changes is the value of ChangesCount, and commit that of MergeCommit. It reports false if the merge request is not open any more, or has another
-// target branch.
+// target branch. The error is ErrOutdated if it has another head.
 func (s *Store) FinishPushed(
 	ctx context.Context, was MergeRequest, v Version, changes, commit string, by database.User,
 ) (m MergeRequest, merged bool, err error) {
@@ -67,6 +67,9 @@ func (s *Store) FinishPushed(
 		}
 		if merged = m.State == Opened && m.TargetBranch == was.TargetBranch; !merged {
 			return nil
+		}
+		if m.Head != was.Head {
+			return ErrOutdated
 		}
 		if v.MergeRequestID = m.ID; v.Head != m.Head || v.Base != m.Base {
 			if err := s.AddVersion(ctx, &v, changes); err != nil {

@@ -242,6 +242,20 @@ func TestApprovals_lapseWithNewHead(t *testing.T) {
 	})
 }
 
+func TestFinishPushed_isRefusedWithOtherHead(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g, s := NewWithT(t), open(t, name)
+		was := s.create(t, mergerequest.MergeRequest{SourceBranch: "fix"})
+		g.Expect(s.AddVersion(t.Context(), &mergerequest.Version{MergeRequestID: was.ID, Head: "b", Base: "a", Start: "a"}, "1")).To(Succeed())
+		v := mergerequest.Version{Head: "c", Base: "a", Start: "a"}
+		_, _, err := s.FinishPushed(t.Context(), was, v, "1", "c", database.User{})
+		g.Expect(err).To(MatchError(mergerequest.ErrOutdated))
+		now, err := s.WithID(t.Context(), was.ID)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(now).To(And(HaveField("State", mergerequest.Opened), HaveField("Head", "b")))
+	})
+}
+
 func TestApprovals_lapseWithNewTargetBranch(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, s := NewWithT(t), open(t, name)
