@@ -263,14 +263,18 @@ func RemoveSource(k family.Kit) func(context.Context, mergerequest.MergeRequest)
 }
 
 // removeSource deletes the source branch of a merged merge request if the merge asks for it. It leaves a branch that is protected, the default branch,
-// or has changed, and one that the merger must not delete. A branch in a fork whose removal the merge request asks for is deleted as its author.
+// or has changed, and one that the merger must not delete. A branch in a fork whose removal the merge request asks for is deleted as its author, unless
+// the merger, who has asked for it too, can do so.
 func removeSource(ctx context.Context, k family.Kit, m mergerequest.MergeRequest, merger ref.Requester) error {
 	if !m.RemovesSource() {
 		return nil
 	}
-	who := merger
-	if m.Source.UID != m.In.UID && m.RemoveSourceBranch {
-		who = func(ctx context.Context) (auth.Caller, error) { return k.Guard.Requester(ctx, m.Author) }
+	byAuthor := m.Source.UID != m.In.UID && m.RemoveSourceBranch
+	if !byAuthor || m.ShouldRemoveSource != nil {
+		if err := k.Refs.DeleteSource(ctx, merger, m.Source, m.SourceBranch, m.Head); !byAuthor || err == nil {
+			return err
+		}
 	}
-	return k.Refs.DeleteSource(ctx, who, m.Source, m.SourceBranch, m.Head)
+	author := func(ctx context.Context) (auth.Caller, error) { return k.Guard.Requester(ctx, m.Author) }
+	return k.Refs.DeleteSource(ctx, author, m.Source, m.SourceBranch, m.Head)
 }

@@ -1,6 +1,7 @@
 package mergerequests_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -340,16 +341,24 @@ func TestMerge_removesSourceBranchInFork(t *testing.T) {
 	w := newGitWorld(t, branched(t))
 	for name, tt := range map[string]struct {
 		as       string
+		author   string // dora if empty
 		declared bool
 		remains  bool
 	}{
 		"merger-can-push-there":    {as: "dora"},
+		"author-asks-and-cannot":   {as: "dora", author: "pia", declared: true},
 		"merger-cannot-push-there": {as: "pia", remains: true},
 		"author-asks-and-can":      {as: "pia", declared: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.fork.Git(t, "update-ref", "refs/heads/"+name, w.fork.Git(t, "commit-tree", "-p", "main", "-m", name, w.head("main^{tree}")))
-			m := w.request(21, name, "main", func(m *mergerequest.MergeRequest) { m.RemoveSourceBranch = tt.declared })
+			author, err := w.Catalog.UserByUsername(t.Context(), cmp.Or(tt.author, "dora"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := w.request(21, name, "main", func(m *mergerequest.MergeRequest) {
+				m.RemoveSourceBranch, m.Author = tt.declared, database.User{ID: author.RESTID(), UID: author.UID}
+			})
 			if a := w.merge(tt.as, m, `{"should_remove_source_branch":true}`); a.Code != 200 {
 				t.Fatal(a)
 			}
