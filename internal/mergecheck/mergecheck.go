@@ -57,7 +57,7 @@ func Merge(iid int64) string { return fmt.Sprintf("refs/merge-requests/%d/merge"
 
 // Refresh compares a merge request with its branches and returns it. If it is open and a branch has moved since the last check, Refresh checks it
 // again and records the result. It changes nothing otherwise. A merge request whose head was pushed to the target branch has the status Checking
-// until Check marks it as merged by the pusher. If that does not happen, Refresh marks it as merged, without a merger. If it is locked by a merge
+// until Check marks it as merged by the pusher. If that does not happen soon, Refresh marks it as merged, without a merger. If it is locked by a merge
 // that was interrupted, Refresh finishes or undoes that merge. A check that loses to another one is made again, because the other one can have
 // read the branches before they moved. The error is mergerequest.ErrOutdated if that happens too often.
 func (c *Checker) Refresh(ctx context.Context, m mergerequest.MergeRequest) (now mergerequest.MergeRequest, err error) {

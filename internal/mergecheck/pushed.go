@@ -65,7 +65,8 @@ func (b Branches) arrived(m mergerequest.MergeRequest) bool {
 	return b.Source == m.Head && m.Base != m.Head && m.MergeStatus != mergerequest.Unchecked
 }
 
-// overdue reports whether a merge request waits too long for the task of the push that has merged it: the process ended before it added the task.
+// overdue reports whether a merge request waits too long for the task of the push that has merged it: the process ended before it added the task,
+// or the queue is that late.
 func (c *Checker) overdue(m mergerequest.MergeRequest) bool {
 	return m.MergeStatus == mergerequest.Checking && c.clock.Since(m.Updated) >= interrupted
 }
