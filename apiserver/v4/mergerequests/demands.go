@@ -77,6 +77,19 @@ func (f *Family) counting(ctx context.Context, m mergerequest.MergeRequest, d de
 	return counting, nil
 }
 
+// countingNow is counting for the approvals that a merge request has.
+func (f *Family) countingNow(ctx context.Context, m mergerequest.MergeRequest) ([]mergerequest.Approval, error) {
+	d, err := f.demands(ctx, m.In)
+	if err != nil {
+		return nil, err
+	}
+	all, err := f.Activity.MergeRequests.Approvals(ctx, m.ID)
+	if err != nil {
+		return nil, err
+	}
+	return f.counting(ctx, m, d, all)
+}
+
 // barred reports whether the project refuses approvals of a merge request by a user. It refuses those of everybody while it cannot read the commits.
 func (f *Family) barred(ctx context.Context, m mergerequest.MergeRequest, d demands, u database.User) (bool, error) {
 	if u.UID == m.Author.UID && !d.AllowAuthor {

@@ -14,14 +14,15 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// ownerApprovals returns a function that counts the approvals of a merge request by code owners. The approvals of the
-// author, and of users who are not Developers of the project any more, do not count. The merge request must be locked, so that its approvals stay the same.
+// ownerApprovals returns a function that counts the approvals of a merge request by code owners. The approvals of the author, those that the project
+// refuses, and those of users who are not Developers of the project any more, do not count. The merge request must be locked, so that its approvals
+// stay the same.
 func (f *Family) ownerApprovals(in catalog.Scope, m mergerequest.MergeRequest) ref.OwnerApprovals {
 	var approvals []mergerequest.Approval
 	read := false
 	return func(ctx context.Context, owners []string) (n int, err error) {
 		if !read {
-			if approvals, err = f.Activity.MergeRequests.Approvals(ctx, m.ID); err != nil {
+			if approvals, err = f.countingNow(ctx, m); err != nil {
 				return 0, err
 			}
 			read = true

@@ -108,3 +108,14 @@ func TestMerge_needsRoleOfOwners(t *testing.T) {
 	g.Expect(w.Client.Delete(t.Context(), familytest.InGroup("acme", "acme", "olga", v1alpha1.RoleOwner))).To(Succeed())
 	g.Expect(w.merge("mary", m, "").String()).To(Equal(unowned))
 }
+
+func TestMerge_needsApprovalOfOwnersWhoCommittedNothing(t *testing.T) {
+	g, w := NewWithT(t), newOwnedWorld(t, "* @mary @olga\n")
+	w.authored("topic", "mary")
+	w.configure(func(s *v1alpha1.MergeRequests) { s.Approvals.RefuseCommitters = true })
+	m := w.request(20, "topic", "stable")
+	w.approved(m, "mary")
+	g.Expect(w.merge("olga", m, "").String()).To(Equal(unowned))
+	w.approved(m, "olga")
+	g.Expect(w.merge("olga", m, "").Code).To(Equal(200))
+}

@@ -151,13 +151,19 @@ func TestApprovals_stayWithPushIfProjectKeepsThem(t *testing.T) {
 	}
 }
 
+// authored makes a user the author of the commits of a branch.
+func (w gitWorld) authored(branch, username string) {
+	w.t.Helper()
+	var u v1alpha1.User
+	w.Refer(&u, username)
+	u.Spec.Email = w.web.Git(w.t, "log", "-1", "--format=%ae", branch)
+	NewWithT(w.t).Expect(w.Client.Update(w.t.Context(), &u)).To(Succeed())
+}
+
 func TestApprovals_ofCommittersCanBeRefused(t *testing.T) {
 	g, w := NewWithT(t), newGitWorld(t, branched(t))
 	m := w.request(20, "topic", "main", func(m *mergerequest.MergeRequest) { m.ApprovalsRequired = 1 })
-	var mary v1alpha1.User
-	w.Refer(&mary, "mary")
-	mary.Spec.Email = w.web.Git(t, "log", "-1", "--format=%ae", "topic")
-	g.Expect(w.Client.Update(t.Context(), &mary)).To(Succeed())
+	w.authored("topic", "mary")
 	w.approved(m, "mary")
 	g.Expect(w.get(m).DetailedMergeStatus).To(Equal("mergeable"))
 	w.configure(func(s *v1alpha1.MergeRequests) { s.Approvals.RefuseCommitters = true })
