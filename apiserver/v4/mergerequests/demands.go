@@ -7,10 +7,8 @@ import (
 	"strings"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
-	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/history"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 )
@@ -104,11 +102,11 @@ func (f *Family) barred(ctx context.Context, m mergerequest.MergeRequest, d dema
 	}
 	repo, err := f.Repositories.Content(ctx, d.project)
 	if err != nil {
-		return true, unless(git.OutOfReach(err) || ref.Missing(err), err)
+		return true, ctx.Err()
 	}
 	for c, err := range history.Walk(ctx, repo, history.Log{Tips: []string{m.Head}, Without: slices.DeleteFunc([]string{m.Base}, empty), Limit: maxCommits}) {
 		if err != nil {
-			return true, unless(git.OutOfReach(err) || ref.Missing(err) || errors.Is(err, history.ErrTooManyCommits), err)
+			return true, ctx.Err()
 		}
 		if strings.EqualFold(c.Author.Email, person.Spec.Email) || strings.EqualFold(c.Committer.Email, person.Spec.Email) {
 			return true, nil
@@ -121,11 +119,3 @@ func (f *Family) barred(ctx context.Context, m mergerequest.MergeRequest, d dema
 const maxCommits = 10_000
 
 func empty(id string) bool { return id == "" }
-
-// unless returns err unless it is expected.
-func unless(expected bool, err error) error {
-	if expected {
-		return nil
-	}
-	return err
-}

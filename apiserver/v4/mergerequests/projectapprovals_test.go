@@ -2,6 +2,7 @@ package mergerequests_test
 
 import (
 	"fmt"
+	"os"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -173,6 +174,34 @@ func TestApprovals_ofCommittersCanBeRefused(t *testing.T) {
 	g.Expect(w.As("mary", approve, "").String()).To(Equal(unauthorized))
 	g.Expect(w.As("olga", approve, "").Code).To(Equal(201))
 	g.Expect(w.merge("mary", m, "").Code).To(Equal(200))
+}
+
+// broken replaces git by one that fails at a subcommand, until mended is called.
+func (w gitWorld) broken(subcommand string) (mended func()) {
+	w.t.Helper()
+	g := NewWithT(w.t)
+	whole := w.binary + ".whole"
+	g.Expect(os.Rename(w.binary, whole)).To(Succeed())
+	text := fmt.Sprintf("#!/bin/sh\n[ \"$1\" != %s ] || exit 1\nexec '%s' \"$@\"\n", subcommand, whole)
+	g.Expect(os.WriteFile(w.binary, []byte(text), 0o755)).To(Succeed())
+	return func() { g.Expect(os.Rename(whole, w.binary)).To(Succeed()) }
+}
+
+func TestApprovals_areRefusedWhileCommitsAreUnreadable(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	m := w.request(20, "topic", "main", func(m *mergerequest.MergeRequest) { m.ApprovalsRequired = 1 })
+	w.configure(func(s *v1alpha1.MergeRequests) { s.Approvals.RefuseCommitters = true })
+	w.approved(m, "mary")
+	statuses := func() (all []string) {
+		for _, m := range familytest.Decode[[]mergerequests.MergeRequest](t, w.As("rita", "GET /projects/20/merge_requests", "")) {
+			all = append(all, m.DetailedMergeStatus)
+		}
+		return all
+	}
+	mended := w.broken("log")
+	g.Expect(statuses()).To(Equal([]string{"not_approved"}))
+	mended()
+	g.Expect(statuses()).To(Equal([]string{"mergeable"}))
 }
 
 func TestCreate_asksForApprovals(t *testing.T) {
