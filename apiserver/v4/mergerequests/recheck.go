@@ -3,8 +3,11 @@ package mergerequests
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/uptrace/bun"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/internal/feature"
@@ -40,7 +43,8 @@ func (f *Family) recheck(ctx context.Context, s auth.Subject, in places, some []
 	if len(tasks) == 0 {
 		return nil
 	}
-	return f.Activity.Database.Atomically(ctx, "queueing checks of merge requests", func(ctx context.Context, _ bun.IDB) error {
+	slices.SortFunc(tasks, func(a, b job.Task) int { return strings.Compare(a.Key, b.Key) }) // others that add the same tasks wait
+	err = f.Activity.Database.Atomically(ctx, "queueing checks of merge requests", func(ctx context.Context, _ bun.IDB) error {
 		for _, t := range tasks {
 			if err := f.Checks.Add(ctx, t); err != nil {
 				return err
@@ -48,4 +52,8 @@ func (f *Family) recheck(ctx context.Context, s auth.Subject, in places, some []
 		}
 		return nil
 	})
+	if err != nil && ctx.Err() == nil {
+		log.FromContext(ctx).Error(err, "Failed to queue checks of merge requests") // the list is right without them
+	}
+	return ctx.Err()
 }

@@ -2,7 +2,10 @@ package mergerequests_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -20,6 +23,28 @@ type queued []job.Task
 func (q *queued) Add(_ context.Context, t job.Task) error {
 	*q = append(*q, t)
 	return nil
+}
+
+// unqueued is a queue to which nothing can be added.
+type unqueued struct{}
+
+func (unqueued) Add(context.Context, job.Task) error { return errors.New("the queue is away") }
+
+func TestRecheck_queuesInOrderOfKeysAndDoesNotFailList(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	for n := range 11 {
+		w.request(20, fmt.Sprint("branch", n), "main")
+	}
+	const list = "GET /merge_requests?scope=all&with_merge_status_recheck=true"
+	var tasks queued
+	w.Checks = &tasks
+	w.Serve(mergerequests.New(w.Kit).Table())
+	g.Expect(w.As("rita", list, "").Code).To(Equal(200))
+	g.Expect(tasks).To(HaveLen(11))
+	g.Expect(slices.IsSortedFunc(tasks, func(a, b job.Task) int { return strings.Compare(a.Key, b.Key) })).To(BeTrue(), "%v", tasks)
+	w.Checks = unqueued{}
+	w.Serve(mergerequests.New(w.Kit).Table())
+	g.Expect(w.As("rita", list, "").Code).To(Equal(200))
 }
 
 func TestRecheck_checksListedOpenMergeRequests(t *testing.T) {
