@@ -135,8 +135,11 @@ func TestProjectRules_areManagedByMaintainers(t *testing.T) {
 	}
 	renamed := familytest.Decode[approval](t, w.As("root", "PUT "+one, `{"name":"Renamed","user_ids":[4]}`))
 	w.g.Expect(renamed).To(And(HaveField("ID", first.ID), HaveField("Name", "Renamed"), HaveField("Users", Equal([]named{{"dora"}}))))
-	w.g.Expect(add("First").ID).NotTo(Equal(first.ID))
+	again := add("First")
+	w.g.Expect(again.ID).NotTo(Equal(first.ID))
 	w.g.Expect(w.As("root", "DELETE "+one, "").String()).To(Equal("204"))
+	w.g.Expect(w.As("root", "DELETE "+one, "").String()).To(Equal(missing), "another rule never gets the id")
+	w.g.Expect(familytest.Decode[approval](t, w.As("root", fmt.Sprintf("GET %s/%d", projectRules, again.ID), "")).Name).To(Equal("First"))
 	w.g.Expect(familytest.Decode[[]approval](t, w.As("dan", "GET "+projectRules+"?per_page=1&page=2", ""))).To(HaveExactElements(HaveField("Name", "First")))
 }
 

@@ -89,8 +89,13 @@ func (f *Family) createProjectRule(ctx context.Context, s auth.Project, r *creat
 		if len(a.Rules) >= maxRules {
 			return endpoint.Invalid(map[string][]string{"rules": {fmt.Sprintf("are too many (maximum is %d)", maxRules)}})
 		}
-		a.Rules = append(a.Rules, made)
-		return checkNames(a.Rules, made.Name)
+		ids := mergerequest.ProjectRuleIDs(s.Scope.Project.UID, append(slices.Clone(a.Rules), made))
+		one := made
+		if id := ids[len(a.Rules)]; id != mergerequest.ProjectRuleIDs(s.Scope.Project.UID, []v1alpha1.ApprovalRule{made})[0] {
+			one.ID = id // without the rule that has the id of its name, it would get that id
+		}
+		a.Rules = append(a.Rules, one)
+		return checkNames(a.Rules, one.Name)
 	})
 	if err != nil {
 		return ProjectRule{}, err
