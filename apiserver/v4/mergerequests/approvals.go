@@ -79,7 +79,8 @@ func (f *Family) approve(ctx context.Context, s auth.ProjectRecord[item.MergeReq
 		case err != nil:
 			return err
 		case !can:
-			return endpoint.Unauthorized("").Describe("Developers and the approvers of its rules can approve an open merge request once, but not its author.")
+			return endpoint.Unauthorized("").Describe("Developers and the approvers of its rules can approve an open merge request once. " +
+				"The project can refuse the approvals of its author and of the authors and committers of its commits, and of everybody while the commits cannot be read.")
 		case r.SHA != "" && r.SHA != m.Head:
 			return endpoint.Conflict("SHA does not match HEAD of source branch: " + m.Head)
 		}
