@@ -63,14 +63,24 @@ type Demand struct {
 	Project types.UID
 	// Required is the number of approvals by anybody. Rules ask for more.
 	Required int64
-	Rules    []ApprovalRule
+	// AllowAuthor says that the approval of the author counts.
+	AllowAuthor bool
+	Rules       []ApprovalRule
 }
 
-// count is the number of approvals of a merge request.
-const count = "(SELECT count(*) FROM merge_request_approvals AS a WHERE a.merge_request_id = merge_request.id"
+const (
+	// count is the number of approvals of a merge request.
+	count = "(SELECT count(*) FROM merge_request_approvals AS a WHERE a.merge_request_id = merge_request.id"
+	// byOthers is true of approvals by other users than the author.
+	byOthers = " AND a.user_uid <> merge_request.author_uid"
+)
 
 // condition is true of merge requests of other projects, and of those with the approvals.
 func (d Demand) condition() (query string, args []any) {
+	count := count
+	if !d.AllowAuthor {
+		count += byOthers
+	}
 	query, args = count+") >= ?", []any{d.Required}
 	for _, r := range d.Rules {
 		query += " AND " + count
@@ -88,15 +98,24 @@ func (d Demand) condition() (query string, args []any) {
 	return " AND (merge_request.subject_uid <> ? OR " + query + ")", append([]any{d.Project}, args...)
 }
 
-// FullyApproved is true of merge requests with as many approvals as they, their rules and their projects require. For a rule with approvers it counts the approvals of
-// its users: the members of groups are not in the database.
+// FullyApproved is true of merge requests with as many approvals as they, their rules and their projects require. Projects without a Demand do not
+// allow approvals by authors. For a rule with approvers it counts the approvals of its users: the members of groups are not in the database.
 func FullyApproved(demands ...Demand) Condition {
-	query, args := count+") >= merge_request.approvals_required"+
-		" AND NOT EXISTS (SELECT 1 FROM merge_request_approval_rules AS r WHERE r.merge_request_id = merge_request.id AND r.approvals_required >"+
-		" (SELECT count(*) FROM merge_request_approvals AS a WHERE a.merge_request_id = merge_request.id"+
-		" AND (NOT EXISTS (SELECT 1 FROM merge_request_approvers AS p WHERE p.rule_id = r.id) OR EXISTS (SELECT 1 FROM merge_request_approvers AS p"+
-		" WHERE p.rule_id = r.id AND p.approver_kind = 'user' AND p.approver_uid = a.user_uid))))", []any(nil)
+	allowing := []types.UID{""} // a list must not be empty
 	for _, d := range demands {
+		if d.AllowAuthor {
+			allowing = append(allowing, d.Project)
+		}
+	}
+	counted := count + " AND (a.user_uid <> merge_request.author_uid OR merge_request.subject_uid IN (?))"
+	query, args := counted+") >= merge_request.approvals_required"+
+		" AND NOT EXISTS (SELECT 1 FROM merge_request_approval_rules AS r WHERE r.merge_request_id = merge_request.id AND r.approvals_required > "+counted+
+		" AND (NOT EXISTS (SELECT 1 FROM merge_request_approvers AS p WHERE p.rule_id = r.id) OR EXISTS (SELECT 1 FROM merge_request_approvers AS p"+
+		" WHERE p.rule_id = r.id AND p.approver_kind = 'user' AND p.approver_uid = a.user_uid))))", []any{bun.List(allowing), bun.List(allowing)}
+	for _, d := range demands {
+		if d.Required == 0 && len(d.Rules) == 0 {
+			continue
+		}
 		more, of := d.condition()
 		query, args = query+more, append(args, of...)
 	}

@@ -37,11 +37,12 @@ func (s sample) names(users ...database.User) bool {
 	})
 }
 
-// approved reports whether the merge request and its rules have enough approvals, apart from those of groups.
-func (s sample) approved() bool {
+// approved reports whether the merge request and its rules have enough approvals, apart from those of groups, and of the author unless that is allowed.
+func (s sample) approved(allowAuthor bool) bool {
+	by := slices.DeleteFunc(slices.Clone(s.approvers), func(u database.User) bool { return u == s.Author && !allowAuthor })
 	for _, r := range s.rules {
 		n := r.Required
-		for _, u := range s.approvers {
+		for _, u := range by {
 			if len(r.Approvers) == 0 || slices.Contains(r.Approvers, database.Subject{Kind: mergerequest.KindUser, ID: u.ID, UID: u.UID}) {
 				n--
 			}
@@ -50,7 +51,7 @@ func (s sample) approved() bool {
 			return false
 		}
 	}
-	return int64(len(s.approvers)) >= s.ApprovalsRequired
+	return int64(len(by)) >= s.ApprovalsRequired
 }
 
 // gone is the title of a milestone that does not exist any more.
@@ -84,7 +85,11 @@ func claims() []claim {
 		{"approved", mergerequest.Approved(), func(s sample) bool { return len(s.approvers) > 0 }},
 		{"approved by", mergerequest.ApprovedBy(bob.UID), func(s sample) bool { return slices.Contains(s.approvers, bob) }},
 		{"approved by nobody", mergerequest.ApprovedBy(), func(sample) bool { return false }},
-		{"fully approved", mergerequest.FullyApproved(), sample.approved},
+		{"fully approved", mergerequest.FullyApproved(), func(s sample) bool { return s.approved(false) }},
+		{"fully approved, by authors too", mergerequest.FullyApproved(mergerequest.Demand{Project: web.UID, AllowAuthor: true}), func(s sample) bool { return s.approved(true) }},
+		{"fully approved for a project", mergerequest.FullyApproved(mergerequest.Demand{Project: web.UID, Required: 1}), func(s sample) bool {
+			return s.approved(false) && slices.ContainsFunc(s.approvers, func(u database.User) bool { return u != s.Author })
+		}},
 		{"naming an approver", mergerequest.NamingApprover(), func(s sample) bool { return s.names(ann, bob) }},
 		{"naming approvers", mergerequest.NamingApprovers(bob.UID), func(s sample) bool { return s.names(bob) }},
 		{"naming no approvers", mergerequest.NamingApprovers(), func(sample) bool { return false }},

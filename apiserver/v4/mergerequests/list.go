@@ -49,7 +49,7 @@ type filters struct {
 	ReviewerUsername endpoint.Either[[]string]    `param:"reviewer_username" comma:"" words:"None,Any" atMostOne:"reviewer" doc:"Usernames of users who all review; None or Any for merge requests without or with a reviewer."`
 	ApprovedByIDs    endpoint.Either[[]int64]     `param:"approved_by_ids" comma:"" words:"None,Any" doc:"Ids of users who have all approved, at most 5; None or Any for merge requests without or with an approval."`
 	ApproverIDs      endpoint.Either[[]int64]     `param:"approver_ids" comma:"" words:"None,Any" doc:"Ids of users whom the approval rules all name as approvers, not counting groups; None or Any for merge requests without or with one."`
-	Approved         string                       `param:"approved" values:"yes,no" doc:"Whether the merge requests have all required approvals. Only the approvals of its users count for a rule with groups. Ignored unless the feature mr_approved_filter is on."`
+	Approved         string                       `param:"approved" values:"yes,no" doc:"Whether the merge requests have all required approvals. Only the approvals of its users count for a rule with groups, and approvals by committers count. Ignored unless the feature mr_approved_filter is on."`
 	MyReaction       endpoint.Either[string]      `param:"my_reaction_emoji" words:"None,Any" doc:"Emoji that the caller has given; None or Any for merge requests without or with one."`
 	IIDs             []int64                      `param:"iids" comma:"" doc:"Internal ids."`
 	SourceBranch     string                       `param:"source_branch" doc:"Name of the source branch."`
@@ -284,17 +284,28 @@ func (f *Family) approvedBy(ctx context.Context, in places, r filters) (all []me
 	return append(all, item.Is(mergerequest.FullyApproved(asked...), r.Approved == "yes")), err
 }
 
+// maxAsked is the maximum number of requirements of projects in the filter approved.
+const maxAsked = 500
+
 // asked returns the requirements of the projects of some places for approvals.
 func (f *Family) asked(ctx context.Context, in places) (all []mergerequest.Demand, err error) {
+	n := 0
 	for uid, scope := range in.scopes {
-		if a := scope.Project.Spec.MergeRequests.Approvals; a.Required == 0 && len(a.Rules) == 0 {
+		a := scope.Project.Spec.MergeRequests.Approvals
+		if a.Required == 0 && len(a.Rules) == 0 {
+			if a.AllowAuthor {
+				all = append(all, mergerequest.Demand{Project: uid, AllowAuthor: true})
+			}
 			continue
+		}
+		if n += 1 + len(a.Rules); n > maxAsked {
+			return nil, endpoint.Parameters(fmt.Sprintf("approved is limited to %d requirements of projects: please list the merge requests of a group or project", maxAsked))
 		}
 		d, err := f.demandsOf(ctx, scope.Project)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, mergerequest.Demand{Project: uid, Required: int64(d.Required), Rules: d.rules})
+		all = append(all, mergerequest.Demand{Project: uid, Required: int64(d.Required), AllowAuthor: d.AllowAuthor, Rules: d.rules})
 	}
 	return all, nil
 }

@@ -67,6 +67,16 @@ func TestApprovalSettings_askForApprovals(t *testing.T) {
 	w.g.Expect(approved()).To(Equal("1"))
 	w.configure(`{"merge_requests_author_approval":false}`)
 	w.g.Expect(w.approvals("").Left).To(BeEquivalentTo(1), "the approval does not count any more")
+	w.g.Expect(approved()).To(Equal("0"))
+}
+
+func TestList_limitsRequirementsOfProjects(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	w.Feature(feature.MergeRequestApprovedFilter, true)
+	for n, want := range map[int]int{499: 200, 500: 400} {
+		w.configure(func(s *v1alpha1.MergeRequests) { s.Approvals.Rules = make([]v1alpha1.ApprovalRule, n) })
+		g.Expect(w.As("rita", "GET /projects/20/merge_requests?approved=yes", "").Code).To(Equal(want), "%d rules", n)
+	}
 }
 
 func TestApprovalSettings_refuseRulesOfMergeRequests(t *testing.T) {
