@@ -1,5 +1,6 @@
-// Command run is the development run of "make run": a control plane, Forgeplane with everything in one process, the samples with a merge request and an issue, and a project that is
-// imported from this checkout. It ends when it is interrupted or when any part of it ends. The next start finds the stored data again.
+// Command run is the development run of "make run": a control plane, Forgeplane with everything in one process, the samples with a merge
+// request and an issue, and a project that is imported from this checkout. It ends when it is interrupted or when any part of it ends. The
+// next start finds the stored data again.
 package main
 
 import (

@@ -45,7 +45,7 @@ var _ = Describe("The samples", Ordered, func() {
 		apply := append([]string{"apply", everySample}, options...)
 		admin.Kubectl(apply...)
 		before := versions()
-		Expect(before).To(HaveLen(26))
+		Expect(before).To(HaveLen(27))
 		for line := range strings.SplitSeq(admin.Kubectl(apply...), "\n") {
 			Expect(line).To(MatchRegexp(" (unchanged|serverside-applied)$"))
 		}
