@@ -85,7 +85,7 @@ func New(db *database.DB, c clock.PassiveClock) *Store { return &Store{db, c} }
 func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*Note)(nil)) }
 
 // Create adds a note, which begins a discussion, and completes it. If Created or Discussion is not zero, it stays. The error is ErrFull if the item has
-// MaxNotes notes or more and the note is no system note.
+// MaxNotes notes or more, except for system notes.
 func (s *Store) Create(ctx context.Context, n *Note) error {
 	if n.Discussion == "" {
 		id := make([]byte, 20)

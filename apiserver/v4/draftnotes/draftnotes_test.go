@@ -208,13 +208,13 @@ func TestSizeOfDrafts_isLimited(t *testing.T) {
 	w.draft("ann", `{"note":"xx"}`)
 }
 
-// Who watches the merge request must not see that somebody writes a draft note.
-func TestDraft_isNoChangeOfMergeRequest(t *testing.T) {
+// Watchers of the merge request must not notice the draft notes of others.
+func TestDraft_leavesMergeRequestUnchanged(t *testing.T) {
 	g, w := NewWithT(t), newWorld(t)
 	one := w.draft("dan", `{"note":"mine"}`)
 	g.Expect(w.As("dan", "PUT"+one, `{"note":"changed"}`).Code).To(Equal(http.StatusOK))
 	g.Expect(w.As("dan", "DELETE"+one, "").String()).To(Equal("204"))
-	// Revision 1 is that of the empty database.
+	// An empty database has revision 1.
 	changes, _, err := w.Activity.Revisions.Since(t.Context(), mergerequest.Kind, 1, 10)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(changes).To(HaveExactElements(HaveField("Changed", int64(2)), HaveField("Changed", int64(3))), "only the creations")

@@ -14,9 +14,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// ownerApprovals returns a function that counts the approvals of a merge request by code owners. The approvals of the author, those that the project
-// refuses, and those of users who are not Developers of the project any more, do not count. The merge request must be locked, so that its approvals
-// stay the same.
+// ownerApprovals returns a function that counts the approvals of a merge request by code owners. Approvals that the project refuses, approvals of
+// the author, and approvals of users who are not Developers of the project any more do not count. The merge request must be locked, so that its
+// approvals stay the same.
 func (f *Family) ownerApprovals(in catalog.Scope, m mergerequest.MergeRequest) ref.OwnerApprovals {
 	var approvals []mergerequest.Approval
 	read := false

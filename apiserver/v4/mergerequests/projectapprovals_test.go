@@ -189,7 +189,7 @@ func TestApprovals_ofCommittersCanBeRefused(t *testing.T) {
 	g.Expect(w.merge("mary", m, "").Code).To(Equal(200))
 }
 
-// broken replaces git by one that fails at a subcommand, until mended is called.
+// broken lets a subcommand of git fail until mended is called.
 func (w gitWorld) broken(subcommand string) (mended func()) {
 	w.t.Helper()
 	g := NewWithT(w.t)

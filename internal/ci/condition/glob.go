@@ -26,7 +26,7 @@ var ErrTooManyComparisons = errors.New("the patterns of the configuration take t
 type Paths struct {
 	sorted []string
 	known  map[string]bool
-	// left is that of the context.
+	// left is the budget of the context.
 	left *int
 }
 
