@@ -140,6 +140,9 @@ func TestSince_seesChangeOfEachColumn(t *testing.T) {
 			columns, err := rows.ColumnTypes()
 			g.Expect(errors.Join(err, rows.Err(), rows.Close())).NotTo(HaveOccurred())
 			for _, c := range columns {
+				if c.Name() == "id" {
+					continue // it never changes
+				}
 				value := "'2000-01-01T00:00:00Z'"
 				switch c.DatabaseTypeName() {
 				case "TEXT":
