@@ -48,7 +48,7 @@ func (k Timekeeping[T]) Table() endpoint.Table {
 	}
 }
 
-func (Timekeeping[T]) get(_ context.Context, s auth.ProjectRecord[T], _ *endpoint.None) (TimeStats, error) {
+func (Timekeeping[T]) get(_ context.Context, s auth.ProjectRecord[T], _ *endpoint.None) (TimeStats, error) { //nolint:unparam // a handler returns an error
 	return Times(s.Record.Times()), nil
 }
 

@@ -63,10 +63,7 @@ func addServer(ctx context.Context, mgr ctrl.Manager, o *options, s shared) erro
 		// The door through kube-apiserver serves the metrics of the generic API server.
 		Metrics: []prometheus.Registerer{metrics.Registry, legacyregistry.Registerer()},
 		Others:  others, Audit: s.audit,
-		Written: func(e change.Event) {
-			observer.Pushed(e.Project)
-			keeper.Pushed(e.Project)
-		},
+		Written: func(e change.Event) { observer.Pushed(e.Project); keeper.Pushed(e.Project) },
 	})
 	if err != nil {
 		return err

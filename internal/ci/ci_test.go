@@ -369,7 +369,7 @@ func FuzzLoad(f *testing.F) {
 			t.Errorf("%q is not rendered: %v", content, err)
 		}
 		_, err = p.Plan(t.Context(), l.Config)
-		if is := (document.Problems)(nil); err != nil && !errors.Is(err, ci.ErrFiltered) && !errors.As(err, &is) {
+		if is := document.Problems(nil); err != nil && !errors.Is(err, ci.ErrFiltered) && !errors.As(err, &is) {
 			t.Errorf("%q: %v", content, err)
 		}
 	})

@@ -50,7 +50,7 @@ type Need struct {
 }
 
 // ErrFiltered says that the rules leave no pipeline.
-var ErrFiltered = errors.New("Pipeline will not run for the selected trigger. The rules configuration prevented any jobs from being added to the pipeline.") //nolint:staticcheck // the text is that of the interface
+var ErrFiltered = errors.New("Pipeline will not run for the selected trigger. The rules configuration prevented any jobs from being added to the pipeline.") //nolint:revive // clients know the text
 
 // Plan returns the jobs of the pipeline. The error is ErrFiltered, document.Problems, or a failure to read files.
 func (p *Pipeline) Plan(ctx context.Context, c *config.Config) (*Plan, error) {

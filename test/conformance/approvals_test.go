@@ -15,7 +15,8 @@ var _ = throughEachDoor("Approvals of projects", func(d *door) {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(*before).To(And(HaveField("ApprovalsBeforeMerge", BeZero()), HaveField("ResetApprovalsOnPush", true)))
 		after, r, err := c.ChangeApprovalConfiguration(p, &gitlab.ChangeApprovalConfigurationOptions{
-			ApprovalsBeforeMerge: gitlab.Ptr[int64](1), ResetApprovalsOnPush: gitlab.Ptr(false), MergeRequestsAuthorApproval: gitlab.Ptr(true),
+			ApprovalsBeforeMerge: gitlab.Ptr[int64](1), //nolint:staticcheck // clients still send it
+			ResetApprovalsOnPush: gitlab.Ptr(false), MergeRequestsAuthorApproval: gitlab.Ptr(true),
 		})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(r.StatusCode).To(Equal(201))

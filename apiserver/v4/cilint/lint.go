@@ -122,7 +122,7 @@ func (l *lint) invalid(p document.Problems) Result {
 }
 
 // errReference says that a dry run is for no branch or tag. Pipelines use the same text.
-var errReference = errors.New("Reference not found") //nolint:staticcheck // clients know the text
+var errReference = errors.New("Reference not found")
 
 // pipeline returns the pipeline for a branch or tag; for the default branch if ref is empty.
 func (l *lint) pipeline(ctx context.Context, name string) (*ci.Pipeline, error) {

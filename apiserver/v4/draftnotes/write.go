@@ -120,7 +120,7 @@ func (f *Family) problem(s auth.Subject, on item.MergeRequest, d draftnote.Draft
 		return noDiscussion
 	case first.System:
 		return "Discussion can not be replied to."
-	case d.Resolves && !(first.Resolvable && f.notes.Settles(s, on, *first)):
+	case d.Resolves && (!first.Resolvable || !f.notes.Settles(s, on, *first)):
 		return notResolvable
 	default:
 		return ""

@@ -118,13 +118,13 @@ func (w gitWorld) request(source int64, from, into string, changes ...func(*merg
 }
 
 // configure changes the settings of the merge requests of web.
-func (w gitWorld) configure(change func(*v1alpha1.MergeRequests)) {
+func (w gitWorld) configure(set func(*v1alpha1.MergeRequests)) {
 	w.t.Helper()
 	var p v1alpha1.Project
 	if err := w.Client.Get(w.t.Context(), client.ObjectKey{Namespace: "acme", Name: "web"}, &p); err != nil {
 		w.t.Fatal(err)
 	}
-	change(&p.Spec.MergeRequests)
+	set(&p.Spec.MergeRequests)
 	if err := w.Client.Update(w.t.Context(), &p); err != nil {
 		w.t.Fatal(err)
 	}

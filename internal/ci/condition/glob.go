@@ -67,7 +67,7 @@ func (p *Paths) match(ctx context.Context, glob string, most int) (matched []str
 	}
 	re, err := compile(glob)
 	if err != nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr // a pattern with a mistake matches no path
 	}
 	fixed := glob[:strings.IndexAny(glob+special[:1], special)]
 	from, _ := slices.BinarySearch(p.sorted, fixed)

@@ -10,8 +10,10 @@ import (
 const (
 	maxJobs   = 1000
 	maxStages = 100
-	// First and Last are the stages before and after all others.
-	First, Last = ".pre", ".post"
+	// First is the stage before all others.
+	First = ".pre"
+	// Last is the stage after all others.
+	Last = ".post"
 )
 
 // defaults are the keywords that default can have. Some of them can also be at the top level.

@@ -15,8 +15,12 @@ import (
 )
 
 const (
-	// MaxFiles is the maximum number of included files, MaxDepth that of files that include each other, and MaxBytes the maximum size of all.
-	MaxFiles, MaxDepth, MaxBytes = 100, 20, 8 << 20
+	// MaxFiles is the maximum number of included files.
+	MaxFiles = 100
+	// MaxDepth is the maximum length of a chain of files that include each other.
+	MaxDepth = 20
+	// MaxBytes is the maximum size of all included files together.
+	MaxBytes = 8 << 20
 	// maxEntries is the maximum number of entries of include, also of those whose rules do not hold.
 	maxEntries = 200
 )
@@ -195,7 +199,7 @@ func (l *Loader) file(ctx context.Context, n *document.Node, f File, depth int) 
 		l.problems.At(n, key, "the name of %q must end in .yml or .yaml", f.Path)
 		return nil, nil
 	}
-	content, err := []byte(nil), error(fs.ErrNotExist)
+	content, err := []byte(nil), fs.ErrNotExist
 	if f.From != nil {
 		content, err = f.From.Read(ctx, f.Path, document.MaxBytes)
 	}
