@@ -8,14 +8,21 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
 const (
-	// sampleProject and maintainerSecret are objects in config/samples: a project, and the token of its maintainer.
-	sampleProject    = "acme/website"
+	// maintainerSecret has the token of a maintainer of the sample project.
 	maintainerSecret = "max-token"
 	sampleBranch     = "contact-page"
 )
+
+// sampleProject is a project in config/samples.
+var sampleProject = client.ObjectKey{Namespace: "acme", Name: "website"}
 
 // object is the body of a request.
 type object = map[string]any
@@ -25,12 +32,16 @@ func (d *development) addActivity(ctx context.Context, _ context.CancelCauseFunc
 	if d.unready > 0 {
 		return nil // the project may not be there
 	}
+	project := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Project"}}
+	if err := d.client.Get(ctx, sampleProject, project); err != nil {
+		return client.IgnoreNotFound(err) // it was deleted after an earlier start
+	}
 	token, err := d.token(ctx, maintainerSecret)
 	if err != nil {
 		return err
 	}
 	call := func(method, path string, body object, answer any) error {
-		at := d.settings.url() + "/api/v4/projects/" + url.PathEscape(sampleProject) + path
+		at := d.settings.url() + "/api/v4/projects/" + url.PathEscape(sampleProject.String()) + path
 		if err := callREST(ctx, method, at, token, body, answer); err != nil {
 			return fmt.Errorf("adding a merge request to %s: %w", sampleProject, err)
 		}
