@@ -17,7 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// Requester returns the current state of the user for whom refs are written, as auth.Guard does in Current and Requester.
+// Requester returns the current state of the user who writes refs. Guard.Current and Guard.Requester of package auth implement it.
 type Requester func(ctx context.Context) (auth.Caller, error)
 
 // DeleteSource deletes the source branch of a merge request that was merged with a head, in whichever project it is. The branch must not be

@@ -41,7 +41,7 @@ type Event struct {
 	Project types.NamespacedName
 	// Updates are the updates of the write. git may have failed to apply some updates of a push. Without updates, only HEAD has changed.
 	Updates []update.Ref
-	// By is the user who has made the write; empty if none has.
+	// By is the user who made the write. It is empty if the writer is not a user.
 	By database.User
 }
 

@@ -26,7 +26,7 @@ type Pipeline struct {
 	Project string
 	// Predefined are variables that the configuration can replace, and Variables those that replace the configuration's.
 	Predefined, Variables []config.Variable
-	// Files are the files of the commit; nil if there is none.
+	// Files are the files of the commit. They are nil if there is no commit, as in an empty repository.
 	Files include.Files
 	// Projects opens other projects; nil if they cannot be included.
 	Projects include.Projects

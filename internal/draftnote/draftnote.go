@@ -111,7 +111,7 @@ func own(q *bun.SelectQuery, on database.Item, author types.UID) *bun.SelectQuer
 	return q.Where("item_kind = ?", on.Kind).Where("item_id = ?", on.ID).Where("author_uid = ?", author)
 }
 
-// Get returns the draft note on an item with an id, of any author. The error is ErrNotFound if there is none.
+// Get returns the draft note on an item with an id, of any author. The error is ErrNotFound if the draft note does not exist.
 func (s *Store) Get(ctx context.Context, on database.Item, id int64) (d Draft, err error) {
 	err = s.db.Read(ctx, fmt.Sprintf("reading draft note %d", id), func(ctx context.Context, db bun.IDB) error {
 		err := db.NewSelect().Model(&d).Where("id = ?", id).Where("item_kind = ?", on.Kind).Where("item_id = ?", on.ID).Scan(ctx)
@@ -129,8 +129,9 @@ type Change struct {
 	Position *note.Position
 }
 
-// Update changes a draft note, and returns it. The error is ErrNotFound if there is none with the id, and ErrTooLong if its author would have too long ones on
-// the item. The caller keeps others from creating and changing draft notes on the item until the transaction ends.
+// Update changes a draft note, and returns it. The error is ErrNotFound if the draft note does not exist, and ErrTooLong if the
+// draft notes of its author on the item would be too long together. The caller keeps others from creating and changing draft notes on the item until
+// the transaction ends.
 func (s *Store) Update(ctx context.Context, id int64, c Change) (Draft, error) {
 	var position *string
 	if c.Position != nil {
@@ -158,7 +159,7 @@ func (s *Store) Update(ctx context.Context, id int64, c Change) (Draft, error) {
 	return changed[0], nil
 }
 
-// Delete removes a draft note. The error is ErrNotFound if there is none with the id.
+// Delete removes a draft note. The error is ErrNotFound if the draft note does not exist.
 func (s *Store) Delete(ctx context.Context, id int64) error {
 	return s.db.Write(ctx, fmt.Sprintf("removing draft note %d", id), func(ctx context.Context, db bun.IDB) error {
 		removed, err := db.NewDelete().Model((*Draft)(nil)).Where("id = ?", id).Exec(ctx)

@@ -127,7 +127,7 @@ func ownerText(p *v1alpha1.Project, at Place) ([]byte, error) {
 	return text, nil
 }
 
-// RemoveOwner removes the record that RecordOwner has written for a project. It does nothing if there is none.
+// RemoveOwner removes the record that RecordOwner has written for a project. It does nothing if the record does not exist.
 func (r *Repositories) RemoveOwner(ctx context.Context, p *v1alpha1.Project) error {
 	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", p.Status.Storage)
 	if err != nil {

@@ -73,7 +73,7 @@ var _ = Describe("Merge requests and issues in kubectl", Ordered, func() {
 		}).Should(ContainSubstring("condition met"))
 	})
 
-	It("are refused to those whom RBAC does not allow, whatever their role in the forge", func() {
+	It("are refused if RBAC does not allow the request, whatever the role of the caller in the forge", func() {
 		_, err := admin.Try("kubectl", "get", "mr", "--namespace="+quay.name, "--as="+quay.user("max"))
 		Expect(err).To(HaveOccurred())
 		admin.Kubectl("create", "rolebinding", "viewer", "--clusterrole=view", "--user=viewer@example.com", "--namespace="+quay.name)

@@ -262,9 +262,9 @@ func RemoveSource(k family.Kit) func(context.Context, mergerequest.MergeRequest)
 	}
 }
 
-// removeSource deletes the source branch of a merged merge request if the merge asks for it. It leaves a branch that is protected, the default branch,
-// or has changed, and one that the merger must not delete. A branch in a fork whose removal the merge request asks for is deleted as its author, unless
-// the merger, who has asked for it too, can do so.
+// removeSource deletes the source branch of a merged merge request if the merge or the merge request asks for it. It leaves default branches,
+// protected branches, and branches that have changed. It acts as the merger. If the merge request itself asks for the removal of a branch in a fork,
+// it acts as the author: at once, or after the merger if the merge asks for the removal too and the merger cannot delete the branch.
 func removeSource(ctx context.Context, k family.Kit, m mergerequest.MergeRequest, merger ref.Requester) error {
 	if !m.RemovesSource() {
 		return nil

@@ -28,7 +28,7 @@ const (
 // Files reads the files of a commit.
 type Files interface {
 	condition.Repository
-	// Read returns the content of a file. The error is fs.ErrNotExist if there is none, and ErrTooLarge if it has more than limit bytes.
+	// Read returns the content of a file. The error is fs.ErrNotExist if the file does not exist, and ErrTooLarge if it has more than limit bytes.
 	Read(ctx context.Context, path string, limit int) ([]byte, error)
 	// Project is the full path of the project, and Commit the id of the commit.
 	Project() string
