@@ -119,15 +119,15 @@ PATIENT = GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=2m
 # Suites that mostly wait begin first, so that the others use the processors meanwhile.
 FIRST := ./test/e2e ./test/conformance ./test/replicas ./test/crash ./test/tenancy ./test/run ./test/chart ./test/walkthrough ./internal/git/...
 
-# Memory is cheaper than time here, so garbage is collected a quarter as often, also in the control planes. The linters include go vet. Three
-# suites keep two processors busy, and a fourth one only makes each of them take longer. A suite takes less than four minutes, and up to twice as long
-# on a busy machine, hence the time-out. Nobody debugs the test binaries, and without symbols, linking them takes a third less time.
+# Memory is cheaper than time here, so garbage is collected a quarter as often, also in the control planes. The linters include go vet. Two suites
+# keep two processors busy, and a third one only makes each of them take longer. A suite takes less than four minutes, and up to twice as long on a
+# busy machine, hence the time-out. Nobody debugs the test binaries, and without symbols, linking them takes a third less time.
 .PHONY: suites
 suites: ## Run what make test runs, with the programs that were built before.
 	@$(SKIPPED)
 	@all=$$($(GO) list ./...) && first=$$($(GO) list $(FIRST)) && \
 	packages=$$(echo $$first $$all | tr ' ' '\n' | awk '!seen[$$0]++' | tr '\n' ' ') && \
-	$(ASSETS) $(PATIENT) GOGC=400 sh hack/memory.sh sh hack/suites.sh "$$packages" -p 3 -vet=off -ldflags=-s -timeout 8m
+	$(ASSETS) $(PATIENT) GOGC=400 sh hack/memory.sh sh hack/suites.sh "$$packages" -p 2 -vet=off -ldflags=-s -timeout 8m
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME.
