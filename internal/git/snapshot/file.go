@@ -38,7 +38,8 @@ func ReadFile(ctx context.Context, r *git.Repository, id, path string, limit int
 // that of a directory above, is missing.
 func absent(ctx context.Context, r *git.Repository, id, path string) error {
 	damaged := func(id string) error { return fmt.Errorf("the repository is damaged: %s cannot be read", id) }
-	for name := range strings.SplitSeq(path, "/") {
+	names := strings.Split(path, "/")
+	for i, name := range names {
 		var found object.TreeEntry
 		err := readDirectory(ctx, r, id, "", func(content []byte, idBytes int) (err error) {
 			found, err = object.FindEntry(content, name, idBytes)
@@ -49,7 +50,7 @@ func absent(ctx context.Context, r *git.Repository, id, path string) error {
 			return damaged(id)
 		case err != nil:
 			return err
-		case found.ID == "" || found.Type == "commit":
+		case found.ID == "" || found.Type == "commit" || found.Type != "tree" && i < len(names)-1:
 			return fs.ErrNotExist
 		}
 		id = found.ID
