@@ -117,7 +117,7 @@ ASSETS = KUBEBUILDER_ASSETS="$${KUBEBUILDER_ASSETS:-$(CURDIR)/bin/k8s}"
 PATIENT = GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=2m
 
 # Suites that mostly wait begin first, so that the others use the processors meanwhile.
-FIRST := ./test/e2e ./test/conformance ./test/replicas ./test/crash ./test/tenancy ./test/run ./test/chart ./test/walkthrough ./internal/git/...
+FIRST := ./test/e2e ./test/conformance/... ./test/replicas ./test/crash ./test/tenancy ./test/run ./test/chart ./test/walkthrough ./internal/git/...
 
 # Memory is cheaper than time here, so garbage is collected a quarter as often, also in the control planes. The linters include go vet. Two suites
 # keep two processors busy, and a third one only makes each of them take longer. A suite takes less than four minutes, and up to twice as long on a

@@ -22,7 +22,8 @@ type source struct {
 
 // readGo reads comments, messages and the names of tests.
 func readGo(file string, text []byte) ([]*passage, error) {
-	s := source{positions: token.NewFileSet(), comments: comments, test: strings.HasSuffix(file, "_test.go"), inner: map[ast.Expr]bool{}}
+	test := strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "test/conformance/")
+	s := source{positions: token.NewFileSet(), comments: comments, test: test, inner: map[ast.Expr]bool{}}
 	if strings.HasPrefix(file, "api/") && !s.test {
 		s.comments = descriptions
 	}

@@ -24,7 +24,7 @@ func TestLongTests_areInAPartOfSoak(t *testing.T) {
 		ran = append(ran, strings.Fields(part[1])...)
 	}
 
-	uses := exec.CommandContext(t.Context(), "git", "grep", "--untracked", "--name-only", "--extended-regexp", `test/soak"|suite\.Soak`, "--", "*_test.go", ":!test/conventions")
+	uses := exec.CommandContext(t.Context(), "git", "grep", "--untracked", "--name-only", "--extended-regexp", `test/soak"|suite\.Soak`, "--", "*_test.go", "test/conformance", ":!test/conventions")
 	uses.Dir = "../.."
 	files, err := uses.Output()
 	g.Expect(err).NotTo(HaveOccurred())

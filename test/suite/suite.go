@@ -26,8 +26,8 @@ func Whole(r ginkgo.Report) bool {
 }
 
 // Run runs the specs of a package. The seed of the tests decides their order and what GinkgoRandomSeed returns, and Eventually waits for
-// patience.Wait.
-func Run(t *testing.T, name string) {
+// patience.Wait. options change the configuration of the run.
+func Run(t *testing.T, name string, options ...func(*types.SuiteConfig)) {
 	t.Helper()
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	gomega.SetDefaultEventuallyTimeout(patience.Wait)
@@ -35,6 +35,9 @@ func Run(t *testing.T, name string) {
 	configuration.RandomSeed = int64(seed.Value()) //nolint:gosec // the seed is below 2^63
 	if configuration.LabelFilter == "" && !soak.Running() {
 		configuration.LabelFilter = "!soak"
+	}
+	for _, o := range options {
+		o(&configuration)
 	}
 	ginkgo.RunSpecs(t, name, configuration, reporter)
 }

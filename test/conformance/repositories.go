@@ -198,7 +198,7 @@ var _ = throughEachDoor("Repositories", func(d *door) {
 		))
 	})
 
-	It("can be compared", d.again(), func() {
+	It("can be compared", func() {
 		for _, id := range both() {
 			found, _, err := d.as(developer).Repositories.Compare(id, &gitlab.CompareOptions{From: gitlab.Ptr("left"), To: gitlab.Ptr("right/side")})
 			Expect(err).NotTo(HaveOccurred())

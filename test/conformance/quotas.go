@@ -35,7 +35,7 @@ type bounded struct {
 // documentedQuota returns the page about quotas, and the ResourceQuota in it.
 func documentedQuota() (page string, q *corev1.ResourceQuota) {
 	GinkgoHelper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "rest.md"))
+	text, err := os.ReadFile(filepath.Join(checkout.Dir, "docs", "rest.md"))
 	Expect(err).NotTo(HaveOccurred())
 	for _, example := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1) {
 		if strings.Contains(string(example[1]), "kind: ResourceQuota") {

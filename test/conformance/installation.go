@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -24,13 +23,8 @@ import (
 	"github.com/forgeplane/forgeplane/test/patience"
 	"github.com/forgeplane/forgeplane/test/process"
 	"github.com/forgeplane/forgeplane/test/rest"
-	"github.com/forgeplane/forgeplane/test/suite"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
-
-func TestConformance(t *testing.T) {
-	suite.Run(t, "Conformance of the REST API")
-}
 
 const polling = 20 * time.Millisecond
 
@@ -46,12 +40,14 @@ var (
 	told *account
 	// logs are the audit logs of the accounts.
 	logs = map[string]string{}
+	// checkout is the source of the installation.
+	checkout *installation.Checkout
 	// activityDatabase is the file of the activity database.
 	activityDatabase string
 )
 
 var _ = BeforeSuite(func() {
-	checkout := installation.NewCheckout()
+	checkout = installation.NewCheckout()
 	cluster := checkout.StartCluster(forgeplane.Manager.Account(), forgeplane.APIServer.Account())
 	admin, api, controlPlane = cluster.Admin, cluster.Client, cluster.ControlPlane
 
