@@ -14,8 +14,11 @@ import (
 	"github.com/forgeplane/forgeplane/test/rights"
 )
 
-// asked are the requests of Forgeplane's accounts in the whole suite.
-var asked *rights.Requests
+// asked are the requests of Forgeplane's accounts in the whole suite, and held their rights.
+var (
+	asked *rights.Requests
+	held  []rights.Right
+)
 
 // unused returns the rights that no request has needed so far.
 func unused() []string {
@@ -49,7 +52,7 @@ var _ = AfterSuite(func() {
 	for _, p := range processes {
 		Expect(p.Stop()).To(Succeed())
 	}
-	asked = seen()
+	asked, held = seen(), granted()
 	told.check()
 	checkWrites(identified)
 })
@@ -64,7 +67,7 @@ var _ = ReportAfterSuite("the accounts use each of their rights, and miss none",
 		return
 	}
 	elsewhere := slices.Concat(rights.OfSurvivors(), rights.OfConflicts())
-	unused := slices.DeleteFunc(asked.Unused(granted()), func(right string) bool { return slices.Contains(elsewhere, right) })
+	unused := slices.DeleteFunc(asked.Unused(held), func(right string) bool { return slices.Contains(elsewhere, right) })
 	Expect(unused).To(BeEmpty(), "nothing has needed them: take away those that no code needs, and have a spec do what needs the others")
 	Expect(asked.Refused).To(BeEmpty(), "what the code needs and no rule allows")
 })
