@@ -46,6 +46,11 @@ func user(ctx context.Context, c *catalog.Catalog, id int64) (*v1alpha1.User, er
 // User returns a user in the form of rows.
 func User(u *v1alpha1.User) database.User { return database.User{ID: u.RESTID(), UID: u.UID} }
 
+// Person returns the person whom a row names. The error is catalog.ErrNotFound if the person is gone, even if another one has the id now.
+func Person(ctx context.Context, c *catalog.Catalog, row database.User) (*v1alpha1.User, error) {
+	return c.User(ctx, v1alpha1.Reference{ID: row.ID, UID: string(row.UID)})
+}
+
 // Known returns the users of rows who are among the given ones, in the order of the rows.
 func Known(users map[types.UID]*entity.UserSummary, rows []database.User) []*entity.UserSummary {
 	all := []*entity.UserSummary{}

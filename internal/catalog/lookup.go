@@ -72,6 +72,19 @@ func ByID[T v1alpha1.Identified](ctx context.Context, c *Catalog, id int64) (fou
 	return claim.HolderOfID(all, id), nil
 }
 
+// ByIDAndUID is ByID for the object with a UID. The error is ErrNotFound if the object is gone, even if another one has its id now.
+func ByIDAndUID[T v1alpha1.Identified](ctx context.Context, c *Catalog, id int64, uid types.UID) (T, error) {
+	var none T
+	found, err := ByID[T](ctx, c, id)
+	if err == nil && found.GetUID() != uid {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return none, err
+	}
+	return found, nil
+}
+
 // ForEachByIndex calls visit once for each object that has any of the keys in an index.
 func ForEachByIndex(ctx context.Context, c *Catalog, l client.ObjectList, index string, keys []string, visit func(client.Object)) error {
 	var seen map[types.UID]bool

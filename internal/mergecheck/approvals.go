@@ -10,8 +10,8 @@ import (
 
 // keepsApprovals reports whether approvals of the merge requests of a project stay when a source branch changes.
 func (c *Checker) keepsApprovals(ctx context.Context, project database.Subject) (bool, error) {
-	p, err := catalog.ByID[*v1alpha1.Project](ctx, c.catalog, project.ID)
-	if err != nil || p.UID != project.UID {
+	p, err := catalog.ByIDAndUID[*v1alpha1.Project](ctx, c.catalog, project.ID, project.UID)
+	if err != nil {
 		return false, catalog.IgnoreNotFound(err)
 	}
 	return p.Spec.MergeRequests.Approvals.KeepOnPush, nil

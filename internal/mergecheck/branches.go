@@ -91,12 +91,9 @@ func heads(ctx context.Context, r *git.Repository, names ...string) ([]string, e
 
 // repository returns the repository of a project, or nil if there is none.
 func (c *Checker) repository(ctx context.Context, s database.Subject) (*git.Repository, error) {
-	p, err := catalog.ByID[*v1alpha1.Project](ctx, c.catalog, s.ID)
-	if errors.Is(err, catalog.ErrNotFound) || err == nil && p.UID != s.UID {
-		return nil, nil
-	}
+	p, err := catalog.ByIDAndUID[*v1alpha1.Project](ctx, c.catalog, s.ID, s.UID)
 	if err != nil {
-		return nil, err
+		return nil, catalog.IgnoreNotFound(err)
 	}
 	r, err := c.repositories.Content(ctx, p)
 	if errors.Is(err, repository.ErrNoStorage) {
