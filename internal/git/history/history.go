@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -171,25 +172,50 @@ func (found shortlog) contributors() []Contributor {
 	return all
 }
 
-const (
-	// maxCommits is the maximum number of commits in a list.
-	maxCommits = 10_000
-)
+// Emails returns the email addresses of the authors and committers of the commits that are reachable from to but not from from, sorted and each
+// once. An empty from excludes none. Callers must not change the result.
+func Emails(ctx context.Context, r *git.Repository, from, to string) ([]string, error) {
+	between, err := revisions(from, to)
+	if err != nil {
+		return nil, err
+	}
+	size := func(all []string) (bytes int) {
+		for _, email := range all {
+			bytes += len(email) + 16
+		}
+		return bytes
+	}
+	return recall.Find(ctx, r.Results(), "listing the emails of commits", from+" "+to, size, func(ctx context.Context) ([]string, error) {
+		c := process.In(r.Dir(), slices.Concat([]string{"log", "--no-show-signature", "--format=%ae%n%ce"}, between, []string{"--"})...)
+		found := map[string]bool{}
+		err := r.WalkLines(ctx, c, func(email string) error {
+			found[email] = true
+			return nil
+		})
+		return slices.Sorted(maps.Keys(found)), err
+	})
+}
+
+// revisions returns the arguments for the commits that are reachable from to but not from from, which can be empty.
+func revisions(from, to string) ([]string, error) {
+	if from == "" {
+		return []string{to}, object.CheckIDs(to)
+	}
+	return []string{to, "^" + from}, object.CheckIDs(to, from)
+}
+
+// maxCommits is the maximum number of commits in a list.
+const maxCommits = 10_000
 
 // CommitsBetween returns the commits that are reachable from to but not from from, the oldest first; of more than 10,000 commits, the
 // newest. An empty from excludes none. It abridges messages of more than 16 KiB, and once all messages exceed 16 MiB, messages of more than
 // 1 KiB. Callers must not change the result.
 func CommitsBetween(ctx context.Context, r *git.Repository, from, to string) ([]*object.Commit, error) {
-	if err := object.CheckIDs(to); err != nil {
+	between, err := revisions(from, to)
+	if err != nil {
 		return nil, err
 	}
-	args := []string{"rev-list", "--reverse", fmt.Sprintf("--max-count=%d", maxCommits), to}
-	if from != "" {
-		if err := object.CheckIDs(from); err != nil {
-			return nil, err
-		}
-		args = append(args, "^"+from)
-	}
+	args := append([]string{"rev-list", "--reverse", fmt.Sprintf("--max-count=%d", maxCommits)}, between...)
 	return recall.Find(ctx, r.Results(), "listing commits", from+" "+to, sizeOfCommits, func(ctx context.Context) ([]*object.Commit, error) {
 		out, err := r.WalkOutput(ctx, process.In(r.Dir(), append(args, "--")...))
 		if err != nil {

@@ -43,6 +43,33 @@ func TestContributors_areTheAuthors(t *testing.T) {
 	}
 }
 
+func TestEmails_areThoseOfAuthorsAndCommitters(t *testing.T) {
+	for _, format := range gittest.Formats {
+		t.Run(format, func(t *testing.T) {
+			g := NewWithT(t)
+			c := gittest.New(t, format)
+			from := c.Commit(t, ".mailmap", "Somebody Else <else@example.com> <bo@example.com>\n")
+			c.Env = []string{"GIT_COMMITTER_EMAIL=carl@example.com"}
+			c.Git(t, "checkout", "--quiet", "-b", "topic")
+			c.Git(t, "commit", "--quiet", "--allow-empty", "--author=Bo <bo@example.com>", "--message=more")
+			c.Git(t, "checkout", "--quiet", "main")
+			c.Git(t, "commit", "--quiet", "--allow-empty", "--author=Nobody <>", "--message=more")
+			c.Git(t, "merge", "--quiet", "--no-edit", "topic")
+			r, to := gittest.Bare(t, c), c.Git(t, "rev-parse", "HEAD")
+			for range 2 { // the second time, from memory
+				g.Expect(history.Emails(t.Context(), r, from, to)).To(Equal([]string{"", "ann@example.com", "bo@example.com", "carl@example.com"}))
+			}
+			g.Expect(history.Emails(t.Context(), r, from, c.Git(t, "rev-parse", "topic"))).To(Equal([]string{"bo@example.com", "carl@example.com"}))
+			g.Expect(history.Emails(t.Context(), r, "", from)).To(Equal([]string{"ann@example.com"}))
+			g.Expect(history.Emails(t.Context(), r, to, to)).To(BeEmpty())
+			for _, invalid := range [][2]string{{"", strings.Repeat("0", len(to))}, {"", "--all"}, {"--all", to}} {
+				_, err := history.Emails(t.Context(), r, invalid[0], invalid[1])
+				g.Expect(err).To(HaveOccurred(), "%s", invalid)
+			}
+		})
+	}
+}
+
 func TestCommonAncestor_agreesWithGit(t *testing.T) {
 	g := NewWithT(t)
 	c := gittest.New(t, "sha1")
