@@ -69,6 +69,9 @@ func claims() []claim {
 		return slices.ContainsFunc(s.Labels, func(l mergerequest.Label) bool { return l.UID == uid })
 	}
 	minute := noon.Add(20 * time.Second)
+	ofProject := []mergerequest.ApprovalRule{{Required: 1}, {Required: 1, Approvers: []database.Subject{
+		{Kind: mergerequest.KindUser, ID: bob.ID, UID: bob.UID}, {Kind: database.KindGroup, ID: 30, UID: "acme"},
+	}}}
 	all := []claim{
 		{"opened", mergerequest.Is(mergerequest.Opened), func(s sample) bool { return s.State == mergerequest.Opened }},
 		{"merged", mergerequest.Is(mergerequest.Merged), func(s sample) bool { return s.State == mergerequest.Merged }},
@@ -89,6 +92,13 @@ func claims() []claim {
 		{"fully approved, by authors too", mergerequest.FullyApproved(mergerequest.Demand{Project: web.UID, AllowAuthor: true}), func(s sample) bool { return s.approved(true) }},
 		{"fully approved for a project", mergerequest.FullyApproved(mergerequest.Demand{Project: web.UID, Required: 1}), func(s sample) bool {
 			return s.approved(false) && slices.ContainsFunc(s.approvers, func(u database.User) bool { return u != s.Author })
+		}},
+		{"fully approved by the rules of a project", mergerequest.FullyApproved(mergerequest.Demand{Project: web.UID, Rules: ofProject}), func(s sample) bool {
+			s.rules = slices.Concat(s.rules, ofProject)
+			return s.approved(false)
+		}},
+		{"fully approved without the demands of another project", mergerequest.FullyApproved(mergerequest.Demand{Project: "other", Required: 9, AllowAuthor: true}), func(s sample) bool {
+			return s.approved(false)
 		}},
 		{"naming an approver", mergerequest.NamingApprover(), func(s sample) bool { return s.names(ann, bob) }},
 		{"naming approvers", mergerequest.NamingApprovers(bob.UID), func(s sample) bool { return s.names(bob) }},
