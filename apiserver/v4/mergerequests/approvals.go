@@ -2,7 +2,6 @@ package mergerequests
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/item"
-	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/note"
@@ -49,7 +47,7 @@ func (f *Family) approvalTable() endpoint.Table {
 }
 
 func (f *Family) approvals(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], _ *endpoint.None) (Approvals, error) {
-	m, err := f.refresh(ctx, s.Subject, s.Record.MergeRequest)
+	m, err := f.refresh(ctx, s.Record.MergeRequest)
 	if err != nil {
 		return Approvals{}, err
 	}
@@ -65,12 +63,16 @@ func (f *Family) approve(ctx context.Context, s auth.ProjectRecord[item.MergeReq
 	if err != nil {
 		return Approvals{}, err
 	}
-	m, err := f.refresh(ctx, s.Subject, s.Record.MergeRequest)
+	m, err := f.refresh(ctx, s.Record.MergeRequest)
+	if err != nil {
+		return Approvals{}, err
+	}
+	before, err := f.committersBefore(ctx, m)
 	if err != nil {
 		return Approvals{}, err
 	}
 	m, err = f.decide(ctx, m, "approved", u, func(ctx context.Context, m mergerequest.MergeRequest) error {
-		c, err := f.consent(ctx, m)
+		c, err := f.consent(ctx, before, m)
 		if err != nil {
 			return err
 		}
@@ -90,7 +92,7 @@ func (f *Family) approve(ctx context.Context, s auth.ProjectRecord[item.MergeReq
 	if err != nil {
 		return Approvals{}, err
 	}
-	audit.From(ctx).Did("approve", audit.MergeRequest, m.Item().String(), m.ID)
+	did(ctx, "approve", s.Scope, m)
 	return f.showApprovals(ctx, s.Subject, m)
 }
 
@@ -112,7 +114,7 @@ func (f *Family) unapprove(ctx context.Context, s auth.ProjectRecord[item.MergeR
 	if err != nil {
 		return Approvals{}, err
 	}
-	audit.From(ctx).Did("unapprove", audit.MergeRequest, m.Item().String(), m.ID)
+	did(ctx, "unapprove", s.Scope, m)
 	return f.showApprovals(ctx, s.Subject, m)
 }
 
@@ -129,7 +131,7 @@ func (f *Family) resetApprovals(ctx context.Context, s auth.ProjectRecord[item.M
 	if err != nil {
 		return Approvals{}, err
 	}
-	audit.From(ctx).Did("reset approvals", audit.MergeRequest, m.Item().String(), m.ID)
+	did(ctx, "reset approvals", s.Scope, m)
 	return f.showApprovals(ctx, s.Subject, m)
 }
 
@@ -153,10 +155,7 @@ func (f *Family) decide(
 			In: m.In, On: m.Item(), Individual: true, System: true, Body: did + " this merge request", Author: item.User(by), Created: now,
 		})
 	})
-	if errors.Is(err, mergerequest.ErrNotFound) {
-		err = item.MergeRequest{}.Missing()
-	}
-	return m, err
+	return m, answer(err)
 }
 
 // Approvals are the approvals of a merge request, as clients of GitLab decode them.
@@ -194,7 +193,7 @@ type Approver struct {
 
 // showApprovals shows the approvals of a merge request of the project of a request.
 func (f *Family) showApprovals(ctx context.Context, s auth.Subject, m mergerequest.MergeRequest) (Approvals, error) {
-	c, err := f.consent(ctx, m)
+	c, err := f.consent(ctx, f.committers, m)
 	if err != nil {
 		return Approvals{}, err
 	}

@@ -21,8 +21,9 @@ type consent struct {
 	rules     []ruled
 	// anybody is the number of approvals that the merge request needs apart from the rules.
 	anybody int64
-	// demands are the requirements of the project.
-	demands demands
+	// demands are the requirements of the project, and committers finds the committers if they matter.
+	demands    demands
+	committers findCommitters
 	// teams are the groups that were looked up for the rules.
 	teams teams
 }
@@ -61,7 +62,7 @@ func (c consent) by(user types.UID) bool {
 }
 
 // consents returns how far merge requests are approved, by their ids.
-func (f *Family) consents(ctx context.Context, some ...mergerequest.MergeRequest) (map[int64]consent, error) {
+func (f *Family) consents(ctx context.Context, find findCommitters, some ...mergerequest.MergeRequest) (map[int64]consent, error) {
 	ids := make([]int64, len(some))
 	for n, m := range some {
 		ids[n] = m.ID
@@ -83,41 +84,49 @@ func (f *Family) consents(ctx context.Context, some ...mergerequest.MergeRequest
 			}
 			asked[m.In.UID] = d
 		}
-		c := consent{anybody: max(m.ApprovalsRequired, int64(d.Required)), demands: d, teams: known}
-		if c.approvals, err = f.counting(ctx, m, d, approvals[m.ID]); err != nil {
+		c := consent{anybody: max(m.ApprovalsRequired, int64(d.Required)), demands: d, committers: find, teams: known}
+		if c.approvals, err = f.counting(ctx, find, d, m, approvals[m.ID]); err != nil {
 			return nil, err
 		}
-		for n, r := range slices.Concat(d.rules, rules[m.ID]) {
-			one := ruled{ApprovalRule: r, ofProject: n < len(d.rules)}
-			for _, a := range c.approvals {
-				counts, err := f.eligible(ctx, known, r, a.User)
-				if err != nil {
-					return nil, err
-				}
-				if counts {
-					one.by = append(one.by, a)
-				}
-			}
-			c.rules = append(c.rules, one)
+		if c.rules, err = f.ruled(ctx, c, rules[m.ID]); err != nil {
+			return nil, err
 		}
 		all[m.ID] = c
 	}
 	return all, nil
 }
 
+// ruled returns the rules of the project and those of a merge request itself, with the approvals that count for each.
+func (f *Family) ruled(ctx context.Context, c consent, own []mergerequest.ApprovalRule) (all []ruled, err error) {
+	for n, r := range slices.Concat(c.demands.rules, own) {
+		one := ruled{ApprovalRule: r, ofProject: n < len(c.demands.rules)}
+		for _, a := range c.approvals {
+			counts, err := f.eligible(ctx, c.teams, r, a.User)
+			if err != nil {
+				return nil, err
+			}
+			if counts {
+				one.by = append(one.by, a)
+			}
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
 // consent returns how far a merge request is approved.
-func (f *Family) consent(ctx context.Context, m mergerequest.MergeRequest) (consent, error) {
-	all, err := f.consents(ctx, m)
+func (f *Family) consent(ctx context.Context, find findCommitters, m mergerequest.MergeRequest) (consent, error) {
+	all, err := f.consents(ctx, find, m)
 	return all[m.ID], err
 }
 
 // freshConsent returns how far the merge request of a request is approved, after it was brought up to date: a push removes approvals.
 func (f *Family) freshConsent(ctx context.Context, s auth.ProjectRecord[item.MergeRequest]) (consent, error) {
-	m, err := f.refresh(ctx, s.Subject, s.Record.MergeRequest)
+	m, err := f.refresh(ctx, s.Record.MergeRequest)
 	if err != nil {
 		return consent{}, err
 	}
-	return f.consent(ctx, m)
+	return f.consent(ctx, f.committers, m)
 }
 
 // eligible reports whether the approval of a user counts for a rule: that of an approver, and of a Developer of a group that is one.
@@ -156,8 +165,8 @@ func (f *Family) team(ctx context.Context, known teams, group database.Subject) 
 	if t, found := known[group.UID]; found {
 		return t, nil
 	}
-	g, err := catalog.ByID[*v1alpha1.Group](ctx, f.Catalog, group.ID)
-	if err != nil || g.UID != group.UID {
+	g, err := catalog.ByIDAndUID[*v1alpha1.Group](ctx, f.Catalog, group.ID, group.UID)
+	if err != nil {
 		known[group.UID] = team{}
 		return team{}, catalog.IgnoreNotFound(err)
 	}
@@ -186,7 +195,7 @@ func (f *Family) canApprove(ctx context.Context, s auth.Subject, m mergerequest.
 	if u == nil || m.State != mergerequest.Opened || c.by(u.UID) {
 		return false, nil
 	}
-	if barred, err := f.barred(ctx, m, c.demands, item.User(u)); barred || err != nil {
+	if barred, err := f.barred(ctx, c.committers, c.demands, m, item.User(u)); barred || err != nil {
 		return false, err
 	}
 	if s.Access.Role >= role.Developer {

@@ -139,7 +139,7 @@ func (f *Family) commits(ctx context.Context, s auth.ProjectRecord[item.MergeReq
 type versionsRequest struct{ endpoint.Paging }
 
 func (f *Family) versions(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], r *versionsRequest) (none endpoint.List[Version], err error) {
-	m, err := f.refresh(ctx, s.Subject, s.Record.MergeRequest)
+	m, err := f.refresh(ctx, s.Record.MergeRequest)
 	if err != nil {
 		return none, err
 	}
@@ -185,7 +185,7 @@ func (f *Family) version(ctx context.Context, s auth.ProjectRecord[item.MergeReq
 // latest brings the merge request of a request up to date, and returns it with its latest version. Without its source branch, it has the last version
 // that was recorded; before the first version, v has no commits.
 func (f *Family) latest(ctx context.Context, s auth.ProjectRecord[item.MergeRequest]) (m mergerequest.MergeRequest, v mergerequest.Version, err error) {
-	if m, err = f.refresh(ctx, s.Subject, s.Record.MergeRequest); err != nil || m.Head != "" {
+	if m, err = f.refresh(ctx, s.Record.MergeRequest); err != nil || m.Head != "" {
 		return m, mergerequest.Version{Head: m.Head, Base: m.Base, Start: m.Start}, err
 	}
 	last, _, err := f.Activity.MergeRequests.Versions(ctx, m.ID, 0, 1)

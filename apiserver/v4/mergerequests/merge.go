@@ -15,7 +15,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
-	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/git/merge"
@@ -88,7 +87,7 @@ func (f *Family) merge(ctx context.Context, s auth.ProjectRecord[item.MergeReque
 	if m, err = f.finish(context.WithoutCancel(ctx), s.Caller, m); err != nil { // the client may be gone
 		return none, answer(err)
 	}
-	audit.From(ctx).Did("merge", audit.MergeRequest, fmt.Sprintf("%s!%d", s.Scope.Path(), m.IID), m.ID)
+	did(ctx, "merge", s.Scope, m)
 	d, err := f.detail(ctx, s.Subject, m)
 	if err != nil {
 		return none, err
@@ -98,7 +97,7 @@ func (f *Family) merge(ctx context.Context, s auth.ProjectRecord[item.MergeReque
 
 // mergeable brings a merge request up to date, and returns it, or the answer if it must not be merged (API behaviour, section 2.5).
 func (f *Family) mergeable(ctx context.Context, s auth.Subject, m mergerequest.MergeRequest, r *mergeRequest) (mergerequest.MergeRequest, error) {
-	m, err := f.refresh(ctx, s, m)
+	m, err := f.refresh(ctx, m)
 	if err != nil {
 		return m, err
 	}
@@ -148,8 +147,8 @@ func unmerged(err error) error {
 }
 
 // mergeOnce merges an open merge request in Git, and locks it before. moved says that a branch has moved, so that the merge request is open again
-// and another attempt can succeed if that was the target branch. If it is not known whether Git has changed the target branch, the merge request stays locked, and a later refresh
-// finishes or undoes the merge.
+// and another attempt can succeed if that was the target branch. If it is not known whether Git has changed the target branch, the merge request
+// stays locked, and a later refresh finishes or undoes the merge.
 func (f *Family) mergeOnce(ctx context.Context, in auth.Project, m mergerequest.MergeRequest, u *v1alpha1.User, r *mergeRequest) (moved bool, err error) {
 	before, err := f.checker.Branches(ctx, m)
 	if err != nil {
@@ -190,6 +189,10 @@ func (f *Family) mergeOnce(ctx context.Context, in auth.Project, m mergerequest.
 
 // lock locks a merge request for a plan, unless it has changed or lost an approval since it was found mergeable.
 func (f *Family) lock(ctx context.Context, m mergerequest.MergeRequest, p mergerequest.Plan) error {
+	before, err := f.committersBefore(ctx, m)
+	if err != nil {
+		return err
+	}
 	return f.Activity.Database.Atomically(ctx, fmt.Sprintf("locking %s", m.Item()), func(ctx context.Context, _ bun.IDB) error {
 		if err := f.Activity.MergeRequests.Lock(ctx, m, p); err != nil { // approvals wait from here on
 			return err
@@ -198,8 +201,8 @@ func (f *Family) lock(ctx context.Context, m mergerequest.MergeRequest, p merger
 		if err != nil {
 			return err
 		}
-		c, err := f.consent(ctx, now)
-		if err == nil && c.left() > 0 {
+		c, err := f.consent(ctx, before, now)
+		if errors.Is(err, mergerequest.ErrOutdated) || err == nil && c.left() > 0 {
 			err = mergerequest.ErrNotOpen
 		}
 		return err

@@ -53,7 +53,7 @@ type getRequest struct {
 }
 
 func (f *Family) get(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], r *getRequest) (Detailed, error) {
-	m, err := f.refresh(ctx, s.Subject, s.Record.MergeRequest)
+	m, err := f.refresh(ctx, s.Record.MergeRequest)
 	if err != nil {
 		return Detailed{}, err
 	}

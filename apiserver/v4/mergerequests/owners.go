@@ -7,6 +7,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
@@ -18,16 +19,16 @@ import (
 // the author, and approvals of users who are not Developers of the project any more do not count. The merge request must be locked, so that its
 // approvals stay the same.
 func (f *Family) ownerApprovals(in catalog.Scope, m mergerequest.MergeRequest) ref.OwnerApprovals {
-	var approvals []mergerequest.Approval
-	read := false
+	var c *consent
 	return func(ctx context.Context, owners []string) (n int, err error) {
-		if !read {
-			if approvals, err = f.countingNow(ctx, m); err != nil {
+		if c == nil {
+			now, err := f.consent(ctx, f.committers, m)
+			if err != nil {
 				return 0, err
 			}
-			read = true
+			c = &now
 		}
-		for _, a := range approvals {
+		for _, a := range c.approvals {
 			if a.User.UID == m.Author.UID {
 				continue
 			}
@@ -45,8 +46,8 @@ func (f *Family) ownerApprovals(in catalog.Scope, m mergerequest.MergeRequest) r
 
 // isOwner reports whether a user is a Developer of a project and among owners of its CODEOWNERS file.
 func (f *Family) isOwner(ctx context.Context, in catalog.Scope, row database.User, owners []string) (bool, error) {
-	u, err := f.Catalog.User(ctx, v1alpha1.Reference{ID: row.ID})
-	if err != nil || u.UID != row.UID {
+	u, err := item.Person(ctx, f.Catalog, row)
+	if err != nil {
 		return false, catalog.IgnoreNotFound(err)
 	}
 	access, err := f.Guard.Access(ctx, auth.Caller{User: u, Admin: u.Spec.Admin}, in)

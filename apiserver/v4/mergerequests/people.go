@@ -2,11 +2,9 @@ package mergerequests
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 
-	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/entity"
@@ -70,7 +68,7 @@ type Reviewer struct {
 }
 
 func (f *Family) reviewers(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], _ *endpoint.None) ([]Reviewer, error) {
-	m, err := f.refresh(ctx, s.Subject, s.Record.MergeRequest) // a push removes approvals
+	m, err := f.refresh(ctx, s.Record.MergeRequest) // a push removes approvals
 	if err != nil {
 		return nil, err
 	}
@@ -98,12 +96,9 @@ func (f *Family) reviewers(ctx context.Context, s auth.ProjectRecord[item.MergeR
 
 // firstContribution reports whether the author has neither a role above Guest in the project nor a merged merge request.
 func (f *Family) firstContribution(ctx context.Context, s auth.Subject, m mergerequest.MergeRequest) (bool, error) {
-	u, err := f.Catalog.User(ctx, v1alpha1.Reference{ID: m.Author.ID})
-	if errors.Is(err, catalog.ErrNotFound) || err == nil && u.UID != m.Author.UID {
-		return false, nil
-	}
+	u, err := item.Person(ctx, f.Catalog, m.Author)
 	if err != nil {
-		return false, err
+		return false, catalog.IgnoreNotFound(err)
 	}
 	access, err := f.Guard.Access(ctx, auth.Caller{User: u, Admin: u.Spec.Admin}, s.Scope)
 	if err != nil || access.Role > role.Guest {

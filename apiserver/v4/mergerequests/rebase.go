@@ -11,7 +11,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
-	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/edit"
@@ -48,7 +47,7 @@ type MergeRef struct {
 }
 
 func (f *Family) mergeRef(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], _ *endpoint.None) (MergeRef, error) {
-	m, err := f.refresh(ctx, s.Subject, s.Record.MergeRequest)
+	m, err := f.refresh(ctx, s.Record.MergeRequest)
 	if err != nil {
 		return MergeRef{}, err
 	}
@@ -87,7 +86,7 @@ func (f *Family) rebase(ctx context.Context, s auth.ProjectRecord[item.MergeRequ
 			return none, err
 		}
 	}
-	if m, err = f.refresh(ctx, s.Subject, m); err != nil {
+	if m, err = f.refresh(ctx, m); err != nil {
 		return none, err
 	}
 	b, err := f.checker.Branches(ctx, m)
@@ -113,8 +112,8 @@ func (f *Family) rebase(ctx context.Context, s auth.ProjectRecord[item.MergeRequ
 	if err != nil {
 		return none, answer(err)
 	}
-	audit.From(ctx).Did("rebase", audit.MergeRequest, fmt.Sprintf("%s!%d", s.Scope.Path(), m.IID), m.ID)
-	_, err = f.refresh(ctx, s.Subject, m)
+	did(ctx, "rebase", s.Scope, m)
+	_, err = f.refresh(ctx, m)
 	return Rebase{RebaseInProgress: true}, err
 }
 

@@ -12,9 +12,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
-// refresh brings a merge request of the project of a request up to date with its branches, and returns it. It returns the merge request as it was if
-// a repository is not available, read-only or full at the moment, or if the branches move too often meanwhile.
-func (f *Family) refresh(ctx context.Context, _ auth.Subject, m mergerequest.MergeRequest) (mergerequest.MergeRequest, error) {
+// refresh brings a merge request up to date with its branches, and returns it. It returns the merge request as it was if a repository is not
+// available, read-only or full at the moment, or if the branches move too often meanwhile.
+func (f *Family) refresh(ctx context.Context, m mergerequest.MergeRequest) (mergerequest.MergeRequest, error) {
 	now, err := f.checker.Refresh(ctx, m)
 	if git.OutOfReach(err) || ref.Missing(err) || errors.Is(err, git.ErrClosed) || errors.Is(err, git.ErrBusy) || errors.Is(err, mergerequest.ErrOutdated) ||
 		git.LimitReached(err) != "" {

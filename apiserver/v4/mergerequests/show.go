@@ -176,7 +176,7 @@ func (f *Family) show(ctx context.Context, s auth.Subject, in map[types.UID]cata
 	if v.unresolved, err = f.Activity.Notes.Unresolved(ctx, mergerequest.Kind, ids...); err != nil {
 		return nil, err
 	}
-	if v.consents, err = f.consents(ctx, some...); err != nil {
+	if v.consents, err = f.consents(ctx, f.committers, some...); err != nil {
 		return nil, err
 	}
 	shown := make([]MergeRequest, len(some))
@@ -192,8 +192,8 @@ func (v *shower) findSource(ctx context.Context, m mergerequest.MergeRequest) er
 		v.sources[m.Source.UID] = true
 		return nil
 	}
-	p, err := catalog.ByID[*v1alpha1.Project](ctx, v.Catalog, m.Source.ID)
-	if err == nil && p.UID == m.Source.UID {
+	_, err := catalog.ByIDAndUID[*v1alpha1.Project](ctx, v.Catalog, m.Source.ID, m.Source.UID)
+	if err == nil {
 		v.sources[m.Source.UID] = true
 	}
 	return catalog.IgnoreNotFound(err)

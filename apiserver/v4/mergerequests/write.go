@@ -181,6 +181,8 @@ func answer(err error) error {
 		return endpoint.Conflicts(duplicate.Error())
 	case errors.Is(err, mergerequest.ErrNotFound):
 		return item.MergeRequest{}.Missing()
+	case errors.Is(err, mergerequest.ErrOutdated):
+		return endpoint.Conflict("The merge request has changed meanwhile. Please try again.")
 	case errors.Is(err, mergerequest.ErrLocked):
 		return endpoint.Conflict("The merge request is being merged. Please try again after the merge.")
 	default:
@@ -190,7 +192,7 @@ func answer(err error) error {
 
 // refreshed shows a merge request after it was brought up to date with its branches.
 func (f *Family) refreshed(ctx context.Context, s auth.Subject, m mergerequest.MergeRequest) (Detailed, error) {
-	m, err := f.refresh(ctx, s, m)
+	m, err := f.refresh(ctx, m)
 	if err != nil {
 		return Detailed{}, err
 	}
