@@ -40,13 +40,8 @@ func newApprovalWorld(t *testing.T) *approvalWorld {
 		familytest.InGroup("lab", "lab", "rick", v1alpha1.RoleDeveloper), familytest.InGroup("lab", "lab", "dan", v1alpha1.RoleReporter),
 	), g: NewWithT(t), t: t}
 	w.Activity = familytest.Activity(t, w.Clock)
-	web, ann := &v1alpha1.Project{}, &v1alpha1.User{}
-	w.Refer(web, "acme/web")
-	w.Refer(ann, "ann")
-	in := database.Subject{Kind: database.KindProject, ID: 20, UID: web.UID}
-	m := mergerequest.MergeRequest{
-		In: in, Source: in, SourceBranch: "topic", TargetBranch: "main", Title: "Mend", Author: database.User{ID: ann.RESTID(), UID: ann.UID},
-	}
+	in := w.ProjectRow(20)
+	m := mergerequest.MergeRequest{In: in, Source: in, SourceBranch: "topic", TargetBranch: "main", Title: "Mend", Author: w.UserRow("ann")}
 	w.g.Expect(w.Activity.MergeRequests.Create(t.Context(), &m)).To(Succeed())
 	w.id, w.in = m.ID, in.UID
 	w.push(head)

@@ -18,7 +18,7 @@ func TestClosedBy_listsMergeRequestsThatMentionIssue(t *testing.T) {
 	w.Refer(web, "acme/web")
 	in := database.Subject{Kind: database.KindProject, ID: 20, UID: web.UID}
 	for _, confidential := range []bool{false, true} {
-		g.Expect(w.Activity.Issues.Create(t.Context(), &issue.Issue{In: in, Title: "Slow", Type: "issue", Author: w.user("mary"), Confidential: confidential})).To(Succeed())
+		g.Expect(w.Activity.Issues.Create(t.Context(), &issue.Issue{In: in, Title: "Slow", Type: "issue", Author: w.UserRow("mary"), Confidential: confidential})).To(Succeed())
 	}
 	for n, description := range []string{"Closes #1, #2", "See #1", "fixes acme/web#1"} {
 		w.ask(fmt.Sprint("search-", n))

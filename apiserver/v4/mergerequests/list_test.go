@@ -50,29 +50,11 @@ func newListWorld(t *testing.T) listWorld {
 	return w
 }
 
-func (w listWorld) user(name string) database.User {
-	w.t.Helper()
-	u, err := w.Catalog.UserByUsername(w.t.Context(), name)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return database.User{ID: u.RESTID(), UID: u.UID}
-}
-
 func (w listWorld) users(names ...string) (all []database.User) {
 	for _, name := range names {
-		all = append(all, w.user(name))
+		all = append(all, w.UserRow(name))
 	}
 	return all
-}
-
-func (w listWorld) project(id int64) database.Subject {
-	w.t.Helper()
-	p, err := catalog.ByID[*v1alpha1.Project](w.t.Context(), w.Catalog, id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return database.Subject{Kind: database.KindProject, ID: id, UID: p.UID}
 }
 
 func (w listWorld) label(id int64) mergerequest.Label {
@@ -115,22 +97,22 @@ func (w listWorld) iids(as, request string) string {
 // fill makes three merge requests of web.
 func (w listWorld) fill() {
 	w.t.Helper()
-	web, bug, docs := w.project(20), w.label(30), w.label(31)
+	web, bug, docs := w.ProjectRow(20), w.label(30), w.label(31)
 	planned := milestone.Milestone{In: web, Title: "1.0", State: milestone.Active}
 	if err := w.Activity.Milestones.Create(w.t.Context(), &planned); err != nil {
 		w.t.Fatal(err)
 	}
 	first := w.create(mergerequest.MergeRequest{
-		In: web, SourceBranch: "one", Title: "Straße", Description: "is closed", Author: w.user("rita"), Labels: []mergerequest.Label{bug, docs},
+		In: web, SourceBranch: "one", Title: "Straße", Description: "is closed", Author: w.UserRow("rita"), Labels: []mergerequest.Label{bug, docs},
 		Assignees: w.users("rita", "gus"), Reviewers: w.users("gus"), MilestoneID: planned.ID,
 	})
-	second := w.create(mergerequest.MergeRequest{In: web, SourceBranch: "two", Title: "Draft: Été 100%", Description: "strasse", Author: w.user("gus"), ApprovalsRequired: 2})
+	second := w.create(mergerequest.MergeRequest{In: web, SourceBranch: "two", Title: "Draft: Été 100%", Description: "strasse", Author: w.UserRow("gus"), ApprovalsRequired: 2})
 	w.create(mergerequest.MergeRequest{
-		In: web, SourceBranch: "three", TargetBranch: "next", Title: "Third", Author: w.user("rita"), Labels: []mergerequest.Label{bug}, Assignees: w.users("gus"),
+		In: web, SourceBranch: "three", TargetBranch: "next", Title: "Third", Author: w.UserRow("rita"), Labels: []mergerequest.Label{bug}, Assignees: w.users("gus"),
 		Reviewers: w.users("rita"), ApprovalsRequired: 1,
 	})
 	for _, name := range []string{"tada", "heart"} {
-		r := reaction.Reaction{In: web, To: first.Item(), Name: name, User: w.user("rita")}
+		r := reaction.Reaction{In: web, To: first.Item(), Name: name, User: w.UserRow("rita")}
 		if err := w.Activity.Reactions.Add(w.t.Context(), &r); err != nil {
 			w.t.Fatal(err)
 		}
@@ -215,7 +197,7 @@ func TestList_filters(t *testing.T) {
 func TestList_showsMergeRequestsThatCallerSees(t *testing.T) {
 	g, w := NewWithT(t), newListWorld(t)
 	w.fill()
-	w.create(mergerequest.MergeRequest{In: w.project(21), SourceBranch: "x", Title: "Hidden", Author: w.user("gus"), Assignees: w.users("rita")})
+	w.create(mergerequest.MergeRequest{In: w.ProjectRow(21), SourceBranch: "x", Title: "Hidden", Author: w.UserRow("gus"), Assignees: w.users("rita")})
 	for _, test := range []struct{ as, request, want string }{
 		{"rita", "/merge_requests", "[3 1]"},
 		{"gus", "/merge_requests", "[1 2]"},
@@ -244,8 +226,8 @@ func TestList_showsMergeRequestsOfMilestone(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	all := milestone.Milestone{In: database.Subject{Kind: database.KindGroup, ID: 10, UID: acme.UID}, Title: "All", State: milestone.Active}
 	g.Expect(w.Activity.Milestones.Create(t.Context(), &all)).To(Succeed())
-	w.create(mergerequest.MergeRequest{In: w.project(20), SourceBranch: "four", Title: "Fourth", Author: w.user("rita"), MilestoneID: all.ID})
-	w.create(mergerequest.MergeRequest{In: w.project(21), SourceBranch: "x", Title: "Hidden", Author: w.user("rita"), MilestoneID: all.ID})
+	w.create(mergerequest.MergeRequest{In: w.ProjectRow(20), SourceBranch: "four", Title: "Fourth", Author: w.UserRow("rita"), MilestoneID: all.ID})
+	w.create(mergerequest.MergeRequest{In: w.ProjectRow(21), SourceBranch: "x", Title: "Hidden", Author: w.UserRow("rita"), MilestoneID: all.ID})
 	for _, test := range []struct{ as, request, want string }{
 		{"", "/projects/20/milestones/1/merge_requests", "[1]"},
 		{"rita", "/groups/10/milestones/2/merge_requests", "[1 4]"}, {"", "/groups/10/milestones/2/merge_requests", "[4]"},

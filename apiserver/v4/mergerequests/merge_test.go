@@ -13,174 +13,14 @@ import (
 
 	. "github.com/onsi/gomega"
 	"github.com/uptrace/bun"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/mergerequests"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/change"
-	"github.com/forgeplane/forgeplane/internal/database"
-	"github.com/forgeplane/forgeplane/internal/git"
-	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
-	"github.com/forgeplane/forgeplane/internal/note"
 )
-
-// gitWorld is a forge with the public project acme/web (20) and its fork acme/fork (21). Olga is an Owner, mary a Maintainer, dora a Developer and rita
-// a Reporter of the group acme, and pia a Developer of web alone. Only Maintainers can push to the branch stable of web, and Developers can merge into it; only Maintainers can do either
-// for the branch closed.
-type gitWorld struct {
-	*familytest.Forge
-	t *testing.T
-
-	// web and fork are the repositories, binary is git, and starts counts its commands.
-	web, fork *gittest.Client
-	store     *git.Repository
-	binary    string
-	starts    func(string) int
-}
-
-// newGitWorld returns a world whose web has the branches of a client, and whose fork has them too.
-func newGitWorld(t *testing.T, c *gittest.Client) gitWorld {
-	t.Helper()
-	web, fork := familytest.Project("acme", "web", 20, "acme", v1alpha1.VisibilityPublic), familytest.Project("acme", "fork", 21, "acme", v1alpha1.VisibilityPublic)
-	protect := func(branch string, id int64, push, merge v1alpha1.AccessRole) client.Object {
-		return &v1alpha1.ProtectedBranch{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: branch},
-			Spec: v1alpha1.ProtectedBranchSpec{
-				ID: id, ProjectRef: &v1alpha1.Reference{Name: "web"}, Branch: branch,
-				Push: []v1alpha1.AccessLevel{{Role: push}}, Merge: []v1alpha1.AccessLevel{{Role: merge}},
-			},
-		}
-	}
-	w := gitWorld{t: t, Forge: familytest.New(t,
-		familytest.User("mary", 2), familytest.User("dora", 3), familytest.User("rita", 4), familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic),
-		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer), familytest.InGroup("acme", "acme", "dora", v1alpha1.RoleDeveloper),
-		familytest.InGroup("acme", "acme", "rita", v1alpha1.RoleReporter), familytest.User("olga", 5), familytest.InGroup("acme", "acme", "olga", v1alpha1.RoleOwner),
-		familytest.User("pia", 6), familytest.InProject("acme", "web", "pia", v1alpha1.RoleDeveloper), familytest.Shard(t, web, fork), web, fork,
-		protect("stable", 30, v1alpha1.AccessMaintainer, v1alpha1.AccessDeveloper), protect("closed", 31, v1alpha1.AccessMaintainer, v1alpha1.AccessMaintainer),
-	)}
-	binary, starts := gittest.Logged(t)
-	repos := familytest.Limited(t, w.Catalog, git.Options{Binary: binary})
-	w.Activity = familytest.Activity(t, w.Clock)
-	w.Keep(repos)
-	w.store, w.binary, w.starts = familytest.Push(t, repos, web, c), binary, starts
-	w.web = &gittest.Client{Dir: w.store.Dir()}
-	w.fork = &gittest.Client{Dir: familytest.Push(t, repos, fork, c).Dir()}
-	w.Serve(mergerequests.New(w.Kit).Table())
-	return w
-}
-
-// branched returns a work tree with the branches main, stable and closed at one commit, the branch topic with a commit that adds the file topic, and
-// the branch rival with another file of that name.
-func branched(t *testing.T) *gittest.Client {
-	t.Helper()
-	c := gittest.New(t, "sha1")
-	c.Commit(t, "a", "1\n")
-	c.Git(t, "branch", "stable")
-	c.Git(t, "branch", "closed")
-	for _, branch := range []string{"topic", "rival"} {
-		c.Git(t, "checkout", "--quiet", "-b", branch, "main")
-		c.Commit(t, "topic", branch+"\n")
-		c.Commit(t, "topic", branch+" again\n")
-	}
-	c.Git(t, "checkout", "--quiet", "main")
-	return c
-}
-
-// request adds a merge request of a branch of a project into a branch of web.
-func (w gitWorld) request(source int64, from, into string, changes ...func(*mergerequest.MergeRequest)) mergerequest.MergeRequest {
-	w.t.Helper()
-	place := func(id int64) database.Subject {
-		p, err := catalog.ByID[*v1alpha1.Project](w.t.Context(), w.Catalog, id)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		return database.Subject{Kind: database.KindProject, ID: id, UID: p.UID}
-	}
-	dora, err := w.Catalog.UserByUsername(w.t.Context(), "dora")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	m := mergerequest.MergeRequest{
-		In: place(20), Source: place(source), SourceBranch: from, TargetBranch: into, Title: "Add " + from, Author: database.User{ID: 3, UID: dora.UID},
-	}
-	for _, c := range changes {
-		c(&m)
-	}
-	if err := w.Activity.MergeRequests.Create(w.t.Context(), &m); err != nil {
-		w.t.Fatal(err)
-	}
-	return m
-}
-
-// configure changes the settings of the merge requests of web.
-func (w gitWorld) configure(set func(*v1alpha1.MergeRequests)) {
-	w.t.Helper()
-	var p v1alpha1.Project
-	if err := w.Client.Get(w.t.Context(), client.ObjectKey{Namespace: "acme", Name: "web"}, &p); err != nil {
-		w.t.Fatal(err)
-	}
-	set(&p.Spec.MergeRequests)
-	if err := w.Client.Update(w.t.Context(), &p); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// read returns the row of a merge request.
-func (w gitWorld) read(m mergerequest.MergeRequest) mergerequest.MergeRequest {
-	w.t.Helper()
-	now, err := w.Activity.MergeRequests.WithID(w.t.Context(), m.ID)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return now
-}
-
-func (w gitWorld) get(m mergerequest.MergeRequest) mergerequests.Detailed {
-	w.t.Helper()
-	return w.done("rita", fmt.Sprintf("GET /projects/20/merge_requests/%d", m.IID), "")
-}
-
-// done sends a request that succeeds.
-func (w gitWorld) done(as, request, body string) mergerequests.Detailed {
-	w.t.Helper()
-	a := w.As(as, request, body)
-	if a.Code != 200 {
-		w.t.Fatalf("%s %s: %s", request, body, a)
-	}
-	return familytest.Decode[mergerequests.Detailed](w.t, a)
-}
-
-// merge asks to merge a merge request.
-func (w gitWorld) merge(as string, m mergerequest.MergeRequest, body string) familytest.Answer {
-	w.t.Helper()
-	return w.As(as, fmt.Sprintf("PUT /projects/20/merge_requests/%d/merge", m.IID), body)
-}
-
-// commit returns a new commit on top of a parent, with the files of a revision.
-func (w gitWorld) commit(parent, files string) string {
-	w.t.Helper()
-	return w.web.Git(w.t, "commit-tree", "-p", parent, "-m", "x", w.head(files+"^{tree}"))
-}
-
-func (w gitWorld) head(rev string) string { return w.web.Git(w.t, "rev-parse", rev) }
-
-// notes returns the texts of the system notes on a merge request.
-func (w gitWorld) notes(m mergerequest.MergeRequest) (all []string) {
-	w.t.Helper()
-	page, _, err := w.Activity.Notes.List(w.t.Context(), m.Item(), note.Query{Kinds: note.System, Limit: 10})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for _, n := range page {
-		all = append(all, n.Body)
-	}
-	return all
-}
 
 func TestMerge_mergesBranches(t *testing.T) {
 	g, w := NewWithT(t), newGitWorld(t, branched(t))
@@ -212,7 +52,8 @@ func TestMerge_squashes(t *testing.T) {
 }
 
 func TestSquashOption_decidesOverMergeRequest(t *testing.T) {
-	for _, tt := range []struct {
+	w := newGitWorld(t, branched(t))
+	for n, tt := range []struct {
 		option               v1alpha1.SquashOption
 		made, merged         string
 		asked, shown, squash bool
@@ -225,12 +66,13 @@ func TestSquashOption_decidesOverMergeRequest(t *testing.T) {
 		{v1alpha1.SquashNever, `,"squash":true`, `{"squash":true}`, true, false, false},
 	} {
 		t.Run(string(tt.option)+tt.made+tt.merged, func(t *testing.T) {
-			g, w := NewWithT(t), newGitWorld(t, branched(t))
+			g := NewWithT(t)
 			w.configure(func(s *v1alpha1.MergeRequests) { s.Squash = tt.option })
-			made := w.As("dora", "POST /projects/20/merge_requests", `{"title":"x","source_branch":"topic","target_branch":"main"`+tt.made+`}`)
+			w.web.Git(t, "branch", fmt.Sprint("into-", n), "main")
+			made := w.As("dora", "POST /projects/20/merge_requests", fmt.Sprintf(`{"title":"x","source_branch":"topic","target_branch":"into-%d"%s}`, n, tt.made))
 			g.Expect(familytest.Decode[mergerequests.Detailed](t, made).MergeRequest).To(And(
 				HaveField("Squash", tt.asked), HaveField("SquashOnMerge", tt.shown)))
-			d := w.done("dora", "PUT /projects/20/merge_requests/1/merge", tt.merged)
+			d := w.done("dora", fmt.Sprintf("PUT /projects/20/merge_requests/%d/merge", n+1), tt.merged)
 			g.Expect(d.SquashCommitSHA != nil).To(Equal(tt.squash))
 		})
 	}
@@ -296,18 +138,11 @@ func TestMerge_obeysProtectionOfTarget(t *testing.T) {
 }
 
 func TestMerge_isRefusedIfCodeOwnersAreUnreadable(t *testing.T) {
-	c := branched(t)
-	c.Git(t, "checkout", "--quiet", "stable")
-	c.Commit(t, "CODEOWNERS", "topic @mary\n")
-	g, w := NewWithT(t), newGitWorld(t, c)
-	var p v1alpha1.ProtectedBranch
-	g.Expect(w.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: "stable"}, &p)).To(Succeed())
-	p.Spec.CodeOwnerApprovalRequired = true
-	g.Expect(w.Client.Update(t.Context(), &p)).To(Succeed())
-	m, was, owners := w.request(20, "topic", "stable"), w.head("stable"), w.head("stable:CODEOWNERS")
+	g, w := NewWithT(t), newOwnedWorld(t, "topic @mary\n")
+	m, was, owners := w.request(20, "topic", owned(0)), w.head(owned(0)), w.head(owned(0)+":CODEOWNERS")
 	g.Expect(os.Remove(filepath.Join(w.web.Dir, "objects", owners[:2], owners[2:]))).To(Succeed())
 	g.Expect(w.merge("mary", m, "").Code).To(Equal(500))
-	g.Expect(w.head("stable")).To(Equal(was))
+	g.Expect(w.head(owned(0))).To(Equal(was))
 	g.Expect(w.read(m)).To(And(HaveField("State", mergerequest.Opened), HaveField("MergeError", HavePrefix("The server could not check"))))
 }
 
@@ -352,12 +187,8 @@ func TestMerge_removesSourceBranchInFork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.fork.Git(t, "update-ref", "refs/heads/"+name, w.fork.Git(t, "commit-tree", "-p", "main", "-m", name, w.head("main^{tree}")))
-			author, err := w.Catalog.UserByUsername(t.Context(), cmp.Or(tt.author, "dora"))
-			if err != nil {
-				t.Fatal(err)
-			}
 			m := w.request(21, name, "main", func(m *mergerequest.MergeRequest) {
-				m.RemoveSourceBranch, m.Author = tt.declared, database.User{ID: author.RESTID(), UID: author.UID}
+				m.RemoveSourceBranch, m.Author = tt.declared, w.UserRow(cmp.Or(tt.author, "dora"))
 			})
 			if a := w.merge(tt.as, m, `{"should_remove_source_branch":true}`); a.Code != 200 {
 				t.Fatal(a)
@@ -372,18 +203,16 @@ func TestMerge_removesSourceBranchInFork(t *testing.T) {
 func TestMerge_removesSourceBranchAfterCrash(t *testing.T) {
 	g, w := NewWithT(t), newGitWorld(t, branched(t))
 	w.web.Git(t, "branch", "third", "rival")
-	rita, err := w.Catalog.UserByUsername(t.Context(), "rita")
-	g.Expect(err).NotTo(HaveOccurred())
-	yes, dora := true, w.request(20, "gone", "main").Author
+	yes := true
 	for _, tt := range []struct {
 		from     string
 		plan     mergerequest.Plan
 		declared bool
 		remains  bool
 	}{
-		{"topic", mergerequest.Plan{Merger: dora, RemoveSource: &yes}, false, false},
-		{"rival", mergerequest.Plan{Merger: database.User{ID: 4, UID: rita.UID}, RemoveSource: &yes}, false, true}, // demoted meanwhile
-		{"third", mergerequest.Plan{Merger: dora}, true, false},
+		{"topic", mergerequest.Plan{Merger: w.UserRow("dora"), RemoveSource: &yes}, false, false},
+		{"rival", mergerequest.Plan{Merger: w.UserRow("rita"), RemoveSource: &yes}, false, true}, // demoted meanwhile
+		{"third", mergerequest.Plan{Merger: w.UserRow("dora")}, true, false},
 	} {
 		m := w.request(20, tt.from, "main", func(m *mergerequest.MergeRequest) { m.RemoveSourceBranch = tt.declared })
 		w.get(m)

@@ -6,7 +6,6 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
@@ -16,23 +15,12 @@ import (
 // note writes a note on a merge request of acme/web.
 func (w writeWorld) note(on asked, by string) {
 	w.t.Helper()
-	web := &v1alpha1.Project{}
-	w.Refer(web, "acme/web")
 	n := note.Note{
-		In: database.Subject{Kind: database.KindProject, ID: 20, UID: web.UID}, On: database.Item{Kind: mergerequest.Kind, ID: on.ID}, Body: "Good", Author: w.user(by),
+		In: w.ProjectRow(20), On: database.Item{Kind: mergerequest.Kind, ID: on.ID}, Body: "Good", Author: w.UserRow(by),
 	}
 	if err := w.Activity.Notes.Create(w.t.Context(), &n); err != nil {
 		w.t.Fatal(err)
 	}
-}
-
-func (w writeWorld) user(name string) database.User {
-	w.t.Helper()
-	u, err := w.Catalog.UserByUsername(w.t.Context(), name)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return database.User{ID: u.RESTID(), UID: u.UID}
 }
 
 func TestSubscription_followsFromPartUnlessChosen(t *testing.T) {
@@ -80,7 +68,7 @@ func TestReviewers_haveApprovedOrNot(t *testing.T) {
 	g, w := NewWithT(t), newWriteWorld(t)
 	m := w.ask("search")
 	w.done("dev", "PUT "+oneWeb, `{"reviewer_ids":[4,2]}`)
-	g.Expect(w.Activity.MergeRequests.Approve(t.Context(), m.ID, w.user("mary"))).To(BeTrue())
+	g.Expect(w.Activity.MergeRequests.Approve(t.Context(), m.ID, w.UserRow("mary"))).To(BeTrue())
 	type reviewer struct {
 		User      askedUser
 		State     string

@@ -11,7 +11,6 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/change"
-	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/mergecheck"
@@ -42,9 +41,7 @@ func (w gitWorld) pushes(count int, branches map[string]string) {
 func (w gitWorld) pushesLate(count int, branches map[string]string, before func()) {
 	w.t.Helper()
 	g := NewWithT(w.t)
-	mary, err := w.Catalog.UserByUsername(w.t.Context(), "mary")
-	g.Expect(err).NotTo(HaveOccurred())
-	e := change.Event{Project: types.NamespacedName{Namespace: "acme", Name: "web"}, By: database.User{ID: 2, UID: mary.UID}}
+	e := change.Event{Project: types.NamespacedName{Namespace: "acme", Name: "web"}, By: w.UserRow("mary")}
 	for branch, commit := range branches {
 		u := update.Ref{Name: "refs/heads/" + branch, Old: w.head(branch), New: commit}
 		e.Updates = append(e.Updates, u)

@@ -60,9 +60,7 @@ func TestRefresh_recordsVersionsAndMergeability(t *testing.T) {
 
 func TestRefresh_precedesApprovalsOfRulesAndReviewers(t *testing.T) {
 	g, w := NewWithT(t), newGitWorld(t, branched(t))
-	mary, err := w.Catalog.UserByUsername(t.Context(), "mary")
-	g.Expect(err).NotTo(HaveOccurred())
-	m := w.request(20, "topic", "main", func(m *mergerequest.MergeRequest) { m.Reviewers = []database.User{{ID: 2, UID: mary.UID}} })
+	m := w.request(20, "topic", "main", func(m *mergerequest.MergeRequest) { m.Reviewers = []database.User{w.UserRow("mary")} })
 	g.Expect(w.Activity.MergeRequests.SaveApprovalRule(t.Context(), &mergerequest.ApprovalRule{MergeRequestID: m.ID, Name: "All", Required: 1})).To(Succeed())
 	for path, approved := range map[string]string{
 		"approval_state": `"approved":true`, "approval_rules": `"approved":true`, "approval_rules/1": `"approved":true`, "reviewers": `"state":"approved"`,

@@ -263,9 +263,7 @@ func TestUpdate_keepsStateAndTargetOfMerged(t *testing.T) {
 // merge marks a merge request of acme/web as merged.
 func (w writeWorld) merge(iid int64) {
 	w.t.Helper()
-	web := &v1alpha1.Project{}
-	w.Refer(web, "acme/web")
-	_, err := w.Activity.MergeRequests.Update(w.t.Context(), web.UID, iid, func(m *mergerequest.MergeRequest) error {
+	_, err := w.Activity.MergeRequests.Update(w.t.Context(), w.ProjectRow(20).UID, iid, func(m *mergerequest.MergeRequest) error {
 		m.State = mergerequest.Merged
 		return nil
 	})
