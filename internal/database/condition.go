@@ -1,7 +1,6 @@
 package database
 
 import (
-	"database/sql"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -48,14 +47,3 @@ func (c TimeColumn) Since(at time.Time) Condition { return Where(string(c)+" >= 
 
 // Until is true of rows whose time is not after at.
 func (c TimeColumn) Until(at time.Time) Condition { return Where(string(c)+" <= ?", Time(at)) }
-
-// Changed returns missing if a statement changed no row. result and err are the results of the statement.
-func Changed(result sql.Result, err, missing error) error {
-	if err != nil {
-		return err
-	}
-	if n, err := result.RowsAffected(); err != nil || n > 0 {
-		return err
-	}
-	return missing
-}

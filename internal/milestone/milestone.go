@@ -93,11 +93,7 @@ func (s *Store) Create(ctx context.Context, m *Milestone) error {
 // Get returns the milestone of a project or group with an id. The error is ErrNotFound if there is none.
 func (s *Store) Get(ctx context.Context, in types.UID, id int64) (m Milestone, err error) {
 	err = s.db.Read(ctx, fmt.Sprintf("reading milestone %d", id), func(ctx context.Context, db bun.IDB) error {
-		err := db.NewSelect().Model(&m).ExcludeColumn("text").Where("id = ?", id).Where("subject_uid = ?", in).Scan(ctx)
-		if errors.Is(err, sql.ErrNoRows) {
-			return ErrNotFound
-		}
-		return err
+		return database.Found(db.NewSelect().Model(&m).ExcludeColumn("text").Where("id = ?", id).Where("subject_uid = ?", in).Scan(ctx), ErrNotFound)
 	})
 	return m, err
 }

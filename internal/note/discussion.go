@@ -2,8 +2,6 @@ package note
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -43,11 +41,7 @@ func oldest(db bun.IDB, on database.Item, discussion string) *bun.SelectQuery {
 // First returns the first note of a discussion on an item. The error is ErrNotFound if the item has no such discussion.
 func (s *Store) First(ctx context.Context, on database.Item, discussion string) (n Note, err error) {
 	err = s.db.Read(ctx, "reading the first note of a discussion on "+on.String(), func(ctx context.Context, db bun.IDB) error {
-		err := db.NewSelect().Model(&n).Where("id = (?)", oldest(db, on, discussion)).Scan(ctx)
-		if errors.Is(err, sql.ErrNoRows) {
-			return ErrNotFound
-		}
-		return err
+		return database.Found(db.NewSelect().Model(&n).Where("id = (?)", oldest(db, on, discussion)).Scan(ctx), ErrNotFound)
 	})
 	return n, err
 }

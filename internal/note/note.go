@@ -4,7 +4,6 @@ package note
 import (
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"embed"
 	"encoding/hex"
 	"errors"
@@ -119,11 +118,7 @@ func (s *Store) insert(ctx context.Context, n *Note) error {
 // Get returns the note on an item with an id. The error is ErrNotFound if there is none.
 func (s *Store) Get(ctx context.Context, on database.Item, id int64) (n Note, err error) {
 	err = s.db.Read(ctx, fmt.Sprintf("reading note %d", id), func(ctx context.Context, db bun.IDB) error {
-		err := db.NewSelect().Model(&n).Where("id = ?", id).Where("item_kind = ?", on.Kind).Where("item_id = ?", on.ID).Scan(ctx)
-		if errors.Is(err, sql.ErrNoRows) {
-			return ErrNotFound
-		}
-		return err
+		return database.Found(db.NewSelect().Model(&n).Where("id = ?", id).Where("item_kind = ?", on.Kind).Where("item_id = ?", on.ID).Scan(ctx), ErrNotFound)
 	})
 	return n, err
 }
@@ -149,13 +144,7 @@ func (s *Store) Update(ctx context.Context, id int64, body string) (Note, error)
 func (s *Store) Delete(ctx context.Context, id int64) error {
 	return s.db.Write(ctx, fmt.Sprintf("removing note %d", id), func(ctx context.Context, db bun.IDB) error {
 		removed, err := db.NewDelete().Model((*Note)(nil)).Where("id = ?", id).Exec(ctx)
-		if err != nil {
-			return err
-		}
-		if rows, err := removed.RowsAffected(); err != nil || rows > 0 {
-			return err
-		}
-		return ErrNotFound
+		return database.Changed(removed, err, ErrNotFound)
 	})
 }
 

@@ -72,11 +72,7 @@ func (s *Store) Add(ctx context.Context, r *Reaction) error {
 // Get returns the reaction with an id to an item. The error is ErrNotFound if there is none.
 func (s *Store) Get(ctx context.Context, to database.Item, id int64) (r Reaction, err error) {
 	err = s.db.Read(ctx, fmt.Sprintf("reading reaction %d", id), func(ctx context.Context, db bun.IDB) error {
-		err := db.NewSelect().Model(&r).Where("id = ?", id).Where("item_kind = ?", to.Kind).Where("item_id = ?", to.ID).Scan(ctx)
-		if errors.Is(err, sql.ErrNoRows) {
-			return ErrNotFound
-		}
-		return err
+		return database.Found(db.NewSelect().Model(&r).Where("id = ?", id).Where("item_kind = ?", to.Kind).Where("item_id = ?", to.ID).Scan(ctx), ErrNotFound)
 	})
 	return r, err
 }
@@ -96,13 +92,7 @@ func (s *Store) List(ctx context.Context, to database.Item, skip, limit int) (so
 func (s *Store) Delete(ctx context.Context, id int64) error {
 	return s.db.Write(ctx, fmt.Sprintf("removing reaction %d", id), func(ctx context.Context, db bun.IDB) error {
 		removed, err := db.NewDelete().Model((*Reaction)(nil)).Where("id = ?", id).Exec(ctx)
-		if err != nil {
-			return err
-		}
-		if rows, err := removed.RowsAffected(); err != nil || rows > 0 {
-			return err
-		}
-		return ErrNotFound
+		return database.Changed(removed, err, ErrNotFound)
 	})
 }
 

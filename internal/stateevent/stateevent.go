@@ -3,7 +3,6 @@ package stateevent
 
 import (
 	"context"
-	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
@@ -79,11 +78,7 @@ func (s *Store) List(ctx context.Context, of database.Item, skip, limit int) (so
 // Get returns the event of an item with an id. The error is ErrNotFound if there is none.
 func (s *Store) Get(ctx context.Context, of database.Item, id int64) (e Event, err error) {
 	err = s.db.Read(ctx, fmt.Sprintf("reading state event %d", id), func(ctx context.Context, db bun.IDB) error {
-		err := db.NewSelect().Model(&e).Where("id = ?", id).Where("item_kind = ?", of.Kind).Where("item_id = ?", of.ID).Scan(ctx)
-		if errors.Is(err, sql.ErrNoRows) {
-			return ErrNotFound
-		}
-		return err
+		return database.Found(db.NewSelect().Model(&e).Where("id = ?", id).Where("item_kind = ?", of.Kind).Where("item_id = ?", of.ID).Scan(ctx), ErrNotFound)
 	})
 	return e, err
 }

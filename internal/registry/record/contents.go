@@ -8,6 +8,8 @@ import (
 
 	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/internal/database"
 )
 
 // Content is something that a repository has in the storage.
@@ -87,13 +89,7 @@ func (s *Store) changeContents(ctx context.Context, attempt string, id int64, ch
 // grow adds to the number of bytes of a repository, and locks its record.
 func grow(ctx context.Context, db bun.IDB, id, by int64) error {
 	result, err := db.NewUpdate().Model((*Repository)(nil)).Set("stored = stored + ?", by).Where("id = ?", id).Exec(ctx)
-	if err != nil {
-		return err
-	}
-	if n, err := result.RowsAffected(); err != nil || n > 0 {
-		return err
-	}
-	return ErrNotFound
+	return database.Changed(result, err, ErrNotFound)
 }
 
 // drop removes contents, and returns the number of their bytes.
