@@ -4,7 +4,6 @@ package draftnote
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -71,31 +70,31 @@ func New(db *database.DB) *Store { return &Store{db} }
 // Subjects are the draft notes by their projects, for a sweep.Sweeper.
 func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*Draft)(nil)) }
 
-// Create adds a draft note, and sets its id. The error is ErrTooMany or ErrTooLong if its author would have too many of them on the item. The caller keeps
-// others from creating and changing draft notes on the item until the transaction ends.
+// Create adds a draft note, and sets its id.
 func (s *Store) Create(ctx context.Context, d *Draft) error {
-	return s.db.Atomically(ctx, fmt.Sprintf("creating a draft note on %s", d.On), func(ctx context.Context, db bun.IDB) error {
-		if _, err := db.NewInsert().Model(d).Returning("id").Exec(ctx); err != nil {
-			return err
-		}
-		return checkLimits(ctx, db, *d)
+	return s.db.Write(ctx, fmt.Sprintf("creating a draft note on %s", d.On), func(ctx context.Context, db bun.IDB) error {
+		_, err := db.NewInsert().Model(d).Returning("id").Exec(ctx)
+		return err
 	})
 }
 
-// checkLimits returns an error, which ends the transaction, if the author of a draft note has too many of them on the item.
-func checkLimits(ctx context.Context, db bun.IDB, d Draft) error {
-	var number, size int64
-	err := own(db.NewSelect().Model((*Draft)(nil)), d.On, d.Author.UID).ColumnExpr("count(*)").ColumnExpr("sum(octet_length(body))").Scan(ctx, &number, &size)
-	switch {
-	case err != nil:
-		return err
-	case number > Most:
-		return ErrTooMany
-	case size > MaxSize:
-		return ErrTooLong
-	default:
-		return nil
-	}
+// CheckLimits returns ErrTooMany or ErrTooLong if an author has too many draft notes on an item. Whoever has created or changed one calls it before the
+// transaction ends, and locks the item first: of two such transactions, the later one then sees the draft notes of both.
+func (s *Store) CheckLimits(ctx context.Context, on database.Item, author types.UID) error {
+	return s.db.Read(ctx, "measuring the draft notes on "+on.String(), func(ctx context.Context, db bun.IDB) error {
+		var number, size int64
+		err := own(db.NewSelect().Model((*Draft)(nil)), on, author).ColumnExpr("count(*)").ColumnExpr("coalesce(sum(octet_length(body)), 0)").Scan(ctx, &number, &size)
+		switch {
+		case err != nil:
+			return err
+		case number > Most:
+			return ErrTooMany
+		case size > MaxSize:
+			return ErrTooLong
+		default:
+			return nil
+		}
+	})
 }
 
 // List returns the draft notes of an author on an item, the oldest first.
@@ -114,11 +113,7 @@ func own(q *bun.SelectQuery, on database.Item, author types.UID) *bun.SelectQuer
 // Get returns the draft note on an item with an id, of any author. The error is ErrNotFound if the draft note does not exist.
 func (s *Store) Get(ctx context.Context, on database.Item, id int64) (d Draft, err error) {
 	err = s.db.Read(ctx, fmt.Sprintf("reading draft note %d", id), func(ctx context.Context, db bun.IDB) error {
-		err := db.NewSelect().Model(&d).Where("id = ?", id).Where("item_kind = ?", on.Kind).Where("item_id = ?", on.ID).Scan(ctx)
-		if errors.Is(err, sql.ErrNoRows) {
-			return ErrNotFound
-		}
-		return err
+		return database.Found(db.NewSelect().Model(&d).Where("id = ?", id).Where("item_kind = ?", on.Kind).Where("item_id = ?", on.ID).Scan(ctx), ErrNotFound)
 	})
 	return d, err
 }
@@ -129,9 +124,7 @@ type Change struct {
 	Position *note.Position
 }
 
-// Update changes a draft note, and returns it. The error is ErrNotFound if the draft note does not exist, and ErrTooLong if the
-// draft notes of its author on the item would be too long together. The caller keeps others from creating and changing draft notes on the item until
-// the transaction ends.
+// Update changes a draft note, and returns it. The error is ErrNotFound if the draft note does not exist.
 func (s *Store) Update(ctx context.Context, id int64, c Change) (Draft, error) {
 	var position *string
 	if c.Position != nil {
@@ -142,16 +135,13 @@ func (s *Store) Update(ctx context.Context, id int64, c Change) (Draft, error) {
 		position = ptr.To(string(text))
 	}
 	var changed []Draft
-	err := s.db.Atomically(ctx, fmt.Sprintf("changing draft note %d", id), func(ctx context.Context, db bun.IDB) error {
+	err := s.db.Write(ctx, fmt.Sprintf("changing draft note %d", id), func(ctx context.Context, db bun.IDB) error {
 		_, err := db.NewUpdate().Model((*Draft)(nil)).Set("body = coalesce(?, body)", c.Body).Set("position = coalesce(?, position)", position).
 			Where("id = ?", id).Returning("*").Exec(ctx, &changed)
 		if err == nil && len(changed) == 0 {
 			err = ErrNotFound
 		}
-		if err != nil || c.Body == nil {
-			return err
-		}
-		return checkLimits(ctx, db, changed[0])
+		return err
 	})
 	if err != nil {
 		return Draft{}, err
@@ -163,13 +153,7 @@ func (s *Store) Update(ctx context.Context, id int64, c Change) (Draft, error) {
 func (s *Store) Delete(ctx context.Context, id int64) error {
 	return s.db.Write(ctx, fmt.Sprintf("removing draft note %d", id), func(ctx context.Context, db bun.IDB) error {
 		removed, err := db.NewDelete().Model((*Draft)(nil)).Where("id = ?", id).Exec(ctx)
-		if err != nil {
-			return err
-		}
-		if rows, err := removed.RowsAffected(); err != nil || rows > 0 {
-			return err
-		}
-		return ErrNotFound
+		return database.Changed(removed, err, ErrNotFound)
 	})
 }
 

@@ -75,32 +75,30 @@ func TestCreate_keepsEveryField(t *testing.T) {
 	})
 }
 
-func TestCreate_limitsDraftsOfAuthorOnItem(t *testing.T) {
+func TestCheckLimits_countsDraftsOfAuthorOnItem(t *testing.T) {
 	onEach(t, func(g *WithT, w *world) {
+		g.Expect(w.CheckLimits(t.Context(), mend, ann.UID)).To(Succeed(), "there are none")
 		for i := range draftnote.Most {
 			w.add(strconv.Itoa(i))
 		}
 		w.add("of bob", ofBob)
 		w.add("elsewhere", elsewhere)
-		g.Expect(w.Create(t.Context(), &draftnote.Draft{In: app, On: mend, Author: ann, Body: "one more"})).To(MatchError(draftnote.ErrTooMany))
-		g.Expect(w.List(t.Context(), mend, ann.UID)).To(HaveLen(draftnote.Most))
+		g.Expect(w.CheckLimits(t.Context(), mend, ann.UID)).To(Succeed())
+		w.add("one more")
+		g.Expect(w.CheckLimits(t.Context(), mend, ann.UID)).To(MatchError(draftnote.ErrTooMany))
 	})
 }
 
-func TestSize_isLimitedForAuthorOnItem(t *testing.T) {
+func TestCheckLimits_addsBytesOfDraftsOfAuthorOnItem(t *testing.T) {
 	onEach(t, func(g *WithT, w *world) {
 		half := strings.Repeat("é", draftnote.MaxSize/4)
-		d := w.add(half)
+		w.add(half)
 		w.add(half)
 		w.add("of bob", ofBob)
 		w.add("elsewhere", elsewhere)
-		g.Expect(w.Create(t.Context(), &draftnote.Draft{In: app, On: mend, Author: ann, Body: "x"})).To(MatchError(draftnote.ErrTooLong))
-		g.Expect(w.List(t.Context(), mend, ann.UID)).To(HaveLen(2))
-		_, err := w.Update(t.Context(), d.ID, draftnote.Change{Body: ptr.To(half + "x")})
-		g.Expect(err).To(MatchError(draftnote.ErrTooLong))
-		g.Expect(w.Get(t.Context(), mend, d.ID)).To(Equal(d))
-		_, err = w.Update(t.Context(), d.ID, draftnote.Change{Body: ptr.To(half[2:] + "xx")})
-		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(w.CheckLimits(t.Context(), mend, ann.UID)).To(Succeed())
+		w.add("x")
+		g.Expect(w.CheckLimits(t.Context(), mend, ann.UID)).To(MatchError(draftnote.ErrTooLong))
 	})
 }
 

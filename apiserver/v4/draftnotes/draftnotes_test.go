@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/draftnotes"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/draftnote"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
@@ -33,6 +34,12 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldIn(t, databasetest.SQLite(t))
+}
+
+// newWorldIn is newWorld in an activity database.
+func newWorldIn(t *testing.T, name string) *world {
+	t.Helper()
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "a", "1\n")
 	w := &world{t: t, commit: c.Git(t, "rev-parse", "main"), Shop: familytest.NewShop(t, c,
@@ -40,7 +47,7 @@ func newWorld(t *testing.T) *world {
 		familytest.InProject("acme", "web", "ann", v1alpha1.RoleGuest), familytest.InProject("acme", "web", "rick", v1alpha1.RoleReporter),
 		familytest.InProject("acme", "web", "dan", v1alpha1.RoleDeveloper),
 	)}
-	w.Activity = familytest.Activity(t, w.Clock)
+	w.Activity = familytest.ActivityIn(t, name, w.Clock)
 	w.Named(&w.project, "acme/web")
 	w.ann = w.user("ann")
 	in := database.Subject{Kind: database.KindProject, ID: 20, UID: w.project.UID}

@@ -9,7 +9,9 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/uptrace/bun"
 
+	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/note"
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 func TestPublish_createsNote(t *testing.T) {
@@ -61,6 +63,25 @@ func TestPublishAll_publishesInOrder(t *testing.T) {
 	}
 	g.Expect(w.texts("dan")).To(BeEmpty())
 	g.Expect(w.texts("ann")).To(Equal([]string{"of ann"}))
+}
+
+// PostgreSQL ends one of two transactions that wait for each other. SQLite has one writer at a time.
+func TestPublish_doesNotWaitForUpdate(t *testing.T) {
+	g, w := NewWithT(t), newWorldIn(t, databasetest.PostgreSQL(t))
+	one, dan := w.draft("dan", `{"note":"one"}`), w.user("dan")
+	updated := make(chan string, 1)
+	g.Expect(w.Activity.Database.Atomically(t.Context(), "publishing", func(ctx context.Context, db bun.IDB) error {
+		if _, err := w.Activity.DraftNotes.Take(ctx, w.on.Item(), dan.UID); err != nil {
+			return err
+		}
+		go func() { updated <- w.As("dan", "PUT"+one, `{"note":"two"}`).String() }()
+		g.Eventually(func() (waits bool, err error) {
+			err = db.NewRaw("SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'tuple' AND relation = 'draft_notes'::regclass)").Scan(ctx, &waits)
+			return waits, err
+		}).WithTimeout(patience.Wait).Should(BeTrue(), "the update waits for the draft note")
+		return w.Activity.MergeRequests.Touch(ctx, w.on.ID, w.Clock.Now())
+	})).To(Succeed())
+	g.Expect(<-updated).To(Equal(missing))
 }
 
 func TestPublishAll_leavesMergeRequestAloneWithoutDrafts(t *testing.T) {

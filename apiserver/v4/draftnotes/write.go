@@ -30,17 +30,26 @@ func (f *Family) create(ctx context.Context, s auth.ProjectRecord[item.MergeRequ
 	if err != nil {
 		return DraftNote{}, err
 	}
-	err = f.Activity.Database.Atomically(ctx, "creating a draft note", func(ctx context.Context, db bun.IDB) error {
-		if err := item.Lock(ctx, db, s.Record); err != nil {
-			return err
-		}
-		return f.Activity.DraftNotes.Create(ctx, &d)
-	})
+	err = f.save(ctx, s.Record, &d, func(ctx context.Context) error { return f.Activity.DraftNotes.Create(ctx, &d) })
 	if err != nil {
-		return DraftNote{}, answer(err)
+		return DraftNote{}, err
 	}
 	did(ctx, "create", d)
 	return show(d), nil
+}
+
+// save writes a draft note on a merge request, in a transaction, unless it exceeds the limits.
+func (f *Family) save(ctx context.Context, on item.MergeRequest, d *draftnote.Draft, write func(context.Context) error) error {
+	return answer(f.Activity.Database.Atomically(ctx, "writing a draft note", func(ctx context.Context, db bun.IDB) error {
+		if err := write(ctx); err != nil {
+			return err
+		}
+		// After the draft note, as publishing does: two transactions that lock the same rows must do so in the same order.
+		if err := item.Lock(ctx, db, on); err != nil {
+			return err
+		}
+		return f.Activity.DraftNotes.CheckLimits(ctx, d.On, d.Author.UID)
+	}))
 }
 
 // draft returns the draft note of a request, which is not written yet.
@@ -156,16 +165,13 @@ func (f *Family) update(ctx context.Context, s subject, r *updateRequest) (Draft
 	if c == (draftnote.Change{}) {
 		return f.get(ctx, s, nil)
 	}
-	var d draftnote.Draft
-	err = f.Activity.Database.Atomically(ctx, "changing a draft note", func(ctx context.Context, db bun.IDB) (err error) {
-		if err := item.Lock(ctx, db, s.Record.Outer); err != nil {
-			return err
-		}
-		d, err = f.Activity.DraftNotes.Update(ctx, s.Record.Record.ID, c)
+	d := s.Record.Record.Draft
+	err = f.save(ctx, s.Record.Outer, &d, func(ctx context.Context) (err error) {
+		d, err = f.Activity.DraftNotes.Update(ctx, d.ID, c)
 		return err
 	})
 	if err != nil {
-		return DraftNote{}, answer(err)
+		return DraftNote{}, err
 	}
 	did(ctx, "update", d)
 	return show(d), nil

@@ -14,10 +14,16 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 )
 
-// Activity opens an activity database for the time of a test.
+// Activity opens an activity database of its own for a test.
 func Activity(t testing.TB, c clock.PassiveClock) activity.Stores {
 	t.Helper()
-	s, err := activity.Open(t.Context(), databasetest.SQLite(t), c)
+	return ActivityIn(t, databasetest.SQLite(t), c)
+}
+
+// ActivityIn opens the activity database with a name for a test.
+func ActivityIn(t testing.TB, name string, c clock.PassiveClock) activity.Stores {
+	t.Helper()
+	s, err := activity.Open(t.Context(), name, c)
 	if err != nil {
 		t.Fatal(err)
 	}
