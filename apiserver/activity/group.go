@@ -51,15 +51,13 @@ func Group(o Options) virtual.Group {
 	}
 }
 
-// The fields by which clients can select objects.
+// The fields by which clients can select objects, beside their names and namespaces.
 const (
-	fieldName      = "metadata.name"
-	fieldNamespace = "metadata.namespace"
-	fieldProject   = "spec.projectRef.name"
-	fieldState     = "status.state"
+	fieldProject = "spec.projectRef.name"
+	fieldState   = "status.state"
 )
 
-// selectable returns the values by which clients can select an object, beside its name and namespace.
+// selectable returns the values of these fields.
 func selectable(obj client.Object) fields.Set {
 	spec, status := parts(obj)
 	return fields.Set{fieldProject: spec.ProjectRef.Name, fieldState: status.State}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -58,7 +57,7 @@ func parse(name string) (project string, iid int64, ok bool) {
 
 // Get implements virtual.Source.
 func (s source) Get(ctx context.Context, namespace, name string) (client.Object, error) {
-	page, err := s.List(ctx, virtual.Query{Namespace: namespace, Selector: fields.OneTermEqualSelector(fieldName, name), Limit: 1})
+	page, err := s.List(ctx, virtual.Query{Namespace: namespace, Selector: fields.OneTermEqualSelector(virtual.FieldName, name), Limit: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +96,7 @@ func (s source) List(ctx context.Context, q virtual.Query) (virtual.Page, error)
 			return virtual.Page{}, err
 		}
 		for _, f := range found {
-			if !q.Selector.Matches(fieldsOf(f.object)) {
+			if !q.Selector.Matches(virtual.WithMetadata(f.object, selectable(f.object))) {
 				continue
 			}
 			if q.Limit > 0 && int64(len(page.Objects)) == q.Limit {
@@ -116,7 +115,7 @@ func (s source) List(ctx context.Context, q virtual.Query) (virtual.Page, error)
 // narrow adds to some what a query requires, as far as the database can select by it.
 func (s source) narrow(ctx context.Context, q virtual.Query, some *revision.Query) (err error) {
 	namespace, project := q.Namespace, ""
-	if n, is := q.Selector.RequiresExactMatch(fieldNamespace); is {
+	if n, is := q.Selector.RequiresExactMatch(virtual.FieldNamespace); is {
 		if namespace != "" && n != namespace { // RBAC has decided about the namespace of the path
 			some.Projects = []types.UID{}
 			return nil
@@ -126,7 +125,7 @@ func (s source) narrow(ctx context.Context, q virtual.Query, some *revision.Quer
 	if p, is := q.Selector.RequiresExactMatch(fieldProject); is {
 		project = p
 	}
-	if name, is := q.Selector.RequiresExactMatch(fieldName); is {
+	if name, is := q.Selector.RequiresExactMatch(virtual.FieldName); is {
 		p, iid, ok := parse(name)
 		if !ok {
 			some.Projects = []types.UID{}
@@ -197,7 +196,7 @@ func identify(obj client.Object, p *core.Project, i revision.Item) {
 	obj.SetName(nameOf(p.Name, i.IID))
 	obj.SetUID(types.UID(fmt.Sprintf("%s-%s-%d", i.Project, i.Kind, i.ID)))
 	obj.SetResourceVersion(strconv.FormatInt(i.Changed, 10))
-	obj.SetCreationTimestamp(metav1.NewTime(status.CreatedAt.Time))
+	obj.SetCreationTimestamp(status.CreatedAt)
 }
 
 // projectsOf returns the projects of items. It leaves out those that no longer exist.
@@ -272,11 +271,4 @@ func (s source) deleted(p *core.Project, i revision.Item) client.Object {
 	status.IID, status.State = i.IID, i.State
 	identify(obj, p, i)
 	return obj
-}
-
-// fieldsOf returns all fields by which clients can select an object.
-func fieldsOf(obj client.Object) fields.Set {
-	all := selectable(obj)
-	all[fieldName], all[fieldNamespace] = obj.GetName(), obj.GetNamespace()
-	return all
 }

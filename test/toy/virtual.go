@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,9 +52,7 @@ func (s source) List(ctx context.Context, q virtual.Query) (virtual.Page, error)
 	page := virtual.Page{Revision: revision}
 	for _, r := range rows {
 		t := object(r)
-		if !q.Selector.Matches(fields.Set{
-			"metadata.name": t.Name, "metadata.namespace": t.Namespace, "status.state": t.Status.State, "status.price": "0",
-		}) {
+		if !q.Selector.Matches(virtual.WithMetadata(t, virtualtest.Fields(t))) {
 			continue
 		}
 		if q.Limit > 0 && int64(len(page.Objects)) == q.Limit {

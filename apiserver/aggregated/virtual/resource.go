@@ -3,11 +3,11 @@ package virtual
 import (
 	"context"
 	"errors"
+	"maps"
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -78,13 +78,22 @@ type Page struct {
 func (r Resource) kind() string { return reflect.TypeOf(r.New()).Elem().Name() }
 
 // fields returns all fields by which clients can select an object.
-func (r Resource) fields(obj runtime.Object) fields.Set {
-	o := obj.(client.Object)
-	all := fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()}
-	if r.Fields != nil {
-		for name, value := range r.Fields(o) {
-			all[name] = value
-		}
+func (r Resource) fields(obj client.Object) fields.Set {
+	if r.Fields == nil {
+		return WithMetadata(obj, nil)
 	}
+	return WithMetadata(obj, r.Fields(obj))
+}
+
+// The fields by which clients can select every object.
+const (
+	FieldName      = "metadata.name"
+	FieldNamespace = "metadata.namespace"
+)
+
+// WithMetadata adds the name and the namespace of an object to the other fields by which clients can select it, for the Source.
+func WithMetadata(obj client.Object, others fields.Set) fields.Set {
+	all := fields.Set{FieldName: obj.GetName(), FieldNamespace: obj.GetNamespace()}
+	maps.Copy(all, others)
 	return all
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -96,10 +95,7 @@ func (m *Memory) List(_ context.Context, q virtual.Query) (virtual.Page, error) 
 	last := ""
 	for _, key := range slices.Sorted(maps.Keys(m.toys)) {
 		t := m.toys[key]
-		selected := q.Selector.Matches(fields.Set{
-			"metadata.name": t.Name, "metadata.namespace": t.Namespace,
-			"status.state": t.Status.State, "status.price": strconv.FormatInt(t.Status.Price, 10),
-		})
+		selected := q.Selector.Matches(virtual.WithMetadata(t, Fields(t)))
 		if key <= q.After || q.Namespace != "" && t.Namespace != q.Namespace || !selected {
 			continue
 		}

@@ -73,13 +73,16 @@ func Group(source virtual.Source) virtual.Group {
 				Cell:                  func(obj client.Object) any { return obj.(*Toy).Status.Price },
 			},
 		},
-		Fields: func(obj client.Object) fields.Set {
-			t := obj.(*Toy)
-			return fields.Set{"status.state": t.Status.State, "status.price": strconv.FormatInt(t.Status.Price, 10)}
-		},
+		Fields: Fields,
 		Source: source,
 	}
 	return virtual.Group{GroupVersion: GroupVersion, Resources: map[string]virtual.Resource{"toys": toys}, Definitions: definitions}
+}
+
+// Fields returns the fields by which clients can select a toy, beside its name and namespace.
+func Fields(obj client.Object) fields.Set {
+	t := obj.(*Toy)
+	return fields.Set{"status.state": t.Status.State, "status.price": strconv.FormatInt(t.Status.Price, 10)}
 }
 
 // The names of definitions. openapi-gen makes them from the package of the types.
