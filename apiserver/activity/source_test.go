@@ -6,19 +6,26 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/uptrace/bun"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/utils/ptr"
 
 	activityv1 "github.com/forgeplane/forgeplane/api/activity/v1alpha1"
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/activity"
+	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/issue"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
+	"github.com/forgeplane/forgeplane/internal/milestone"
 	"github.com/forgeplane/forgeplane/test/patience"
 )
 
@@ -29,10 +36,14 @@ type storage interface {
 	rest.Watcher
 }
 
-// world has the projects web and api-1 in the namespace acme and the project web in the namespace zoo.
+// world has the projects web and api-1 in the namespace acme and the project web in the namespace zoo. The embedded storage is that of the four merge
+// requests.
 type world struct {
 	storage
-	store *mergerequest.Store
+	issues storage
+	store  *mergerequest.Store
+	forge  *familytest.Forge
+	mary   database.User
 }
 
 func newWorld(t *testing.T) world {
@@ -42,32 +53,39 @@ func newWorld(t *testing.T) world {
 	f := familytest.New(t,
 		familytest.User("mary", 2),
 		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPrivate), familytest.Group("zoo", "zoo", 11, "", v1alpha1.VisibilityPrivate),
+		familytest.Group("acme", "lab", 12, "", v1alpha1.VisibilityPrivate),
 		familytest.Project("acme", "web", 20, "acme", v1alpha1.VisibilityPrivate), api,
 		familytest.Project("zoo", "web", 22, "zoo", v1alpha1.VisibilityPrivate))
 	f.Activity = familytest.Activity(t, f.Clock)
 	group := activity.Group(activity.Options{
 		Catalog: f.Catalog, Stores: f.Activity, WebURL: f.WebURL, Outdated: func(context.Context) (bool, error) { return false, nil },
 	})
-	w := world{group.Info().VersionedResourcesStorageMap["v1alpha1"]["mergerequests"].(storage), f.Activity.MergeRequests}
 	mary, err := f.Catalog.User(t.Context(), v1alpha1.Reference{Name: "mary"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	served := group.Info().VersionedResourcesStorageMap["v1alpha1"]
+	w := world{served["mergerequests"].(storage), served["issues"].(storage), f.Activity.MergeRequests, f, item.User(mary)}
 	for _, of := range []struct{ namespace, project, branch string }{
 		{"acme", "web", "one"}, {"acme", "web", "two"}, {"acme", "api-1", "one"}, {"zoo", "web", "one"},
 	} {
-		p, err := f.Catalog.Project(t.Context(), of.namespace, v1alpha1.Reference{Name: of.project})
-		if err != nil {
-			t.Fatal(err)
-		}
-		in := database.Subject{Kind: database.KindProject, ID: p.RESTID(), UID: p.UID}
-		author := database.User{ID: mary.RESTID(), UID: mary.UID}
-		m := mergerequest.MergeRequest{In: in, Source: in, SourceBranch: of.branch, TargetBranch: "main", Title: "Draft: " + of.branch, Author: author, Reviewers: []database.User{author}}
+		in := w.project(t, of.namespace, of.project)
+		m := mergerequest.MergeRequest{In: in, Source: in, SourceBranch: of.branch, TargetBranch: "main", Title: "Draft: " + of.branch, Author: w.mary, Reviewers: []database.User{w.mary}}
 		if err := w.store.Create(t.Context(), &m); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return w
+}
+
+// project returns a project as the subject of rows.
+func (w world) project(t *testing.T, namespace, name string) database.Subject {
+	t.Helper()
+	p, err := w.forge.Catalog.Project(t.Context(), namespace, v1alpha1.Reference{Name: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return database.Subject{Kind: database.KindProject, ID: p.RESTID(), UID: p.UID}
 }
 
 func in(ctx context.Context, namespace string) context.Context {
@@ -110,7 +128,9 @@ func TestGet_showsMergeRequest(t *testing.T) {
 	obj, err := w.Get(in(t.Context(), "acme"), "api-1-1", nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	m := obj.(*activityv1.MergeRequest)
-	g.Expect(m.Spec.ItemSpec).To(Equal(activityv1.ItemSpec{ProjectRef: activityv1.ProjectReference{Name: "api-1"}, Title: "Draft: one", Author: "mary"}))
+	g.Expect(m.Spec.ItemSpec).To(Equal(activityv1.ItemSpec{
+		ProjectRef: activityv1.ProjectReference{Name: "api-1"}, Title: "Draft: one", Author: "mary", Labels: []string{},
+	}))
 	g.Expect(m.Spec.Reviewers).To(Equal([]string{"mary"}))
 	g.Expect([]string{m.Spec.SourceProject, m.Spec.SourceBranch, m.Spec.TargetBranch}).To(Equal([]string{"acme/api-1", "one", "main"}))
 	g.Expect([]any{m.Spec.Draft, m.Status.IID, m.Status.State, m.Status.MergeStatus}).To(Equal([]any{true, int64(1), "opened", "unchecked"}))
@@ -120,6 +140,55 @@ func TestGet_showsMergeRequest(t *testing.T) {
 		_, err := w.Get(in(t.Context(), "acme"), name, nil)
 		g.Expect(err).To(Satisfy(apierrors.IsNotFound), name)
 	}
+}
+
+func TestGet_showsIssue(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	bug := &v1alpha1.Label{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "bug", UID: "bug"},
+		Spec:       v1alpha1.LabelSpec{ID: 30, Title: "bug", Color: "red", GroupRef: &v1alpha1.Reference{Name: "acme"}},
+	}
+	g.Expect(w.forge.Client.Create(t.Context(), bug)).To(Succeed())
+	acme, err := w.forge.Catalog.AnyGroup(t.Context(), "acme", v1alpha1.Reference{Name: "acme"})
+	g.Expect(err).NotTo(HaveOccurred())
+	first := milestone.Milestone{In: item.Place(catalog.Scope{Groups: []*v1alpha1.Group{acme}}), Title: "1.0"}
+	g.Expect(w.forge.Activity.Milestones.Create(t.Context(), &first)).To(Succeed())
+	gone := database.User{ID: 99, UID: "gone"}
+	g.Expect(w.forge.Activity.Issues.Create(t.Context(), &issue.Issue{
+		In: w.project(t, "acme", "web"), Title: "Broken", Type: "incident", Confidential: true, Due: "2026-12-31", Weight: ptr.To[int64](3), Author: gone,
+		Assignees: []database.User{gone, w.mary}, Labels: []issue.Label{{ID: bug.RESTID(), UID: bug.UID}, {ID: 98, UID: "gone"}}, MilestoneID: first.ID,
+	})).To(Succeed())
+	want := activityv1.IssueSpec{
+		ItemSpec: activityv1.ItemSpec{
+			ProjectRef: activityv1.ProjectReference{Name: "web"}, Title: "Broken", Assignees: []string{"mary"}, Labels: []string{"bug"}, Milestone: "1.0",
+		},
+		Type: "incident", Confidential: true, DueDate: "2026-12-31", Weight: ptr.To[int64](3),
+	}
+	g.Expect(w.issues.Get(in(t.Context(), "acme"), "web-1", nil)).To(HaveField("Spec", want))
+	w.forge.Move("acme/web", "lab")
+	want.Labels, want.Milestone = []string{}, ""
+	g.Expect(w.issues.Get(in(t.Context(), "acme"), "web-1", nil)).To(HaveField("Spec", want), "they are of a group that the project has left")
+}
+
+func TestList_limitsPages(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	g.Expect(w.forge.Activity.Database.Atomically(t.Context(), "creating issues", func(ctx context.Context, _ bun.IDB) error {
+		for range 1001 {
+			if err := w.forge.Activity.Issues.Create(ctx, &issue.Issue{In: w.project(t, "acme", "web"), Title: "Broken"}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})).To(Succeed())
+	o := metainternal.ListOptions{Limit: 5000}
+	for _, want := range []int{1000, 1} {
+		page, err := w.issues.List(in(t.Context(), "acme"), &o)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(page.(*activityv1.IssueList).Items).To(HaveLen(want))
+		o.Continue = page.(*activityv1.IssueList).Continue
+	}
+	g.Expect(o.Continue).To(BeEmpty())
+	g.Expect(w.issues.List(in(t.Context(), "acme"), &metainternal.ListOptions{})).To(HaveField("Items", HaveLen(1001)))
 }
 
 func TestList_selectsAndPages(t *testing.T) {

@@ -64,21 +64,35 @@ func InForce(ctx context.Context, c *catalog.Catalog, in map[types.UID]catalog.S
 }
 
 // Show returns the titles of labels of an item in a project, or the labels as objects, sorted by title. Labels that are not in force are left out.
-func (l LabelsInForce) Show(project types.UID, labels []types.UID, details bool) any {
-	titles, all := []string{}, []Label{}
-	for _, uid := range labels {
-		d := l[project][uid]
-		if d == nil {
-			continue
+func (l LabelsInForce) Show(project types.UID, labels []database.Label, details bool) any {
+	if !details {
+		return l.Titles(project, labels)
+	}
+	all := []Label{}
+	for _, d := range l.of(project, labels) {
+		all = append(all, showLabel(d))
+	}
+	return all
+}
+
+// Titles returns the titles of labels of an item in a project, sorted. Labels that are not in force are left out.
+func (l LabelsInForce) Titles(project types.UID, labels []database.Label) []string {
+	all := []string{}
+	for _, d := range l.of(project, labels) {
+		all = append(all, d.Spec.Title)
+	}
+	return all
+}
+
+// of returns the labels in force among those of an item in a project, sorted by title.
+func (l LabelsInForce) of(project types.UID, labels []database.Label) (all []*v1alpha1.Label) {
+	for _, row := range labels {
+		if d := l[project][row.UID]; d != nil {
+			all = append(all, d)
 		}
-		titles, all = append(titles, d.Spec.Title), append(all, showLabel(d))
 	}
-	if details {
-		slices.SortFunc(all, func(a, b Label) int { return strings.Compare(a.Name, b.Name) })
-		return all
-	}
-	slices.Sort(titles)
-	return titles
+	slices.SortFunc(all, func(a, b *v1alpha1.Label) int { return strings.Compare(a.Spec.Title, b.Spec.Title) })
+	return all
 }
 
 func showLabel(d *v1alpha1.Label) Label {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/item"
@@ -91,11 +89,7 @@ func (f *Family) showAll(ctx context.Context, from catalog.Scope, at places, row
 		shown := f.showRow(e, at[e.In.UID].Path(), e.In.UID == from.Groups[0].UID)
 		shown.Author, shown.UserNotesCount = users[e.Author.UID], notes[e.ID]
 		shown.Upvotes, shown.Downvotes = votes[e.ID].Up, votes[e.ID].Down
-		uids := make([]types.UID, len(e.Labels))
-		for n, l := range e.Labels {
-			uids[n] = l.UID
-		}
-		shown.Labels = labels.Show(e.In.UID, uids, details)
+		shown.Labels = labels.Show(e.In.UID, e.Labels, details)
 		all[i] = shown
 	}
 	return all, nil

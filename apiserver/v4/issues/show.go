@@ -156,7 +156,7 @@ func (v *shower) issue(in, from catalog.Scope, i issue.Issue) Issue {
 	own := fmt.Sprintf("%s/issues/%d", self, i.IID)
 	shown := Issue{
 		ID: i.ID, IID: i.IID, ProjectID: in.RESTID(), Title: i.Title, State: i.State, CreatedAt: endpoint.Time(i.Created), UpdatedAt: endpoint.Time(i.Updated),
-		ClosedAt: endpoint.Time(i.ClosedAt), ClosedBy: v.users[i.Closer.UID], Labels: v.shownLabels(i), Assignees: item.Known(v.users, i.Assignees), Author: v.users[i.Author.UID],
+		ClosedAt: endpoint.Time(i.ClosedAt), ClosedBy: v.users[i.Closer.UID], Labels: v.labels.Show(i.In.UID, i.Labels, v.details), Assignees: item.Known(v.users, i.Assignees), Author: v.users[i.Author.UID],
 		Type: strings.ToUpper(i.Type), IssueType: i.Type, UserNotesCount: v.notes[i.ID], Upvotes: v.reactions[i.ID].Up, Downvotes: v.reactions[i.ID].Down,
 		DueDate: entity.Day(i.Due), Confidential: i.Confidential, DiscussionLocked: i.DiscussionLocked, WebURL: fmt.Sprintf("%s/%s/-/issues/%d", v.WebURL, in.Path(), i.IID),
 		Tasks: item.CountTasks(i.Description), Weight: i.Weight, Severity: "UNKNOWN", References: item.Refer(short, in, from), TimeStats: item.Times(i.Estimate, i.Spent),
@@ -177,13 +177,4 @@ func (v *shower) issue(in, from catalog.Scope, i issue.Issue) Issue {
 		shown.Epic = &Epic{ID: e.ID, IID: e.IID, Title: e.Title, GroupID: e.In.ID, URL: fmt.Sprintf("/groups/%s/-/epics/%d", item.GroupPath(in, e.In), e.IID)}
 	}
 	return shown
-}
-
-// shownLabels returns the labels of an issue as the request wants them.
-func (v *shower) shownLabels(i issue.Issue) any {
-	uids := make([]types.UID, len(i.Labels))
-	for n, l := range i.Labels {
-		uids[n] = l.UID
-	}
-	return v.labels.Show(i.In.UID, uids, v.details)
 }

@@ -202,10 +202,6 @@ func (v *shower) findSource(ctx context.Context, m mergerequest.MergeRequest) er
 // mergeRequest shows a merge request of a project. from is the project or group of the request.
 func (v *shower) mergeRequest(in, from catalog.Scope, m mergerequest.MergeRequest) MergeRequest {
 	short := fmt.Sprintf("!%d", m.IID)
-	uids := make([]types.UID, len(m.Labels))
-	for n, l := range m.Labels {
-		uids[n] = l.UID
-	}
 	merger := v.users[m.Merger.UID]
 	shown := MergeRequest{
 		ID: m.ID, IID: m.IID, ProjectID: in.RESTID(), TargetProjectID: in.RESTID(), Title: m.Title, Description: m.Description, State: m.State,
@@ -213,7 +209,7 @@ func (v *shower) mergeRequest(in, from catalog.Scope, m mergerequest.MergeReques
 		PreparedAt: endpoint.Time(m.PreparedAt), ClosedBy: v.users[m.Closer.UID], ClosedAt: endpoint.Time(m.ClosedAt),
 		SourceBranch: m.SourceBranch, TargetBranch: m.TargetBranch,
 		UserNotesCount: v.notes[m.ID], Upvotes: v.reactions[m.ID].Up, Downvotes: v.reactions[m.ID].Down, Author: v.users[m.Author.UID],
-		Assignees: item.Known(v.users, m.Assignees), Reviewers: item.Known(v.users, m.Reviewers), Labels: v.labels.Show(m.In.UID, uids, v.details),
+		Assignees: item.Known(v.users, m.Assignees), Reviewers: item.Known(v.users, m.Reviewers), Labels: v.labels.Show(m.In.UID, m.Labels, v.details),
 		Draft: m.Draft, WorkInProgress: m.Draft, MergeStatus: m.MergeStatus, DetailedMergeStatus: detailedStatus(m, v.consents[m.ID]), HasConflicts: hasConflicts(m),
 		SHA: given(m.Head), MergeCommitSHA: given(m.MergeCommit), SquashCommitSHA: given(m.SquashCommit),
 		DiscussionLocked: m.DiscussionLocked, ShouldRemoveSourceBranch: m.ShouldRemoveSource, ForceRemoveSourceBranch: m.RemoveSourceBranch,
