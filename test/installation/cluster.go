@@ -22,7 +22,7 @@ import (
 type Cluster struct {
 	*controlplane.ControlPlane
 	Admin  terminal.Terminal
-	Client client.Client
+	Client client.WithWatch
 }
 
 // StartCluster starts a control plane that stops with the spec or suite. The suite is aborted if the control plane ends earlier. Its kube-apiserver logs the requests of the audited users.
@@ -55,6 +55,6 @@ func (c *Cluster) install(_ context.Context, administrator *rest.Config) (err er
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		Expect(add(scheme)).To(Succeed())
 	}
-	c.Client, err = client.New(administrator, client.Options{Scheme: scheme})
+	c.Client, err = client.NewWithWatch(administrator, client.Options{Scheme: scheme})
 	return err
 }

@@ -38,7 +38,7 @@ const (
 var (
 	checkout         *installation.Checkout
 	admin            terminal.Terminal
-	api              client.Client
+	api              client.WithWatch
 	manager, standby *replica
 	one, two         *replica
 	// images and copies serve the container registry.
