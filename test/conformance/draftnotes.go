@@ -85,7 +85,7 @@ var _ = throughEachDoor("Draft notes", func(d *door) {
 		Expect(err).NotTo(HaveOccurred())
 		c := d.as(developer).DraftNotes
 		single := draft(developer, gitlab.CreateDraftNoteOptions{Note: gitlab.Ptr("single")})
-		draft(developer, gitlab.CreateDraftNoteOptions{Note: gitlab.Ptr("line"), Position: at(1)})
+		draft(developer, gitlab.CreateDraftNoteOptions{Note: gitlab.Ptr("line"), Position: at(1), CommitID: &m.SHA})
 		draft(developer, gitlab.CreateDraftNoteOptions{Note: gitlab.Ptr("reply"), InReplyToDiscussionID: &thread.ID, ResolveDiscussion: gitlab.Ptr(true)})
 		draft(guest, gitlab.CreateDraftNoteOptions{Note: gitlab.Ptr("of the guest")})
 		r, err := c.PublishDraftNote(p, i, single.ID)
@@ -108,7 +108,7 @@ var _ = throughEachDoor("Draft notes", func(d *door) {
 			))),
 			And(HaveField("IndividualNote", true), HaveField("Notes", HaveExactElements(And(by, HaveField("Body", "single"))))),
 			And(HaveField("IndividualNote", false), HaveField("Notes", HaveExactElements(
-				And(by, HaveField("Body", "line"), HaveField("Type", gitlab.DiffNote), HaveField("Position.NewLine", int64(1))),
+				And(by, HaveField("Body", "line"), HaveField("Type", gitlab.DiffNote), HaveField("Position.NewLine", int64(1)), HaveField("CommitID", m.SHA)),
 			))),
 		))
 	})
