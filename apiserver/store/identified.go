@@ -55,7 +55,7 @@ func (s Identified[T]) List(ctx context.Context, of auth.Subject) ([]T, error) {
 }
 
 // Visible returns the objects that have an id and that wanted accepts; a nil wanted accepts all. An object without an id is not visible in
-// the API yet. Known reuses the given slice.
+// the API yet. Visible reuses the given slice.
 func Visible[T interface{ RESTID() int64 }](all []T, wanted func(T) bool) []T {
 	return slices.DeleteFunc(all, func(o T) bool { return o.RESTID() == 0 || wanted != nil && !wanted(o) })
 }

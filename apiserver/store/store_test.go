@@ -135,7 +135,7 @@ func TestIdentified_listsObjectsWithIDsInOrder(t *testing.T) {
 	}
 }
 
-func TestKnown_omitsObjectsWithoutIDAndUnwantedOnes(t *testing.T) {
+func TestVisible_omitsObjectsWithoutIDAndUnwantedOnes(t *testing.T) {
 	all := func() []*v1alpha1.Badge {
 		return []*v1alpha1.Badge{badge("b", "web", 31), badge("new", "web", 0), badge("a", "web", 30)}
 	}

@@ -79,7 +79,7 @@ func Failed(reason, format string, args ...any) error {
 // RequeueAfter does not end the steps, and is not a failure: it schedules another reconcile after d at the latest.
 func RequeueAfter(d time.Duration) error { return &outcome{kind: again, after: d} }
 
-// scheduled is the error of a step after an earlier step returned Again.
+// scheduled is the error of a step after an earlier step returned RequeueAfter.
 type scheduled struct {
 	error
 	after time.Duration

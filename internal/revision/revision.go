@@ -1,5 +1,5 @@
-// Package revision knows the last change of each merge request and issue: a table of the activity database, which triggers on the tables of the items
-// write. Clients that watch items ask it for the changes since a revision.
+// Package revision has the last change of each merge request and issue, for clients that watch them. It is a table of the activity database, which
+// triggers on the tables of merge requests and issues write.
 package revision
 
 import (

@@ -46,8 +46,8 @@ const trigram = 3
 
 // Find returns the condition that a part of an item contains a text, in any case. text is the column that has the folded title and description.
 // The table index must have that column by trigrams, with the ids of the column id: on SQLite it is a table of FTS5, and on PostgreSQL one with an index
-// of the arrays that the function text_trigrams makes of its column text. Extensions of PostgreSQL are not needed; the one for trigrams ignores all characters but letters and digits.
-// A text of fewer than three characters is sought in every row that other conditions select.
+// of the arrays that the function text_trigrams makes of its column text. The extension of PostgreSQL for trigrams does not serve: it ignores all
+// characters but letters and digits. A text of fewer than three characters is sought in every row that other conditions select.
 func Find(db bun.IDB, id, text, index string, in Part, sought string) (query string, args []any) {
 	sought = Fold(sought)
 	sqlite := db.Dialect().Name() == dialect.SQLite
