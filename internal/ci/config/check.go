@@ -1,7 +1,6 @@
 package config
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 
@@ -47,11 +46,9 @@ func (c *Config) Warnings() (all document.Problems) {
 	return all
 }
 
-// always reports whether a rule has only a when that adds the job.
+// always reports whether a rule adds the job to every pipeline, with a when of its own.
 func (r Rule) always() bool {
-	when := r.When
-	r.When = ""
-	return when != "" && when != "never" && reflect.ValueOf(r).IsZero()
+	return r.When != "" && r.When != "never" && r.If == nil && r.Changes == nil && r.Exists == nil
 }
 
 func (r *reader) checkNeeds(c *Config, jobs map[string]*Job, j *Job, needs []Need, key string) {
@@ -103,23 +100,16 @@ func (r *reader) checkStop(jobs map[string]*Job, j *Job) {
 
 // checkCircles reports jobs that need each other in a circle.
 func (r *reader) checkCircles(c *Config, jobs map[string]*Job) {
-	const open, done = 1, 2
-	state := map[*Job]int{}
-	var visit func(j *Job) bool
-	visit = func(j *Job) bool {
-		if state[j] != 0 {
-			return state[j] == open
-		}
-		state[j] = open
-		for _, need := range j.Needs {
-			if needed := jobs[need.Job]; needed != nil && needed != j && visit(needed) {
-				r.problems.Add(need.File, need.Line, document.Join(j.Name, "needs"), "the jobs need each other in a circle")
+	needs := func(j *Job) []*Job {
+		needed := make([]*Job, len(j.Needs))
+		for i, need := range j.Needs {
+			if need.Job != j.Name {
+				needed[i] = jobs[need.Job]
 			}
 		}
-		state[j] = done
-		return false
+		return needed
 	}
-	for _, j := range c.Jobs {
-		visit(j)
-	}
+	Circles(c.Jobs, needs, func(j *Job, i int) {
+		r.problems.Add(j.Needs[i].File, j.Needs[i].Line, document.Join(j.Name, "needs"), "the jobs need each other in a circle")
+	})
 }

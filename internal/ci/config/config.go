@@ -2,6 +2,7 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	"github.com/forgeplane/forgeplane/internal/ci/document"
@@ -93,12 +94,7 @@ func (s Selection) Includes(name string) bool {
 	if s.Names == nil {
 		return !s.None
 	}
-	for _, n := range s.Names {
-		if n == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.Names, name)
 }
 
 // Image is a container image.
@@ -218,7 +214,7 @@ type Retry struct {
 	ExitCodes []int
 }
 
-// AllowFailure says whether a failed job fails the pipeline. Set is false if the configuration does not say so.
+// AllowFailure says whether a failed job fails the pipeline. Set is false if the configuration does not say so; then only a manual job can fail.
 type AllowFailure struct {
 	Set, Always bool
 	ExitCodes   []int

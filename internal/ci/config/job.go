@@ -34,6 +34,9 @@ func (r *reader) job(e document.Entry, common *document.Node) *Job {
 		table[key] = read
 	}
 	r.fields(n, e.Key, table)
+	if j.When == "manual" && !j.AllowFailure.Set {
+		j.AllowFailure.Always = true
+	}
 	r.checkJob(j, n, bridge)
 	return j
 }
@@ -44,8 +47,7 @@ func (r *reader) inherit(j *Job, e document.Entry, common *document.Node) *docum
 	from := Selection{}
 	if i := n.Get("inherit"); i != nil {
 		r.fields(i, document.Join(e.Key, "inherit"), fields{
-			"default":   func(n *document.Node, key string) { from = r.selection(n, key) },
-			"variables": func(n *document.Node, key string) { j.InheritVariables = r.selection(n, key) },
+			"default": set(&from, r.selection), "variables": set(&j.InheritVariables, r.selection),
 		})
 	}
 	bridge := n.Get("trigger") != nil
@@ -74,40 +76,28 @@ func (r *reader) selection(n *document.Node, key string) Selection {
 // shared returns the keywords of all jobs.
 func (r *reader) shared(j *Job) fields {
 	return fields{
-		"stage": r.textTo(&j.Stage), "inherit": ignored, "extends": ignored, "when": r.oneOf(&j.When, whens...),
-		"variables":           func(n *document.Node, key string) { j.Variables = r.variables(n, key, false) },
-		"rules":               func(n *document.Node, key string) { j.Rules = r.rules(n, key, r.jobRule) },
-		"only":                func(n *document.Node, key string) { j.Only = r.filter(n, key) },
-		"except":              func(n *document.Node, key string) { j.Except = r.filter(n, key) },
-		"needs":               func(n *document.Node, key string) { j.Needs = r.needs(n, key) },
-		"allow_failure":       func(n *document.Node, key string) { r.allowFailure(&j.AllowFailure, n, key) },
-		"parallel":            func(n *document.Node, key string) { r.parallel(j, n, key) },
-		"trigger":             func(n *document.Node, key string) { j.Trigger = r.trigger(n, key) },
-		"environment":         func(n *document.Node, key string) { j.Environment = r.environment(n, key) },
-		"start_in":            r.durationTo(&j.StartIn, time.Second, maxStart),
-		"interruptible":       r.boolTo(&j.Interruptible),
-		"resource_group":      r.textTo(&j.ResourceGroup),
-		"manual_confirmation": r.textTo(&j.Confirmation),
+		"stage": set(&j.Stage, r.text), "inherit": ignored, "extends": ignored, "when": r.oneOf(&j.When, whens...),
+		"rules":    func(n *document.Node, key string) { j.Rules = r.rules(n, key, r.jobRule) },
+		"parallel": func(n *document.Node, key string) { r.parallel(j, n, key) },
+		"only":     set(&j.Only, r.filter), "except": set(&j.Except, r.filter),
+		"variables": set(&j.Variables, r.variables), "needs": set(&j.Needs, r.needs), "allow_failure": set(&j.AllowFailure, r.allowFailure),
+		"trigger": set(&j.Trigger, r.trigger), "environment": set(&j.Environment, r.environment), "interruptible": set(&j.Interruptible, r.bool),
+		"start_in": r.durationTo(&j.StartIn, time.Second, maxStart), "resource_group": set(&j.ResourceGroup, r.text),
+		"manual_confirmation": set(&j.Confirmation, r.text),
 	}
 }
 
 // running returns the keywords of jobs that a runner executes.
 func (r *reader) running(j *Job) fields {
 	return fields{
-		"script": r.textsTo(&j.Script), "before_script": r.textsTo(&j.BeforeScript), "after_script": r.textsTo(&j.AfterScript),
+		"script": set(&j.Script, r.texts), "before_script": set(&j.BeforeScript, r.texts), "after_script": set(&j.AfterScript, r.texts),
 		"hooks": func(n *document.Node, key string) {
-			r.fields(n, key, fields{"pre_get_sources_script": r.textsTo(&j.PreGetSources)})
+			r.fields(n, key, fields{"pre_get_sources_script": set(&j.PreGetSources, r.texts)})
 		},
-		"tags": r.limited(&j.Tags, maxTags), "coverage": func(n *document.Node, key string) { j.Coverage = r.coverage(n, key) },
-		"dependencies":       r.limited(&j.Dependencies, maxNeeds),
-		"image":              func(n *document.Node, key string) { image := r.image(n, key, false); j.Image = &image },
-		"services":           func(n *document.Node, key string) { j.Services = r.services(n, key) },
-		"artifacts":          func(n *document.Node, key string) { j.Artifacts = r.artifacts(n, key) },
-		"cache":              func(n *document.Node, key string) { j.Cache = r.caches(n, key) },
-		"retry":              func(n *document.Node, key string) { r.retry(&j.Retry, n, key) },
-		"timeout":            r.durationTo(&j.Timeout, time.Second, maxTimeout),
-		"release":            func(n *document.Node, key string) { j.Release = r.release(n, key) },
-		"id_tokens":          func(n *document.Node, key string) { j.IDTokens = r.idTokens(n, key) },
+		"tags": r.limited(&j.Tags, maxTags), "dependencies": r.limited(&j.Dependencies, maxNeeds), "coverage": set(&j.Coverage, r.coverage),
+		"image": set(&j.Image, r.image), "services": set(&j.Services, r.services), "artifacts": set(&j.Artifacts, r.artifacts),
+		"cache": set(&j.Cache, r.caches), "retry": set(&j.Retry, r.retry), "timeout": r.durationTo(&j.Timeout, time.Second, maxTimeout),
+		"release": set(&j.Release, r.release), "id_tokens": set(&j.IDTokens, r.idTokens),
 		"secrets":            r.refused("external secrets are not supported; use variables"),
 		"identity":           r.refused("identity providers are not supported"),
 		"pages":              r.refused("Pages are not supported"),
@@ -146,17 +136,21 @@ func (r *reader) checkJob(j *Job, n *document.Node, bridge bool) {
 	}
 }
 
-func (r *reader) allowFailure(a *AllowFailure, n *document.Node, key string) {
-	a.Set = true
+func (r *reader) allowFailure(n *document.Node, key string) AllowFailure {
+	a := AllowFailure{Set: true}
 	if n.Kind != document.Map {
 		a.Always = r.bool(n, key)
-		return
+		return a
 	}
 	r.fields(n, key, fields{"exit_codes": func(n *document.Node, key string) { a.ExitCodes = r.numbers(n, key, 0, 255) }})
 	if len(a.ExitCodes) == 0 {
 		r.problems.At(n, key, "exit_codes is missing")
 	}
+	return a
 }
+
+// maxRetries is the maximum number of retries of a failed job, as in GitLab.
+const maxRetries = 2
 
 // retryReasons are the values of retry:when.
 var retryReasons = []string{
@@ -164,21 +158,15 @@ var retryReasons = []string{
 	"runner_interrupted", "stale_schedule", "job_execution_timeout", "archived_failure", "unmet_prerequisites", "scheduler_failure", "data_integrity_failure",
 }
 
-func (r *reader) retry(to *Retry, n *document.Node, key string) {
+func (r *reader) retry(n *document.Node, key string) Retry {
 	if n.Kind != document.Map {
-		to.Max = r.number(n, key, 0, 2)
-		return
+		return Retry{Max: r.number(n, key, 0, maxRetries)}
 	}
-	to.Max = 2
+	again := Retry{Max: maxRetries}
 	r.fields(n, key, fields{
-		"max":        func(n *document.Node, key string) { to.Max = r.number(n, key, 0, 2) },
-		"exit_codes": func(n *document.Node, key string) { to.ExitCodes = r.numbers(n, key, 0, 255) },
-		"when": func(n *document.Node, key string) {
-			for _, reason := range n.Flatten() {
-				var one string
-				r.oneOf(&one, retryReasons...)(reason, key)
-				to.When = append(to.When, one)
-			}
-		},
+		"max":        func(n *document.Node, key string) { again.Max = r.number(n, key, 0, maxRetries) },
+		"exit_codes": func(n *document.Node, key string) { again.ExitCodes = r.numbers(n, key, 0, 255) },
+		"when":       r.eachOf(&again.When, retryReasons...),
 	})
+	return again
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,34 +19,35 @@ func (r *reader) coverage(n *document.Node, key string) string {
 	return text
 }
 
-// image reads an image, or a service if it can have an alias.
-func (r *reader) image(n *document.Node, key string, service bool) (i Image) {
+func (r *reader) image(n *document.Node, key string) *Image {
+	i := &Image{}
+	r.container(i, n, key, fields{})
+	return i
+}
+
+func (r *reader) service(n *document.Node, key string) (i Image) {
+	r.container(&i, n, key, fields{
+		"alias": set(&i.Alias, r.text), "command": set(&i.Command, r.texts), "variables": set(&i.Variables, r.variables),
+	})
+	return i
+}
+
+// container reads the name of an image, or a map with the keywords of all images and those of the table.
+func (r *reader) container(i *Image, n *document.Node, key string, table fields) {
 	if n.Kind != document.Map {
 		i.Name = r.text(n, key)
-		return i
+		return
 	}
-	table := fields{
-		"name": r.textTo(&i.Name), "entrypoint": r.textsTo(&i.Entrypoint), "kubernetes": ignored,
-		"pull_policy": func(n *document.Node, key string) {
-			for _, p := range n.Flatten() {
-				var policy string
-				r.oneOf(&policy, "always", "if-not-present", "never")(p, key)
-				i.PullPolicies = append(i.PullPolicies, policy)
-			}
-		},
+	maps.Copy(table, fields{
+		"name": set(&i.Name, r.text), "entrypoint": set(&i.Entrypoint, r.texts), "kubernetes": ignored,
+		"pull_policy": r.eachOf(&i.PullPolicies, "always", "if-not-present", "never"),
 		"docker": func(n *document.Node, key string) {
-			r.fields(n, key, fields{"platform": r.textTo(&i.Platform), "user": r.textTo(&i.User)})
+			r.fields(n, key, fields{"platform": set(&i.Platform, r.text), "user": set(&i.User, r.text)})
 		},
-	}
-	if service {
-		table["alias"], table["command"] = r.textTo(&i.Alias), r.textsTo(&i.Command)
-		table["variables"] = func(n *document.Node, key string) { i.Variables = r.variables(n, key, false) }
-	}
-	r.fields(n, key, table)
-	if i.Name == "" {
+	})
+	if r.fields(n, key, table); i.Name == "" {
 		r.problems.At(n, key, "name is missing")
 	}
-	return i
 }
 
 func (r *reader) services(n *document.Node, key string) []Image {
@@ -56,7 +58,7 @@ func (r *reader) services(n *document.Node, key string) []Image {
 	}
 	all := []Image{}
 	for _, item := range items {
-		all = append(all, r.image(item, key, true))
+		all = append(all, r.service(item, key))
 	}
 	return all
 }
@@ -72,11 +74,10 @@ func (r *reader) artifacts(n *document.Node, key string) *Artifacts {
 	a := &Artifacts{When: "on_success", Access: "all"}
 	var public *bool
 	r.fields(n, key, fields{
-		"name": r.textTo(&a.Name), "paths": r.textsTo(&a.Paths), "exclude": r.textsTo(&a.Exclude), "untracked": r.boolTo(&a.Untracked),
+		"name": set(&a.Name, r.text), "paths": set(&a.Paths, r.texts), "exclude": set(&a.Exclude, r.texts), "untracked": set(&a.Untracked, r.bool),
 		"when": r.oneOf(&a.When, "on_success", "on_failure", "always"), "access": r.oneOf(&a.Access, "all", "developer", "maintainer", "none"),
-		"public":    func(n *document.Node, key string) { is := r.bool(n, key); public = &is },
-		"expose_as": r.textTo(&a.ExposeAs), "expire_in": func(n *document.Node, key string) { a.ExpireIn = r.expiry(n, key) },
-		"reports": func(n *document.Node, key string) { a.Reports = r.reports(n, key) },
+		"public": set(&public, r.optionalBool), "expose_as": set(&a.ExposeAs, r.text), "expire_in": set(&a.ExpireIn, r.expiry),
+		"reports": set(&a.Reports, r.reports),
 	})
 	switch {
 	case public != nil && n.Get("access") != nil:
@@ -106,7 +107,7 @@ func (r *reader) expiry(n *document.Node, key string) time.Duration {
 func (r *reader) reports(n *document.Node, key string) (all []Report) {
 	table := fields{"coverage_report": func(n *document.Node, key string) {
 		report, path := Report{Type: "coverage_report"}, ""
-		r.fields(n, key, fields{"coverage_format": r.oneOf(&report.CoverageFormat, "cobertura", "jacoco"), "path": r.textTo(&path)})
+		r.fields(n, key, fields{"coverage_format": r.oneOf(&report.CoverageFormat, "cobertura", "jacoco"), "path": set(&path, r.text)})
 		if report.Paths = []string{path}; path == "" || report.CoverageFormat == "" {
 			r.problems.At(n, key, "coverage_format and path are both necessary")
 		}
@@ -139,7 +140,7 @@ func (r *reader) caches(n *document.Node, key string) []Cache {
 func (r *reader) cache(n *document.Node, key string) Cache {
 	c := Cache{Key: "default", Policy: "pull-push", When: "on_success"}
 	r.fields(n, key, fields{
-		"paths": r.textsTo(&c.Paths), "untracked": r.boolTo(&c.Untracked), "unprotect": r.boolTo(&c.Unprotect),
+		"paths": set(&c.Paths, r.texts), "untracked": set(&c.Untracked, r.bool), "unprotect": set(&c.Unprotect, r.bool),
 		"when":          r.oneOf(&c.When, "on_success", "on_failure", "always"),
 		"fallback_keys": r.limited(&c.FallbackKeys, 5),
 		"policy": func(n *document.Node, key string) {
@@ -153,7 +154,7 @@ func (r *reader) cache(n *document.Node, key string) Cache {
 				return
 			}
 			c.Key = ""
-			r.fields(n, key, fields{"files": r.limited(&c.KeyFiles, maxKeyFiles), "prefix": r.textTo(&c.KeyPrefix)})
+			r.fields(n, key, fields{"files": r.limited(&c.KeyFiles, maxKeyFiles), "prefix": set(&c.KeyPrefix, r.text)})
 			if len(c.KeyFiles) == 0 {
 				r.problems.At(n, key, "files is missing")
 			}
@@ -168,7 +169,7 @@ func (r *reader) environment(n *document.Node, key string) *Environment {
 		e.Name = r.text(n, key)
 	} else {
 		r.fields(n, key, fields{
-			"name": r.textTo(&e.Name), "url": r.textTo(&e.URL), "on_stop": r.textTo(&e.OnStop), "kubernetes": r.refused("clusters are not supported"),
+			"name": set(&e.Name, r.text), "url": set(&e.URL, r.text), "on_stop": set(&e.OnStop, r.text), "kubernetes": r.refused("clusters are not supported"),
 			"action":          r.oneOf(&e.Action, "start", "prepare", "stop", "verify", "access"),
 			"deployment_tier": r.oneOf(&e.Tier, "production", "staging", "testing", "development", "other"),
 			"auto_stop_in": func(n *document.Node, key string) {
@@ -187,15 +188,15 @@ func (r *reader) environment(n *document.Node, key string) *Environment {
 func (r *reader) release(n *document.Node, key string) *Release {
 	release := &Release{}
 	r.fields(n, key, fields{
-		"tag_name": r.textTo(&release.TagName), "tag_message": r.textTo(&release.TagMessage), "name": r.textTo(&release.Name),
-		"description": r.textTo(&release.Description), "ref": r.textTo(&release.Ref), "released_at": r.textTo(&release.ReleasedAt),
-		"milestones": r.textsTo(&release.Milestones),
+		"tag_name": set(&release.TagName, r.text), "tag_message": set(&release.TagMessage, r.text), "name": set(&release.Name, r.text),
+		"description": set(&release.Description, r.text), "ref": set(&release.Ref, r.text), "released_at": set(&release.ReleasedAt, r.text),
+		"milestones": set(&release.Milestones, r.texts),
 		"assets": func(n *document.Node, key string) {
 			r.fields(n, key, fields{"links": func(n *document.Node, key string) {
 				for _, item := range n.Flatten() {
 					var l Link
 					r.fields(item, key, fields{
-						"name": r.textTo(&l.Name), "url": r.textTo(&l.URL), "filepath": r.textTo(&l.FilePath),
+						"name": set(&l.Name, r.text), "url": set(&l.URL, r.text), "filepath": set(&l.FilePath, r.text),
 						"link_type": r.oneOf(&l.Type, "other", "runbook", "image", "package"),
 					})
 					release.Links = append(release.Links, l)
@@ -216,7 +217,7 @@ func (r *reader) idTokens(n *document.Node, key string) (all []IDToken) {
 	}
 	for _, e := range n.Entries {
 		t, path := IDToken{Name: e.Key}, document.Join(key, e.Key)
-		r.fields(e.Value, path, fields{"aud": r.textsTo(&t.Audience)})
+		r.fields(e.Value, path, fields{"aud": set(&t.Audience, r.texts)})
 		if len(t.Audience) == 0 || slices.Contains(t.Audience, "") || !isName(t.Name) {
 			r.problems.Add(e.File, e.Line, path, "must be a variable with an audience (aud)")
 		}

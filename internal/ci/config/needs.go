@@ -1,6 +1,9 @@
 package config
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/forgeplane/forgeplane/internal/ci/document"
 )
 
@@ -36,9 +39,9 @@ func (r *reader) need(n *document.Node, key string) Need {
 		return need
 	}
 	r.fields(n, key, fields{
-		"job": r.textTo(&need.Job), "artifacts": r.boolTo(&need.Artifacts), "optional": r.boolTo(&need.Optional), "ref": elsewhere,
+		"job": set(&need.Job, r.text), "artifacts": set(&need.Artifacts, r.bool), "optional": set(&need.Optional, r.bool), "ref": elsewhere,
 		"parallel": func(n *document.Node, key string) {
-			r.fields(n, key, fields{"matrix": func(n *document.Node, key string) { need.Matrix = r.matrix(n, key) }})
+			r.fields(n, key, fields{"matrix": set(&need.Matrix, r.matrix)})
 		},
 	})
 	if need.Job == "" {
@@ -52,10 +55,25 @@ func (r *reader) parallel(j *Job, n *document.Node, key string) {
 		j.Parallel = r.number(n, key, 1, maxParallel)
 		return
 	}
-	r.fields(n, key, fields{"matrix": func(n *document.Node, key string) { j.Matrix = r.matrix(n, key) }})
+	r.fields(n, key, fields{"matrix": set(&j.Matrix, r.matrix)})
 	if n.Get("matrix") == nil {
 		r.problems.At(n, key, "matrix is missing")
 	}
+	for _, variables := range j.Matrix {
+		if len(InstanceName(j.Name, variables)) > maxName {
+			r.problems.At(n, key, "the values make the name of a job longer than %d bytes", maxName)
+			return
+		}
+	}
+}
+
+// InstanceName returns the name of the instance of a job with these variables of its matrix.
+func InstanceName(job string, variables []Variable) string {
+	values := make([]string, len(variables))
+	for i, v := range variables {
+		values[i] = v.Value
+	}
+	return job + ": [" + strings.Join(values, ", ") + "]"
 }
 
 // matrix returns the variables of all instances: for each item, one for each combination of the values of its variables.
@@ -69,30 +87,37 @@ func (r *reader) matrix(n *document.Node, key string) (all [][]Variable) {
 			r.problems.At(item, key, "must be a list of maps of variables to values")
 			return nil
 		}
-		combined := [][]Variable{nil}
-		for _, e := range item.Entries {
-			if combined = r.combine(combined, e, document.Join(key, e.Key)); len(combined)+len(all) > maxParallel {
-				r.problems.At(item, key, "makes more than %d jobs", maxParallel)
-				return nil
-			}
+		all = append(all, r.combinations(item, key)...)
+		if len(all) > maxParallel {
+			r.problems.At(item, key, "makes more than %d jobs", maxParallel)
+			return nil
 		}
-		all = append(all, combined...)
 	}
 	return all
 }
 
-// combine returns each of the combinations with each value of a variable.
-func (r *reader) combine(combinations [][]Variable, e document.Entry, key string) (all [][]Variable) {
-	values := r.texts(e.Value, key)
-	if len(values) == 0 || !isName(e.Key) {
-		r.problems.Add(e.File, e.Line, key, "must be a variable with at least one value")
-	}
-	if len(combinations)*len(values) > maxParallel {
-		return make([][]Variable, maxParallel+1)
-	}
-	for _, c := range combinations {
-		for _, value := range values {
-			all = append(all, append(append([]Variable(nil), c...), Variable{Key: e.Key, Value: value}))
+// combinations returns one list of variables for each combination of the values in a map, or more than maxParallel lists if there are too many.
+func (r *reader) combinations(item *document.Node, key string) [][]Variable {
+	all := [][]Variable{nil}
+	for i, e := range item.Entries {
+		path := document.Join(key, e.Key)
+		values := r.texts(e.Value, path)
+		if len(values) == 0 || !isName(e.Key) {
+			r.problems.Add(e.File, e.Line, path, "must be a variable with at least one value")
+		}
+		if r.combined += len(all) * len(values) * (i + 1); r.combined > document.MaxNodes {
+			r.problems.Add(e.File, e.Line, path, "the matrices have more than %d values, with all combinations", document.MaxNodes)
+			return nil
+		}
+		before := all
+		all = nil
+		for _, variables := range before {
+			for _, value := range values {
+				all = append(all, append(slices.Clip(variables), Variable{Key: e.Key, Value: value}))
+			}
+		}
+		if len(all) > maxParallel {
+			break
 		}
 	}
 	return all

@@ -38,7 +38,7 @@ func (r *reader) config(root *document.Node) *Config {
 		"default": ignored, "include": ignored, "workflow": func(n *document.Node, key string) { r.workflow(c, n, key) },
 		"stages": func(n *document.Node, key string) { r.stages(c, n, key) }, "types": r.refused("use stages"),
 		"spec":      r.refused("inputs are not supported"),
-		"variables": func(n *document.Node, key string) { c.Variables = r.variables(n, key, true) },
+		"variables": set(&c.Variables, r.described),
 	}
 	for _, key := range globals {
 		n := root.Get(key)
@@ -110,7 +110,7 @@ func (r *reader) stages(c *Config, n *document.Node, key string) {
 
 func (r *reader) workflow(c *Config, n *document.Node, key string) {
 	r.fields(n, key, fields{
-		"name": r.textTo(&c.Name), "auto_cancel": func(n *document.Node, key string) { r.autoCancel(&c.AutoCancel, n, key) },
+		"name": set(&c.Name, r.text), "auto_cancel": set(&c.AutoCancel, r.autoCancel),
 		"rules": func(n *document.Node, key string) { c.Workflow = r.rules(n, key, r.workflowRule) },
 	})
 	if len(c.Name) > 255 {
@@ -118,9 +118,10 @@ func (r *reader) workflow(c *Config, n *document.Node, key string) {
 	}
 }
 
-func (r *reader) autoCancel(a *AutoCancel, n *document.Node, key string) {
+func (r *reader) autoCancel(n *document.Node, key string) (a AutoCancel) {
 	r.fields(n, key, fields{
 		"on_new_commit":  r.oneOf(&a.OnNewCommit, "conservative", "interruptible", "none"),
 		"on_job_failure": r.oneOf(&a.OnJobFailure, "none", "all"),
 	})
+	return a
 }

@@ -14,8 +14,8 @@ import (
 type reader struct {
 	problems    document.Problems
 	expressions *expression.Parser
-	// inherited is the number of values that all jobs inherit from default.
-	inherited int
+	// inherited is the number of values that all jobs inherit from default, and combined that of the variables that matrices make.
+	inherited, combined int
 }
 
 // fields are the functions that read the values of the keys of a map.
@@ -55,6 +55,11 @@ func (r *reader) refused(why string) func(*document.Node, string) {
 // ignored is the function of keywords that have no effect here.
 func ignored(*document.Node, string) {}
 
+// set is the function of keywords whose value is the field to.
+func set[T any](to *T, read func(n *document.Node, key string) T) func(*document.Node, string) {
+	return func(n *document.Node, key string) { *to = read(n, key) }
+}
+
 // text reads a scalar.
 func (r *reader) text(n *document.Node, key string) string {
 	if !n.Scalar() {
@@ -62,10 +67,6 @@ func (r *reader) text(n *document.Node, key string) string {
 		return ""
 	}
 	return n.Text
-}
-
-func (r *reader) textTo(to *string) func(*document.Node, string) {
-	return func(n *document.Node, key string) { *to = r.text(n, key) }
 }
 
 // oneOf reads a text that must be one of those given.
@@ -77,15 +78,17 @@ func (r *reader) oneOf(to *string, allowed ...string) func(*document.Node, strin
 	}
 }
 
-func (r *reader) boolTo(to *bool) func(*document.Node, string) {
-	return func(n *document.Node, key string) { *to = r.bool(n, key) }
-}
-
 func (r *reader) bool(n *document.Node, key string) bool {
 	if n.Kind != document.Bool {
 		r.problems.At(n, key, "must be true or false")
 	}
 	return slices.Contains([]string{"true", "yes", "on"}, strings.ToLower(n.Text))
+}
+
+// optionalBool is bool for a field that is nil without the keyword.
+func (r *reader) optionalBool(n *document.Node, key string) *bool {
+	is := r.bool(n, key)
+	return &is
 }
 
 // number reads a number between bounds.
@@ -111,8 +114,16 @@ func (r *reader) texts(n *document.Node, key string) []string {
 	return all
 }
 
-func (r *reader) textsTo(to *[]string) func(*document.Node, string) {
-	return func(n *document.Node, key string) { *to = r.texts(n, key) }
+// eachOf reads texts that must each be one of those given.
+func (r *reader) eachOf(to *[]string, allowed ...string) func(*document.Node, string) {
+	return func(n *document.Node, key string) {
+		*to = nil
+		for _, item := range n.Flatten() {
+			var one string
+			r.oneOf(&one, allowed...)(item, key)
+			*to = append(*to, one)
+		}
+	}
 }
 
 // limited is texts with a maximum number.
@@ -159,8 +170,17 @@ func (r *reader) expression(n *document.Node, key string) *expression.Expression
 // maxVariables is the maximum number of variables of a job or pipeline, and maxValue the maximum size of a value.
 const maxVariables, maxValue = 1000, 256 << 10
 
-// variables reads a map of variables. Only those of the pipeline can have a description and options.
-func (r *reader) variables(n *document.Node, key string, described bool) []Variable {
+// variables reads a map of variables.
+func (r *reader) variables(n *document.Node, key string) []Variable {
+	return r.variableMap(n, key, false)
+}
+
+// described reads the variables of the pipeline, which can have a description and options.
+func (r *reader) described(n *document.Node, key string) []Variable {
+	return r.variableMap(n, key, true)
+}
+
+func (r *reader) variableMap(n *document.Node, key string, described bool) []Variable {
 	if n.Kind != document.Map {
 		r.problems.At(n, key, "must be a map of names to values")
 		return nil
@@ -184,9 +204,9 @@ func (r *reader) variable(e document.Entry, key string, described bool) Variable
 	}
 	if n.Kind == document.Map {
 		var expand = true
-		table := fields{"value": r.textTo(&v.Value), "expand": r.boolTo(&expand)}
+		table := fields{"value": set(&v.Value, r.text), "expand": set(&expand, r.bool)}
 		if described {
-			table["description"], table["options"] = r.textTo(&v.Description), r.textsTo(&v.Options)
+			table["description"], table["options"] = set(&v.Description, r.text), set(&v.Options, r.texts)
 		}
 		r.fields(n, key, table)
 		v.Raw = !expand

@@ -34,17 +34,15 @@ func (r *reader) rules(n *document.Node, key string, read func(*Rule, *document.
 // conditions returns the fields of all kinds of rules.
 func (r *reader) conditions(rule *Rule) fields {
 	return fields{
-		"if":      func(n *document.Node, key string) { rule.If = r.expression(n, key) },
-		"changes": func(n *document.Node, key string) { rule.Changes = r.changes(n, key) },
-		"exists":  func(n *document.Node, key string) { rule.Exists = r.exists(n, key) },
+		"if": set(&rule.If, r.expression), "changes": set(&rule.Changes, r.changes), "exists": set(&rule.Exists, r.exists),
 	}
 }
 
 func (r *reader) workflowRule(rule *Rule, n *document.Node, key string) {
 	table := r.conditions(rule)
 	table["when"] = r.oneOf(&rule.When, "always", "never")
-	table["variables"] = func(n *document.Node, key string) { rule.Variables = r.variables(n, key, false) }
-	table["auto_cancel"] = func(n *document.Node, key string) { r.autoCancel(&rule.AutoCancel, n, key) }
+	table["variables"] = set(&rule.Variables, r.variables)
+	table["auto_cancel"] = set(&rule.AutoCancel, r.autoCancel)
 	r.fields(n, key, table)
 }
 
@@ -63,10 +61,10 @@ func (r *reader) jobRule(rule *Rule, n *document.Node, key string) {
 	table := r.conditions(rule)
 	table["when"] = r.oneOf(&rule.When, "on_success", "on_failure", "always", "never", "manual", "delayed")
 	table["start_in"] = r.durationTo(&rule.StartIn, time.Second, maxStart)
-	table["variables"] = func(n *document.Node, key string) { rule.Variables = r.variables(n, key, false) }
+	table["variables"] = set(&rule.Variables, r.variables)
 	table["needs"] = func(n *document.Node, key string) { rule.Needs, rule.HasNeeds = r.needs(n, key), true }
-	table["allow_failure"] = func(n *document.Node, key string) { allow := r.bool(n, key); rule.AllowFailure = &allow }
-	table["interruptible"] = func(n *document.Node, key string) { may := r.bool(n, key); rule.Interruptible = &may }
+	table["allow_failure"] = set(&rule.AllowFailure, r.optionalBool)
+	table["interruptible"] = set(&rule.Interruptible, r.optionalBool)
 	r.fields(n, key, table)
 	r.checkDelay(n, key, rule.When, rule.StartIn)
 }
@@ -80,28 +78,27 @@ func (r *reader) checkDelay(n *document.Node, key, when string, in time.Duration
 
 func (r *reader) changes(n *document.Node, key string) *Changes {
 	c := &Changes{}
-	if n.Kind == document.Map {
-		r.fields(n, key, fields{"paths": r.limited(&c.Paths, maxPaths), "compare_to": r.textTo(&c.CompareTo)})
-		if c.Paths == nil {
-			r.problems.At(n, key, "paths is missing")
-		}
-	} else {
-		r.limited(&c.Paths, maxPaths)(n, key)
-	}
+	r.paths(&c.Paths, n, key, fields{"compare_to": set(&c.CompareTo, r.text)})
 	return c
 }
 
 func (r *reader) exists(n *document.Node, key string) *Exists {
 	e := &Exists{}
-	if n.Kind == document.Map {
-		r.fields(n, key, fields{"paths": r.limited(&e.Paths, maxPaths), "project": r.refused("only files of the own project can be checked"), "ref": ignored})
-		if e.Paths == nil {
-			r.problems.At(n, key, "paths is missing")
-		}
-	} else {
-		r.limited(&e.Paths, maxPaths)(n, key)
-	}
+	r.paths(&e.Paths, n, key, fields{"project": r.refused("only files of the own project can be checked"), "ref": ignored})
 	return e
+}
+
+// paths reads a list of patterns, or a map with the list and the keywords of the table.
+func (r *reader) paths(to *[]string, n *document.Node, key string, table fields) {
+	read := r.limited(to, maxPaths)
+	if n.Kind != document.Map {
+		read(n, key)
+		return
+	}
+	table["paths"] = read
+	if r.fields(n, key, table); *to == nil {
+		r.problems.At(n, key, "paths is missing")
+	}
 }
 
 func (r *reader) filter(n *document.Node, key string) *Filter {
@@ -112,7 +109,7 @@ func (r *reader) filter(n *document.Node, key string) *Filter {
 	}
 	r.fields(n, key, fields{
 		"refs":       r.limited(&f.RefTexts, maxPaths),
-		"changes":    func(n *document.Node, key string) { f.Changes = r.changes(n, key) },
+		"changes":    set(&f.Changes, r.changes),
 		"kubernetes": r.refused("clusters are not supported"),
 		"variables": func(n *document.Node, key string) {
 			items := n.Flatten()

@@ -15,10 +15,10 @@ func (r *reader) trigger(n *document.Node, key string) *Trigger {
 	}
 	var strategy string
 	r.fields(n, key, fields{
-		"project": r.textTo(&t.Project), "branch": r.textTo(&t.Branch), "strategy": r.oneOf(&strategy, "depend", "mirror"),
-		"include": func(n *document.Node, key string) { t.Include = r.children(n, key) }, "inputs": r.refused("inputs are not supported"),
+		"project": set(&t.Project, r.text), "branch": set(&t.Branch, r.text), "strategy": r.oneOf(&strategy, "depend", "mirror"),
+		"include": set(&t.Include, r.children), "inputs": r.refused("inputs are not supported"),
 		"forward": func(n *document.Node, key string) {
-			r.fields(n, key, fields{"yaml_variables": r.boolTo(&t.ForwardVariables), "pipeline_variables": r.boolTo(&t.ForwardPipelines)})
+			r.fields(n, key, fields{"yaml_variables": set(&t.ForwardVariables, r.bool), "pipeline_variables": set(&t.ForwardPipelines, r.bool)})
 		},
 	})
 	t.Depend = strategy != ""
@@ -51,8 +51,8 @@ func (r *reader) child(n *document.Node, key string) (c Child) {
 	}
 	elsewhere := r.refused("only local, project and artifact files are supported")
 	r.fields(n, key, fields{
-		"local": r.textTo(&c.Local), "project": r.textTo(&c.Project), "ref": r.textTo(&c.Ref), "file": r.textTo(&c.File),
-		"artifact": r.textTo(&c.Artifact), "job": r.textTo(&c.Job), "inputs": r.refused("inputs are not supported"),
+		"local": set(&c.Local, r.text), "project": set(&c.Project, r.text), "ref": set(&c.Ref, r.text), "file": set(&c.File, r.text),
+		"artifact": set(&c.Artifact, r.text), "job": set(&c.Job, r.text), "inputs": r.refused("inputs are not supported"),
 		"remote": elsewhere, "template": elsewhere, "component": elsewhere,
 	})
 	kinds := 0
