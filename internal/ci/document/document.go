@@ -225,6 +225,13 @@ func (p *Problems) Add(file string, line int, key, format string, args ...any) {
 	}
 }
 
+// Append adds problems from elsewhere, with the same bounds.
+func (p *Problems) Append(more Problems) {
+	for _, one := range more {
+		p.Add(one.File, one.Line, one.Key, "%s", one.Text)
+	}
+}
+
 // cut returns the beginning of a text that is too long.
 func cut(text string) string {
 	if len(text) <= maxText {

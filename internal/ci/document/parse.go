@@ -3,7 +3,6 @@ package document
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"regexp"
 	"slices"
@@ -98,7 +97,7 @@ type parser struct {
 var nothing = &Node{size: 1}
 
 func (p *parser) fail(n *yaml.Node, format string, args ...any) *Node {
-	p.problems.Add(p.file, n.Line, "", "%s", fmt.Sprintf(format, args...))
+	p.problems.Add(p.file, n.Line, "", format, args...)
 	return nothing
 }
 
@@ -110,17 +109,17 @@ func (p *parser) convert(n *yaml.Node, depth int) *Node {
 		return p.fail(n, "the values are nested more than %d deep", MaxDepth)
 	}
 	if n.Kind == yaml.AliasNode {
-		found, ok := p.known[n.Alias]
-		if !ok || found == nil {
+		switch found, ok := p.known[n.Alias]; {
+		case !ok: // the anchor is that of a key, which was not converted
+			return p.convert(n.Alias, depth)
+		case found == nil:
 			return p.fail(n, "the anchor %q contains itself", n.Value)
-		}
-		if depth+found.height > MaxDepth {
+		case depth+found.height > MaxDepth:
 			return p.fail(n, "the values are nested more than %d deep", MaxDepth)
+		case p.counts(n, found.size):
+			return found
 		}
-		if !p.counts(n, found.size) {
-			return nothing
-		}
-		return found
+		return nothing
 	}
 	if !p.counts(n, 1+len(n.Value)/perValue) {
 		return nothing

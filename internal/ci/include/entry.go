@@ -42,19 +42,13 @@ func (l *Loader) entry(n *document.Node) (e entry, ok bool) {
 			l.problems.Add(f.File, f.Line, key, "%s", why)
 		case f.Key == "rules":
 			rules, problems := config.IncludeRule(f.Value, key, &l.expressions)
-			for _, p := range problems {
-				l.problems.Add(p.File, p.Line, p.Key, "%s", p.Text)
-			}
+			l.problems.Append(problems)
 			e.rules, e.ruled = rules, true
 		case f.Key == "file" && f.Value.Kind == document.List:
-			for _, item := range f.Value.Flatten() {
-				e.paths = append(e.paths, expression.Expand(item.Text, l.Variables))
-			}
+			e.paths = l.files(f.Value)
 		case !f.Value.Scalar():
 			l.problems.Add(f.File, f.Line, key, "must be a text")
-		case f.Key == "local":
-			e.paths = append(e.paths, text)
-		case f.Key == "file":
+		case f.Key == "local", f.Key == "file":
 			e.paths = append(e.paths, text)
 		case f.Key == "project":
 			e.project = text
@@ -66,6 +60,20 @@ func (l *Loader) entry(n *document.Node) (e entry, ok bool) {
 	}
 	l.checkEntry(n, e)
 	return e, len(l.problems) == before
+}
+
+// files returns the paths in a list.
+func (l *Loader) files(n *document.Node) (paths []string) {
+	for _, item := range n.Flatten() {
+		if len(paths) > MaxFiles { // the others would be too many
+			break
+		}
+		if !item.Scalar() {
+			l.problems.At(item, "include:file", "must be a text")
+		}
+		paths = append(paths, expression.Expand(item.Text, l.Variables))
+	}
+	return paths
 }
 
 func (l *Loader) checkEntry(n *document.Node, e entry) {

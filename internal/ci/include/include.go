@@ -62,9 +62,10 @@ type Loader struct {
 	Context   *condition.Context
 
 	included []File
-	// entries is the number of entries of include, tried that of files, also of those that failed, and bytes the size of all files.
-	entries            int
-	tried, bytes       int
+	// entries is the number of entries of include, tried that of files, also of those that failed, bytes the size of all files, and values the
+	// number of their values.
+	entries, tried     int
+	bytes, values      int
 	trees              map[Files]*condition.Paths
 	expressions        expression.Parser
 	problems, warnings document.Problems
@@ -79,13 +80,16 @@ func (l *Loader) Load(ctx context.Context, name string, content []byte, files Fi
 
 func (l *Loader) parse(ctx context.Context, name string, content []byte, in Files, depth int) (*document.Node, error) {
 	root, problems, warnings := document.Parse(name, content)
-	for _, p := range problems {
-		l.problems.Add(p.File, p.Line, p.Key, "%s", p.Text)
+	l.problems.Append(problems)
+	l.warnings.Append(warnings)
+	if root == nil {
+		return nil, nil
 	}
-	for _, w := range warnings {
-		l.warnings.Add(w.File, w.Line, w.Key, "%s", w.Text)
+	if l.values += root.Size(); l.values > document.MaxNodes {
+		l.problems.Add(name, 0, "", "the configuration has more than %d values, with its included files", document.MaxNodes)
+		return nil, nil
 	}
-	if root == nil || root.Get("include") == nil {
+	if root.Get("include") == nil {
 		return root, nil
 	}
 	var merged *document.Node
