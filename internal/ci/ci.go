@@ -44,7 +44,7 @@ type Loaded struct {
 
 // Load reads a configuration. Mistakes in it are Loaded.Problems, and an error is a failure to read files.
 func (p *Pipeline) Load(ctx context.Context, name string, content []byte) (*Loaded, error) {
-	loader := include.Loader{Projects: p.Projects, Variables: newScope(p.Predefined, p.Variables).lookup, Context: p.conditions()}
+	loader := include.Loader{Projects: p.Projects, Variables: newScope(p.Predefined, p.Variables).lookup, Context: condition.New(p.Files)}
 	root, included, problems, warnings, err := loader.Load(ctx, name, content, p.Files)
 	l := &Loaded{Included: included, Problems: problems, Warnings: warnings}
 	switch {
@@ -67,14 +67,6 @@ func (p *Pipeline) Load(ctx context.Context, name string, content []byte) (*Load
 		l.Warnings = append(l.Warnings, l.Config.Warnings()...)
 	}
 	return l, nil
-}
-
-// conditions returns the context of rules.
-func (p *Pipeline) conditions() *condition.Context {
-	if p.Files == nil {
-		return condition.New(nil)
-	}
-	return condition.New(p.Files)
 }
 
 // scope has variables; later lists take precedence.

@@ -11,9 +11,15 @@ import (
 	"github.com/forgeplane/forgeplane/internal/ci/document"
 )
 
-// maxPlanned is the maximum number of jobs of a pipeline, with all instances of parallel jobs. maxConsidered is the maximum number before the
-// rules choose.
-const maxPlanned, maxConsidered = 2000, 10_000
+const (
+	// maxPlanned is the maximum number of jobs of a pipeline, with all instances of parallel jobs. maxConsidered is the maximum number before
+	// the rules choose, and maxVariables that of the variables of these jobs.
+	maxPlanned, maxConsidered, maxVariables = 2000, 10_000, 500_000
+	// maxNeeded is the maximum number of jobs that a job needs, with all instances.
+	maxNeeded = 250
+	// maxName and maxPath are the maximum sizes of keywords with their variables expanded, in bytes.
+	maxName, maxPath = 255, 1024
+)
 
 // Plan has the jobs and the variables of a pipeline.
 type Plan struct {
@@ -54,7 +60,7 @@ var ErrFiltered = errors.New("Pipeline will not run for the selected trigger. Th
 
 // Plan returns the jobs of the pipeline. The error is ErrFiltered, document.Problems, or a failure to read files.
 func (p *Pipeline) Plan(ctx context.Context, c *config.Config) (*Plan, error) {
-	s := &selector{Pipeline: p, config: c, conditions: p.conditions()}
+	s := &selector{Pipeline: p, config: c, conditions: condition.New(p.Files), matched: map[config.Ref]bool{}, needed: map[*config.Need][]Need{}}
 	plan, err := s.plan(ctx)
 	if condition.Mistake(err) {
 		return nil, document.Problems{{Text: err.Error()}}
@@ -68,7 +74,10 @@ type selector struct {
 	config     *config.Config
 	conditions *condition.Context
 	// globals are the variables of the pipeline that the configuration declares.
-	globals  []config.Variable
+	globals []config.Variable
+	// matched remembers which refs of only and except match, and needed the instances that a need names.
+	matched  map[config.Ref]bool
+	needed   map[*config.Need][]Need
 	problems document.Problems
 }
 
@@ -79,14 +88,18 @@ func (s *selector) plan(ctx context.Context) (*Plan, error) {
 		return nil, err
 	}
 	plan.Variables = s.globals
-	plan.Name = newScope(s.Predefined, s.globals, s.Variables).expand(s.config.Name)
-	chosen, err := s.jobs(ctx)
-	if err != nil {
+	if plan.Name = newScope(s.Predefined, s.globals, s.Variables).expand(s.config.Name); len(plan.Name) > maxName {
+		s.problems.Add("", 0, "workflow:name", "is longer than %d bytes with its variables", maxName)
+	}
+	var err error
+	if plan.Jobs, err = s.jobs(ctx); err != nil {
 		return nil, err
 	}
-	plan.Jobs = s.order(chosen)
+	s.order(plan.Jobs)
 	for _, j := range plan.Jobs {
-		s.expand(j)
+		if s.expand(j); ctx.Err() != nil {
+			return nil, fmt.Errorf("expanding the variables of a pipeline: %w", ctx.Err())
+		}
 	}
 	if len(s.problems) > 0 {
 		return nil, s.problems
@@ -126,114 +139,111 @@ func (s *selector) workflow(ctx context.Context, plan *Plan) error {
 
 // jobs returns the jobs and instances that are in the pipeline. Each instance has its own variables, so rules can choose some of them only.
 func (s *selector) jobs(ctx context.Context) (chosen []*Job, err error) {
-	considered := 0
+	considered, variables := 0, 0
 	for _, of := range s.config.Jobs {
 		instances := s.instances(of)
-		if considered += len(instances); considered > maxConsidered {
-			s.problems.Add(of.File, of.Line, document.Join(of.Name, "parallel"), "the configuration has more than %d jobs, with all instances", maxConsidered)
-			return nil, s.problems
-		}
 		for _, job := range instances {
 			ok, err := s.choose(ctx, job)
 			if err != nil {
 				return nil, err
 			}
-			if ok {
+			if variables += len(job.Variables); ok {
 				chosen = append(chosen, job)
 			}
 		}
-		if len(chosen) > maxPlanned {
-			s.problems.Add(of.File, of.Line, document.Join(of.Name, "parallel"), "the pipeline has more than %d jobs", maxPlanned)
-			return nil, s.problems
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("choosing the jobs of a pipeline: %w", err)
+		switch considered += len(instances); {
+		case considered > maxConsidered:
+			return nil, s.tooMany(of, "the configuration has more than %d jobs, with all instances", maxConsidered)
+		case variables > maxVariables:
+			return nil, s.tooMany(of, "the jobs have more than %d variables, with all instances", maxVariables)
+		case len(chosen) > maxPlanned:
+			return nil, s.tooMany(of, "the pipeline has more than %d jobs", maxPlanned)
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("choosing the jobs of a pipeline: %w", ctx.Err())
 		}
 	}
 	return chosen, nil
 }
 
+func (s *selector) tooMany(of *config.Job, text string, most int) error {
+	s.problems.Add(of.File, of.Line, of.Name, text, most)
+	return s.problems
+}
+
 // order sorts jobs by stage, and resolves what they need.
-func (s *selector) order(jobs []*Job) []*Job {
+func (s *selector) order(jobs []*Job) {
 	slices.SortStableFunc(jobs, func(a, b *Job) int {
 		return slices.Index(s.config.Stages, a.Stage) - slices.Index(s.config.Stages, b.Stage)
 	})
-	byName := map[string][]*Job{}
+	of, named := map[string][]*Job{}, make(map[string]*Job, len(jobs))
 	for _, j := range jobs {
-		byName[j.Of] = append(byName[j.Of], j)
+		if named[j.Name] != nil {
+			s.problems.Add(j.File, j.Line, j.Of, "there is another job with the name %q", j.Name)
+		}
+		of[j.Of] = append(of[j.Of], j)
+		named[j.Name] = j
 	}
 	for _, j := range jobs {
-		s.resolve(j, byName)
+		s.resolve(j, of)
 	}
-	s.checkCircles(jobs)
-	return jobs
+	// The needs of rules can make a circle that the configuration does not have.
+	needs := func(j *Job) []*Job {
+		needed := make([]*Job, len(j.Needs))
+		for i, need := range j.Needs {
+			needed[i] = named[need.Job]
+		}
+		return needed
+	}
+	config.Circles(jobs, needs, func(j *Job, _ int) {
+		s.problems.Add(j.File, j.Line, document.Join(j.Of, "needs"), "the jobs need each other in a circle")
+	})
 }
 
 // resolve replaces the needs and dependencies of a job by instances in the pipeline.
-func (s *selector) resolve(j *Job, byName map[string][]*Job) {
+func (s *selector) resolve(j *Job, of map[string][]*Job) {
 	j.HasNeeds, j.HasDependencies = j.Job.Needs != nil, j.Job.Dependencies != nil
-	for _, need := range j.Job.Needs {
-		instances := byName[need.Job]
-		if len(instances) == 0 && !need.Optional {
-			s.problems.Add(need.File, need.Line, document.Join(j.Of, "needs"),
-				"the job needs %q, which is not in this pipeline; it could be optional", need.Job)
-		}
-		found := false
-		for _, i := range instances {
-			if need.Matrix == nil || slices.ContainsFunc(need.Matrix, func(v []config.Variable) bool { return sameVariables(v, i.Matrix[i.Index-1]) }) {
-				j.Needs, found = append(j.Needs, Need{i.Name, need.Artifacts}), true
-			}
-		}
-		if len(instances) > 0 && !found {
-			s.problems.Add(need.File, need.Line, document.Join(j.Of, "needs"), "no instance of the job %q has these variables", need.Job)
+	for i := range j.Job.Needs {
+		j.Needs = append(j.Needs, s.need(j, &j.Job.Needs[i], of)...)
+		if len(j.Needs) > maxNeeded {
+			s.problems.Add(j.File, j.Line, document.Join(j.Of, "needs"), "the job needs more than %d instances of jobs", maxNeeded)
+			break
 		}
 	}
 	for _, name := range j.Job.Dependencies {
-		for _, i := range byName[name] {
+		for _, i := range of[name] {
 			j.Dependencies = append(j.Dependencies, i.Name)
 		}
 	}
-	if len(j.Needs) > maxNeeded {
-		s.problems.Add(j.File, j.Line, document.Join(j.Of, "needs"), "the job needs more than %d instances of jobs", maxNeeded)
-	}
 }
 
-// maxNeeded is the maximum number of instances that a job needs: those of a parallel job count one by one.
-const maxNeeded = 250
-
-// checkCircles reports jobs that need each other in a circle, because the needs of rules make one.
-func (s *selector) checkCircles(jobs []*Job) {
-	const open, done = 1, 2
-	named := make(map[string]*Job, len(jobs))
-	for _, j := range jobs {
-		named[j.Name] = j
+// need returns the instances that a need names. All instances of a job share its needs.
+func (s *selector) need(j *Job, need *config.Need, of map[string][]*Job) []Need {
+	if known, ok := s.needed[need]; ok {
+		return known
 	}
-	state := make(map[*Job]int, len(jobs))
-	var visit func(j *Job) (circle bool)
-	visit = func(j *Job) bool {
-		if state[j] != 0 {
-			return state[j] == open
+	instances := of[need.Job]
+	var found []Need
+	for _, i := range instances {
+		selects := func(variables []config.Variable) bool { return sameVariables(variables, i.Matrix[i.Index-1]) }
+		if need.Matrix == nil || slices.ContainsFunc(need.Matrix, selects) {
+			found = append(found, Need{i.Name, need.Artifacts})
 		}
-		state[j] = open
-		for _, need := range j.Needs {
-			if visit(named[need.Job]) {
-				s.problems.Add(j.File, j.Line, document.Join(j.Of, "needs"), "the jobs need each other in a circle")
-			}
-		}
-		state[j] = done
-		return false
 	}
-	for _, j := range jobs {
-		visit(j)
+	switch key := document.Join(j.Of, "needs"); {
+	case len(instances) == 0 && !need.Optional:
+		s.problems.Add(need.File, need.Line, key, "the job needs %q, which is not in this pipeline; it could be optional", need.Job)
+	case len(instances) > 0 && len(found) == 0:
+		s.problems.Add(need.File, need.Line, key, "no instance of the job %q has these variables", need.Job)
 	}
+	s.needed[need] = found
+	return found
 }
 
+// sameVariables reports whether two lists have the same variables, in any order.
 func sameVariables(a, b []config.Variable) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	values := newScope(b)
-	return !slices.ContainsFunc(a, func(v config.Variable) bool { other, ok := values[v.Key]; return !ok || other.Value != v.Value })
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(v config.Variable) bool {
+		return !slices.ContainsFunc(b, func(w config.Variable) bool { return v.Key == w.Key && v.Value == w.Value })
+	})
 }
 
 // instances returns a job, or the instances of a parallel one, with the variables that rules can use.
@@ -262,14 +272,7 @@ func (j *Job) instance(i, total int) *Job {
 		one.Variables = merge(j.Variables, counted)
 		return &one
 	}
-	values := ""
-	for n, v := range j.Matrix[i] {
-		if n > 0 {
-			values += ", "
-		}
-		values += v.Value
-	}
-	one.Name = fmt.Sprintf("%s: [%s]", j.Name, values)
+	one.Name = config.InstanceName(j.Name, j.Matrix[i])
 	one.Variables = merge(j.Variables, j.Matrix[i], counted)
 	return &one
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/forgeplane/forgeplane/internal/ci/config"
+	"github.com/forgeplane/forgeplane/internal/ci/document"
 	"github.com/forgeplane/forgeplane/internal/ci/expression"
 )
 
@@ -47,11 +48,8 @@ func (s *selector) rules(ctx context.Context, j *Job) (bool, error) {
 	return true, nil
 }
 
-// filters applies only and except. A manual job without rules can fail by default.
+// filters applies only and except.
 func (s *selector) filters(ctx context.Context, j *Job) (bool, error) {
-	if j.When == "manual" && !j.AllowFailure.Set {
-		j.AllowFailure = config.AllowFailure{Set: true, Always: true}
-	}
 	get := s.scope(j).lookup
 	if j.Only != nil {
 		if in, err := s.onlyHolds(ctx, j.Only, get); err != nil || !in {
@@ -67,8 +65,13 @@ func (s *selector) filters(ctx context.Context, j *Job) (bool, error) {
 
 // onlyHolds reports whether all kinds of conditions of only hold.
 func (s *selector) onlyHolds(ctx context.Context, f *config.Filter, get expression.Lookup) (bool, error) {
-	if !slices.ContainsFunc(f.Refs, s.matches) || f.Variables != nil && !anyTrue(f.Variables, get) {
+	if !slices.ContainsFunc(f.Refs, s.matches) {
 		return false, nil
+	}
+	if f.Variables != nil {
+		if holds, err := s.conditions.AnyTrue(f.Variables, get); err != nil || !holds {
+			return false, err
+		}
 	}
 	if f.Changes == nil {
 		return true, nil
@@ -78,8 +81,11 @@ func (s *selector) onlyHolds(ctx context.Context, f *config.Filter, get expressi
 
 // exceptHolds reports whether one of the conditions of except holds.
 func (s *selector) exceptHolds(ctx context.Context, f *config.Filter, get expression.Lookup) (bool, error) {
-	if slices.ContainsFunc(f.Refs, s.matches) || anyTrue(f.Variables, get) {
+	if slices.ContainsFunc(f.Refs, s.matches) {
 		return true, nil
+	}
+	if holds, err := s.conditions.AnyTrue(f.Variables, get); err != nil || holds {
+		return holds, err
 	}
 	if f.Changes == nil {
 		return false, nil
@@ -87,13 +93,19 @@ func (s *selector) exceptHolds(ctx context.Context, f *config.Filter, get expres
 	return s.conditions.HasChanges(ctx, f.Changes, get)
 }
 
-func anyTrue(all []*expression.Expression, get expression.Lookup) bool {
-	return slices.ContainsFunc(all, func(e *expression.Expression) bool { return e.True(get) })
+// matches is match with a memory: jobs often have the same refs.
+func (s *selector) matches(ref config.Ref) bool {
+	is, ok := s.matched[ref]
+	if !ok {
+		is = s.match(ref)
+		s.matched[ref] = is
+	}
+	return is
 }
 
-// matches reports whether a ref of only or except matches: the branches or tags, the source of the pipeline, or the name. Branches and tags of
+// match reports whether a ref of only or except matches: the branches or tags, the source of the pipeline, or the name. Branches and tags of
 // merge requests do not count.
-func (s *selector) matches(ref config.Ref) bool {
+func (s *selector) match(ref config.Ref) bool {
 	ofMergeRequest := s.Source == "merge_request_event"
 	switch {
 	case ref.Project != "" && ref.Project != s.Project:
@@ -116,27 +128,35 @@ func (s *selector) isSource(name string) bool {
 
 // expand expands the variables in the keywords that the server uses.
 func (s *selector) expand(j *Job) {
-	expand := s.scope(j).expand
-	j.ResourceGroup = expand(j.ResourceGroup)
+	scope := s.scope(j)
+	expand := func(key string, most int, texts ...*string) {
+		for _, text := range texts {
+			if *text = scope.expand(*text); len(*text) > most {
+				s.problems.Add(j.File, j.Line, document.Join(j.Of, key), "is longer than %d bytes with its variables", most)
+				*text = ""
+			}
+		}
+	}
+	expand("resource_group", maxName, &j.ResourceGroup)
 	j.Tags = slices.Clone(j.Tags)
 	for i := range j.Tags {
-		j.Tags[i] = expand(j.Tags[i])
+		expand("tags", maxName, &j.Tags[i])
 	}
 	if j.Environment != nil {
 		e := *j.Environment
-		e.Name, e.OnStop = expand(e.Name), expand(e.OnStop)
+		expand("environment", maxName, &e.Name, &e.OnStop)
 		if e.AutoStopIn == 0 && e.AutoStopText != "" {
-			e.AutoStopIn, _ = config.ParseDuration(expand(e.AutoStopText))
+			e.AutoStopIn, _ = config.ParseDuration(scope.expand(e.AutoStopText))
 		}
 		j.Environment = &e
 	}
 	if j.Trigger != nil {
 		t := *j.Trigger
-		t.Project, t.Branch = expand(t.Project), expand(t.Branch)
+		expand("trigger", maxPath, &t.Project, &t.Branch)
 		t.Include = slices.Clone(t.Include)
-		for i, c := range t.Include {
-			t.Include[i].Local, t.Include[i].Project, t.Include[i].Ref = expand(c.Local), expand(c.Project), expand(c.Ref)
-			t.Include[i].File, t.Include[i].Artifact, t.Include[i].Job = expand(c.File), expand(c.Artifact), expand(c.Job)
+		for i := range t.Include {
+			c := &t.Include[i]
+			expand("trigger:include", maxPath, &c.Local, &c.Project, &c.Ref, &c.File, &c.Artifact, &c.Job)
 		}
 		j.Trigger = &t
 	}

@@ -113,6 +113,15 @@ func parse(expression string) (*syntax.Regexp, error) {
 	return parsed, err
 }
 
+// Size returns about how many instructions an expression becomes, which a match can all follow for each character; 0 for an invalid expression.
+func Size(expression string) int {
+	parsed, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		return 0
+	}
+	return size(parsed)
+}
+
 // size returns about how many instructions an expression becomes. The parser limits the repetitions, so the number does not overflow.
 func size(e *syntax.Regexp) int {
 	n := 1

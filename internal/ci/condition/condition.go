@@ -24,12 +24,12 @@ type Context struct {
 	repository Repository
 	paths      *Paths
 	changed    map[string]*Paths
-	// compared is the number of different compare_to, and left that of comparisons that are left for all paths.
+	// compared is the number of different compare_to, and left that of comparisons that are left for all paths and expressions.
 	compared, left int
 }
 
-// maxCompared is the maximum number of different compare_to.
-const maxCompared = 10
+// maxCompared is the maximum number of different compare_to, and matchSteps the number of steps of an expression that count as a comparison.
+const maxCompared, matchSteps = 10, 256
 
 // New returns a context. A nil repository has no files, and all paths count as changed.
 func New(r Repository) *Context {
@@ -38,8 +38,10 @@ func New(r Repository) *Context {
 
 // Holds reports whether all conditions of a rule hold.
 func (c *Context) Holds(ctx context.Context, r config.Rule, get expression.Lookup) (bool, error) {
-	if r.If != nil && !r.If.True(get) {
-		return false, nil
+	if r.If != nil {
+		if holds, err := c.isTrue(r.If, get); err != nil || !holds {
+			return false, err
+		}
 	}
 	if r.Changes != nil {
 		if holds, err := c.HasChanges(ctx, r.Changes, get); err != nil || !holds {
@@ -50,6 +52,27 @@ func (c *Context) Holds(ctx context.Context, r config.Rule, get expression.Looku
 		return true, nil
 	}
 	return c.exists(ctx, r.Exists, get)
+}
+
+// isTrue evaluates an expression. The steps of its matches with patterns count as comparisons.
+func (c *Context) isTrue(e *expression.Expression, get expression.Lookup) (bool, error) {
+	steps := c.left * matchSteps
+	before := steps
+	is := e.True(get, &steps)
+	if c.left -= 1 + (before-steps)/matchSteps; c.left < 0 {
+		return false, ErrTooManyComparisons
+	}
+	return is, nil
+}
+
+// AnyTrue reports whether one of the expressions is true.
+func (c *Context) AnyTrue(all []*expression.Expression, get expression.Lookup) (bool, error) {
+	for _, e := range all {
+		if is, err := c.isTrue(e, get); err != nil || is {
+			return is, err
+		}
+	}
+	return false, nil
 }
 
 // First returns the first rule that holds.
@@ -95,26 +118,17 @@ func (c *Context) HasChanges(ctx context.Context, changes *config.Changes, get e
 }
 
 func (c *Context) exists(ctx context.Context, e *config.Exists, get expression.Lookup) (bool, error) {
-	paths, err := c.Files(ctx)
-	if err != nil {
-		return false, err
-	}
-	return anyOf(ctx, paths, e.Paths, get)
-}
-
-// Files returns the paths of the repository.
-func (c *Context) Files(ctx context.Context) (*Paths, error) {
 	if c.paths == nil {
 		var all []string
 		if c.repository != nil {
 			var err error
 			if all, err = c.repository.Paths(ctx); err != nil {
-				return nil, err
+				return false, err
 			}
 		}
 		c.paths = c.NewPaths(all)
 	}
-	return c.paths, nil
+	return anyOf(ctx, c.paths, e.Paths, get)
 }
 
 func anyOf(ctx context.Context, paths *Paths, globs []string, get expression.Lookup) (bool, error) {

@@ -11,16 +11,17 @@ import (
 )
 
 const (
-	// maxComparisons is the maximum number of comparisons of paths with patterns while one configuration is expanded. Long ones count as several.
+	// maxComparisons is the maximum number of comparisons of paths and variables with patterns while one configuration is expanded. Long ones
+	// count as several.
 	maxComparisons = 2_000_000
-	// perComparison is the product of the sizes of a pattern and a path that counts as another comparison.
-	perComparison = 4096
+	// perComparison is the product of the sizes of a pattern and a text that counts as another comparison.
+	perComparison = 1024
 	// maxGlob is the maximum size of a pattern, as that of a path.
 	maxGlob = 4096
 )
 
-// ErrTooManyComparisons says that the patterns of a configuration and the paths of the repository are too many.
-var ErrTooManyComparisons = errors.New("the patterns of the configuration take too many comparisons with the paths of the repository")
+// ErrTooManyComparisons says that the patterns of a configuration, and what they are compared with, are too many or too long.
+var ErrTooManyComparisons = errors.New("the patterns of the configuration take too many comparisons with paths and variables")
 
 // Paths are paths that patterns are compared with. It remembers the answers.
 type Paths struct {
@@ -41,6 +42,9 @@ func (c *Context) NewPaths(paths []string) *Paths {
 // Any reports whether a pattern matches one of the paths. A malformed or very long pattern matches none.
 func (p *Paths) Any(ctx context.Context, glob string) (bool, error) {
 	glob = strings.TrimPrefix(strings.TrimPrefix(glob, "./"), "/")
+	if *p.left--; *p.left < 0 {
+		return false, ErrTooManyComparisons
+	}
 	if found, ok := p.known[glob]; ok {
 		return found, nil
 	}
@@ -117,7 +121,7 @@ func compile(glob string) (*regexp.Regexp, error) {
 		case c == '[' && end > 1:
 			class := strings.ReplaceAll(rest[1:end], `\`, `\\`)
 			class = strings.ReplaceAll(class, "[", `\[`)
-			if class[0] == '!' {
+			if class[0] == '!' || class[0] == '^' {
 				class = "^/" + class[1:]
 			}
 			e.WriteString("[" + class + "]")

@@ -9,7 +9,7 @@ const (
 	// maxExpanded is the maximum size of an expanded text in bytes; what is longer is cut off.
 	maxExpanded = 64 << 10
 	// maxNested is the maximum depth of variables in values of variables, and maxSteps the maximum number of replaced variables.
-	maxNested, maxSteps = 10, 1000
+	maxNested, maxSteps = 10, 200
 )
 
 var reference = regexp.MustCompile(`\$\$|\$(\w+)|\$\{(\w+)\}`)

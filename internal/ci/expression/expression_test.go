@@ -59,10 +59,27 @@ func TestTrue_evaluatesConditions(t *testing.T) {
 		`(($BRANCH =~ /x/) || $YES == "true")`: true,
 	} {
 		e, err := expression.Parse(text)
+		steps := 1_000_000
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
-		} else if got := e.True(lookup); got != want {
+		} else if got := e.True(lookup, &steps); got != want {
 			t.Errorf("%s is %t, want %t", text, got, want)
+		}
+	}
+}
+
+func TestTrue_countsSteps(t *testing.T) {
+	for text, want := range map[string]int{`$BIG == "x"`: 50, `$YES =~ /^t/`: 12, `$BIG =~ /(xx){10}/`: 21_000, `$BIG !~ $PATTERN`: 15_000} {
+		e, err := expression.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps := 1_000_000
+		if e.True(lookup, &steps); 1_000_000-steps < want || 1_000_000-steps > 3*want {
+			t.Errorf("%s takes %d steps, want about %d", text, 1_000_000-steps, want)
+		}
+		if steps = want - 1; e.True(lookup, &steps) {
+			t.Errorf("%s is true without the steps for it", text)
 		}
 	}
 }
@@ -117,7 +134,8 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		e, err := expression.Parse(text)
 		if err == nil {
-			e.True(func(name string) (string, bool, bool) { return name, false, name != "" && name[0] != 'N' })
+			steps := 1_000_000
+			e.True(func(name string) (string, bool, bool) { return name, false, name != "" && name[0] != 'N' }, &steps)
 		}
 		if got := expression.Expand(text, lookup); len(got) > 64<<10 {
 			t.Errorf("%q expands to %d bytes", text, len(got))

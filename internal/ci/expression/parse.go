@@ -15,7 +15,7 @@ var errPatterns = fmt.Errorf("the configuration has more than %d patterns", maxP
 // Parser parses the conditions of one configuration. It remembers conditions and patterns, because many jobs share them.
 type Parser struct {
 	parsed   map[string]*Expression
-	patterns map[string]*regexp.Regexp
+	patterns map[string]*compiled
 }
 
 // Parse parses a single condition, as Parser.Parse.
@@ -50,22 +50,22 @@ func (all *Parser) Parse(text string) (*Expression, error) {
 }
 
 // pattern compiles a pattern.
-func (all *Parser) pattern(text string) (*regexp.Regexp, error) {
+func (all *Parser) pattern(text string) (*compiled, error) {
 	if known := all.patterns[text]; known != nil {
 		return known, nil
 	}
 	if len(all.patterns) >= maxPatterns {
 		return nil, errPatterns
 	}
-	compiled, err := Pattern(text)
+	c, err := compile(text)
 	if err != nil {
 		return nil, fmt.Errorf("the pattern %.100q is invalid: %w", text, err)
 	}
 	if all.patterns == nil {
-		all.patterns = map[string]*regexp.Regexp{}
+		all.patterns = map[string]*compiled{}
 	}
-	all.patterns[text] = compiled
-	return compiled, nil
+	all.patterns[text] = c
+	return c, nil
 }
 
 type token struct {
@@ -180,12 +180,12 @@ func (p *parser) comparison(depth int) (node, error) {
 // match returns a match with a pattern, or with a variable or a text that has one.
 func (p *parser) match(left node, not bool, depth int) (node, error) {
 	if len(p.tokens) > 0 && p.tokens[0].kind == expression {
-		compiled, err := p.pattern(p.tokens[0].text)
+		c, err := p.pattern(p.tokens[0].text)
 		if err != nil {
 			return nil, err
 		}
 		p.tokens = p.tokens[1:]
-		return match{left: left, pattern: compiled, not: not}, nil
+		return match{left: left, pattern: c, not: not}, nil
 	}
 	right, err := p.operand(depth)
 	if err != nil {
