@@ -14,10 +14,8 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/ci"
-	"github.com/forgeplane/forgeplane/internal/ci/commit"
 	"github.com/forgeplane/forgeplane/internal/ci/document"
 	"github.com/forgeplane/forgeplane/internal/ci/include"
-	"github.com/forgeplane/forgeplane/internal/git/refs"
 )
 
 // maxBody is the maximum size of a request in bytes: a configuration of document.MaxBytes, with escapes.
@@ -103,16 +101,3 @@ func (f *Family) project(ctx context.Context, s auth.Project, r *projectRequest)
 
 // missing is the problem of a project without a configuration.
 var missing = document.Problem{Text: "The project has no CI configuration: there is no file " + strings.Join(ci.Names, " or ")}
-
-// open opens a commit of the project.
-func (l *lint) open(ctx context.Context, revision string) error {
-	repo, err := l.Repositories.Content(ctx, l.subject.Scope.Project)
-	if err != nil {
-		return err
-	}
-	id, err := refs.Commit(ctx, repo, revision)
-	if err == nil {
-		l.repository, l.files = repo, commit.New(repo, l.subject.Scope.Path(), id, "")
-	}
-	return err
-}

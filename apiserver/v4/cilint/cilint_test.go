@@ -3,17 +3,19 @@ package cilint_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/cilint"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// newForge is a forge with the projects web, shared and hidden, each with files for CI, and empty and the public open, without a commit. Dora is a Developer of the
-// first two, and rita a Reporter.
+// newForge returns a forge with the projects web, shared and hidden, each with files for CI, and empty and the public open, without a commit.
+// Dora is a Developer of the group acme, and rita a Reporter.
 func newForge(t *testing.T) (f *familytest.Forge, head string) {
 	t.Helper()
 	project := func(name string, id int64) *v1alpha1.Project {
@@ -105,11 +107,32 @@ func TestProject_needsUser(t *testing.T) {
 func TestContent_showsNoLargeResults(t *testing.T) {
 	f, _ := newForge(t)
 	for body, want := range map[string]string{
-		posted(".a: "+strings.Repeat("[", 45)+strings.Repeat("x,", 90_000)+strings.Repeat("]", 45)+"\na: {script: x}", ""): `"errors":[".forgeplane-ci.yml: the merged configuration is larger than 8388608 bytes"],"warnings":[],"merged_yaml":null`,
+		posted(".a: "+strings.Repeat("[", 45)+strings.Repeat("x,", 90_000)+strings.Repeat("]", 45)+"\na: {script: x}", ""): `{"valid":true,"errors":[],"warnings":[".forgeplane-ci.yml: the merged configuration is larger than 8388608 bytes, so it is not shown"],"merged_yaml":null`,
 		posted("a: {parallel: 200, script: ["+strings.Repeat("x,", 20_000)+"]}", `,"include_jobs":true,"dry_run":true`):    `"jobs":[]`,
 	} {
 		if got := f.As("dora", "POST /projects/20/ci/lint", body).String(); !strings.Contains(got, want) {
 			t.Errorf("%.100s: got %.1000s, want %s", body, got, want)
+		}
+	}
+}
+
+func TestChecks_areRateLimited(t *testing.T) {
+	f, _ := newForge(t)
+	limited := ratelimit.New(ratelimit.Options{Endpoints: true, Costly: map[string]int{"ci_lint": 2}, Clock: f.Clock}).Handler(f)
+	for _, ask := range []struct {
+		user, request string
+		want          int
+	}{
+		{"dora", "GET /projects/20/ci/lint", 200}, {"dora", "POST /projects/20/ci/lint", 200}, {"dora", "GET /projects/20/ci/lint", 429},
+		{"dora", "POST /projects/20/ci/lint", 429}, {"rita", "GET /projects/20/ci/lint", 200}, {"dora", "GET /projects/21/ci/lint", 200},
+	} {
+		method, target, _ := strings.Cut(ask.request, " ")
+		r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(posted("test: {script: make}", "")))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("PRIVATE-TOKEN", familytest.Value(ask.user))
+		w := httptest.NewRecorder()
+		if limited.ServeHTTP(w, r); w.Code != ask.want {
+			t.Errorf("%s as %s: got %d %s, want %d", ask.request, ask.user, w.Code, w.Body, ask.want)
 		}
 	}
 }

@@ -28,6 +28,19 @@ type lint struct {
 	dryRun, includeJobs bool
 }
 
+// open opens a commit of the project.
+func (l *lint) open(ctx context.Context, revision string) error {
+	repo, err := l.Repositories.Content(ctx, l.subject.Scope.Project)
+	if err != nil {
+		return err
+	}
+	id, err := refs.Commit(ctx, repo, revision)
+	if err == nil {
+		l.repository, l.files = repo, commit.New(repo, l.subject.Scope.Path(), id, "")
+	}
+	return err
+}
+
 // check checks a configuration, and with dryRun plans a pipeline for a branch or tag.
 func (l *lint) check(ctx context.Context, name string, content []byte, pipelineRef string) (none Result, err error) {
 	p, err := l.pipeline(ctx, pipelineRef)
@@ -45,7 +58,7 @@ func (l *lint) check(ctx context.Context, name string, content []byte, pipelineR
 		text, err := document.Render(loaded.Document)
 		switch {
 		case errors.Is(err, document.ErrTooLarge):
-			loaded.Problems.Add(name, 0, "", "%v", err)
+			loaded.Warnings.Add(name, 0, "", "%v, so it is not shown", err)
 		case err != nil:
 			return none, err
 		default:
@@ -63,6 +76,7 @@ func (l *lint) check(ctx context.Context, name string, content []byte, pipelineR
 
 // valid completes the result for a configuration without problems.
 func (l *lint) valid(ctx context.Context, p *ci.Pipeline, c *config.Config, result Result) (Result, error) {
+	jobs := declaredJobs(c)
 	if l.dryRun {
 		plan, err := p.Plan(ctx, c)
 		var problems document.Problems
@@ -76,49 +90,33 @@ func (l *lint) valid(ctx context.Context, p *ci.Pipeline, c *config.Config, resu
 		case err != nil:
 			return result, err
 		}
-		size := 0
-		for _, j := range plan.Jobs {
-			size += scriptSize(&j.Job)
-		}
-		l.show(&result, size, func() []Job { return plannedJobs(plan) })
-	} else {
-		size := 0
-		for _, j := range c.Jobs {
-			size += scriptSize(j)
-		}
-		l.show(&result, size, func() []Job { return declaredJobs(c) })
+		jobs = plannedJobs(plan)
 	}
 	result.Valid = true
-	return result, nil
-}
-
-// maxShown is the maximum size of the scripts of all jobs that are shown.
-const maxShown = 8 << 20
-
-// show adds the jobs to the result if they were requested, unless their scripts are too large.
-func (l *lint) show(result *Result, size int, jobs func() []Job) {
+	size := 0
+	for _, j := range jobs {
+		size += j.size()
+	}
 	switch {
 	case !l.includeJobs:
 	case size > maxShown:
-		result.Warnings = append(result.Warnings, fmt.Sprintf("the jobs are not shown, because their scripts are larger than %d bytes", maxShown))
+		result.Warnings = append(result.Warnings, fmt.Sprintf("the jobs are not shown, because they are larger than %d bytes", maxShown))
 	default:
-		result.jobs(jobs())
+		result.Jobs = &jobs
 	}
+	return result, nil
 }
 
-// scriptSize returns the size of the scripts of a job. Each line counts as a few bytes more, which it takes in the answer.
-func scriptSize(j *config.Job) (size int) {
-	for _, lines := range [][]string{j.BeforeScript, j.Script, j.AfterScript} {
-		for _, line := range lines {
-			size += len(line) + 4
-		}
-	}
-	return size
-}
+// maxShown is the maximum size of all jobs that are shown, in bytes.
+const maxShown = 8 << 20
 
 // invalid returns the result of a configuration with problems.
 func (l *lint) invalid(p document.Problems) Result {
-	return Result{Errors: p.Strings(), Warnings: []string{}, Includes: []Include{}, withJobs: l.includeJobs}.jobless()
+	result := Result{Errors: p.Strings(), Warnings: []string{}, Includes: []Include{}}
+	if l.includeJobs {
+		result.Jobs = &[]Job{}
+	}
+	return result
 }
 
 // errReference says that a dry run is for no branch or tag. Pipelines use the same text.

@@ -16,8 +16,6 @@ type Result struct {
 	MergedYAML *string   `json:"merged_yaml" doc:"The configuration with all files merged, and extends and references expanded; null if it could not be read."`
 	Includes   []Include `json:"includes"`
 	Jobs       *[]Job    `json:"jobs,omitempty" doc:"If requested."`
-
-	withJobs bool
 }
 
 // Include is an included file.
@@ -67,18 +65,6 @@ type Need struct {
 	Optional  bool   `json:"optional"`
 }
 
-// jobless sets no jobs, as a list if jobs were requested.
-func (r Result) jobless() Result {
-	r.jobs([]Job{})
-	return r
-}
-
-func (r *Result) jobs(all []Job) {
-	if r.withJobs {
-		r.Jobs = &all
-	}
-}
-
 func (l *lint) includes(all []include.File) []Include {
 	shown := make([]Include, len(all))
 	for i, f := range all {
@@ -105,7 +91,6 @@ func declaredJobs(c *config.Config) []Job {
 	all := make([]Job, len(sorted))
 	for i, j := range sorted {
 		all[i] = newJob(j)
-		all[i].AllowFailure = j.AllowFailure.Always || j.When == "manual" && j.Rules == nil && !j.AllowFailure.Set
 		if j.Needs != nil {
 			needs := make([]Need, len(j.Needs))
 			for n, need := range j.Needs {
@@ -160,4 +145,33 @@ func newFilter(f *config.Filter) *Filter {
 }
 
 // list returns a list that is never nil.
-func list(texts []string) []string { return append([]string{}, texts...) }
+func list(texts []string) []string {
+	if texts == nil {
+		return []string{}
+	}
+	return texts
+}
+
+// size returns about how many bytes a job takes in the answer.
+func (j *Job) size() (size int) {
+	lists := [][]string{{j.Name, j.Stage}, j.BeforeScript, j.Script, j.AfterScript, j.TagList}
+	for _, f := range []*Filter{j.Only, j.Except} {
+		if f != nil {
+			lists = append(lists, f.Refs, f.Variables, f.Changes)
+		}
+	}
+	if j.Needs != nil {
+		for _, n := range *j.Needs {
+			size += len(n.Name) + perNeed
+		}
+	}
+	for _, texts := range lists {
+		for _, text := range texts {
+			size += len(text) + perText
+		}
+	}
+	return size
+}
+
+// perText and perNeed are the sizes of a text and a need in an answer, beside the text and the name.
+const perText, perNeed = 4, 50
