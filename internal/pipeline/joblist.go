@@ -1,0 +1,98 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/uptrace/bun"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/internal/database"
+)
+
+// JobQuery selects jobs of a project, the newest first.
+type JobQuery struct {
+	Project types.UID
+	// Pipeline is 0 for the jobs of all pipelines.
+	Pipeline int64
+	// Bridges selects the jobs that trigger pipelines, instead of the others.
+	Bridges bool
+	// Statuses is empty for all statuses.
+	Statuses []Status
+	// Retried also selects jobs that were retried.
+	Retried bool
+	// Before selects jobs with smaller ids; 0 for all.
+	Before int64
+}
+
+// ListJobs skips some jobs and returns at most so many of those that follow.
+func (s *Store) ListJobs(ctx context.Context, of JobQuery, skip, most int) (some []Job, err error) {
+	err = s.db.Read(ctx, "listing jobs", func(ctx context.Context, db bun.IDB) error {
+		return light(of.selected(db)).Model(&some).OrderExpr("job.id DESC").Offset(int64(skip)).Limit(int64(most)).Scan(ctx)
+	})
+	return some, err
+}
+
+// CountJobs returns the number of jobs. It stops counting at most.
+func (s *Store) CountJobs(ctx context.Context, of JobQuery, most int) (n int, err error) {
+	err = s.db.Read(ctx, "counting jobs", func(ctx context.Context, db bun.IDB) error {
+		return db.NewSelect().TableExpr("(?) AS selected", of.selected(db).Column("id").Limit(int64(most))).ColumnExpr("count(*)").Scan(ctx, &n)
+	})
+	return n, err
+}
+
+// selected selects the jobs of a query, in no order.
+func (of JobQuery) selected(db bun.IDB) *bun.SelectQuery {
+	q := db.NewSelect().Model((*Job)(nil)).Where("job.subject_uid = ?", of.Project).Where("job.bridge = ?", of.Bridges)
+	if of.Pipeline != 0 {
+		q.Where("job.pipeline_id = ?", of.Pipeline)
+	}
+	if len(of.Statuses) > 0 {
+		q.Where("job.status IN (?)", bun.List(of.Statuses))
+	}
+	if !of.Retried {
+		q.Where("NOT job.retried")
+	}
+	if of.Before != 0 {
+		q.Where("job.id < ?", of.Before)
+	}
+	return q
+}
+
+// GetJob returns the job of a project with an id, without its keywords. The error is ErrNotFound if there is none.
+func (s *Store) GetJob(ctx context.Context, project types.UID, id int64) (j Job, err error) {
+	return s.getJob(ctx, project, id, light)
+}
+
+// WithSpec is GetJob with the keywords.
+func (s *Store) WithSpec(ctx context.Context, project types.UID, id int64) (j Job, err error) {
+	return s.getJob(ctx, project, id, func(q *bun.SelectQuery) *bun.SelectQuery { return q })
+}
+
+func (s *Store) getJob(ctx context.Context, project types.UID, id int64, columns func(*bun.SelectQuery) *bun.SelectQuery) (j Job, err error) {
+	var found []Job
+	err = s.db.Read(ctx, fmt.Sprintf("reading job %d", id), func(ctx context.Context, db bun.IDB) error {
+		return columns(db.NewSelect().Model(&found)).Where("subject_uid = ?", project).Where("id = ?", id).Scan(ctx)
+	})
+	if err == nil && len(found) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return Job{}, err
+	}
+	return found[0], nil
+}
+
+// OfJobs returns the pipelines of jobs by their ids.
+func (s *Store) OfJobs(ctx context.Context, project types.UID, jobs ...Job) (map[int64]Pipeline, error) {
+	ids := make([]int64, len(jobs))
+	for i, j := range jobs {
+		ids[i] = j.PipelineID
+	}
+	found, err := s.List(ctx, Query{Project: project, Order: ByID, Conditions: []Condition{database.Among("pipeline.id", ids)}}, 0, len(ids))
+	byID := make(map[int64]Pipeline, len(found))
+	for _, p := range found {
+		byID[p.ID] = p
+	}
+	return byID, err
+}

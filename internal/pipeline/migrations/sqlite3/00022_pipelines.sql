@@ -1,0 +1,80 @@
+-- The pipelines of projects, which are the subjects. origin names the event that a pipeline was created for, so that a task that runs again
+-- creates no second one.
+CREATE TABLE pipelines (
+    id             INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    subject_kind   TEXT NOT NULL,
+    subject_id     INTEGER NOT NULL,
+    subject_uid    TEXT NOT NULL,
+    iid            INTEGER NOT NULL,
+    name           TEXT NOT NULL,
+    ref            TEXT NOT NULL,
+    tag            BOOLEAN NOT NULL,
+    sha            TEXT NOT NULL,
+    before_sha     TEXT NOT NULL,
+    source         TEXT NOT NULL,
+    status         TEXT NOT NULL,
+    yaml_errors    TEXT NOT NULL,
+    on_new_commit  TEXT NOT NULL,
+    on_job_failure TEXT NOT NULL,
+    origin         TEXT UNIQUE,
+    user_id        INTEGER NOT NULL,
+    user_uid       TEXT NOT NULL,
+    created_at     TIMESTAMP NOT NULL,
+    updated_at     TIMESTAMP NOT NULL,
+    started_at     TIMESTAMP,
+    finished_at    TIMESTAMP,
+    UNIQUE (subject_uid, iid)
+);
+CREATE INDEX pipelines_in_order ON pipelines (subject_uid, id);
+CREATE INDEX pipelines_by_update ON pipelines (subject_uid, updated_at, id);
+CREATE INDEX pipelines_by_status ON pipelines (subject_uid, status, id);
+CREATE INDEX pipelines_of_ref ON pipelines (subject_uid, ref, id);
+CREATE INDEX pipelines_of_commit ON pipelines (subject_uid, sha, id);
+CREATE INDEX pipelines_of_user ON pipelines (subject_uid, user_uid, id);
+-- The jobs of pipelines. Those with bridge trigger a pipeline. A retry of a job is another row, and marks the former as retried. needs and tags
+-- are JSON, and spec has the other keywords of the job, also as JSON. position counts the jobs of a pipeline in the order of the configuration.
+CREATE TABLE pipeline_jobs (
+    id             INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    subject_kind   TEXT NOT NULL,
+    subject_id     INTEGER NOT NULL,
+    subject_uid    TEXT NOT NULL,
+    pipeline_id    INTEGER NOT NULL REFERENCES pipelines (id) ON DELETE CASCADE,
+    position       INTEGER NOT NULL,
+    name           TEXT NOT NULL,
+    stage          TEXT NOT NULL,
+    stage_index    INTEGER NOT NULL,
+    bridge         BOOLEAN NOT NULL,
+    status         TEXT NOT NULL,
+    failure_reason TEXT NOT NULL DEFAULT '',
+    run_when       TEXT NOT NULL,
+    start_in       INTEGER NOT NULL,
+    allow_failure  BOOLEAN NOT NULL,
+    interruptible  BOOLEAN NOT NULL,
+    has_needs      BOOLEAN NOT NULL,
+    needs          TEXT NOT NULL,
+    tags           TEXT NOT NULL,
+    spec           TEXT NOT NULL,
+    retried        BOOLEAN NOT NULL,
+    user_id        INTEGER NOT NULL,
+    user_uid       TEXT NOT NULL,
+    eraser_id      INTEGER NOT NULL DEFAULT 0,
+    eraser_uid     TEXT NOT NULL DEFAULT '',
+    created_at     TIMESTAMP NOT NULL,
+    queued_at      TIMESTAMP,
+    started_at     TIMESTAMP,
+    finished_at    TIMESTAMP,
+    erased_at      TIMESTAMP,
+    scheduled_at   TIMESTAMP
+);
+CREATE INDEX pipeline_jobs_of_pipeline ON pipeline_jobs (pipeline_id, id);
+CREATE INDEX pipeline_jobs_in_order ON pipeline_jobs (subject_uid, id);
+CREATE INDEX pipeline_jobs_by_status ON pipeline_jobs (status, id);
+-- The variables of pipelines that a request gave, and those of jobs, for which job_id is not 0.
+CREATE TABLE pipeline_variables (
+    pipeline_id INTEGER NOT NULL REFERENCES pipelines (id) ON DELETE CASCADE,
+    job_id      INTEGER NOT NULL DEFAULT 0,
+    key         TEXT NOT NULL,
+    value       TEXT NOT NULL,
+    type        TEXT NOT NULL,
+    PRIMARY KEY (pipeline_id, job_id, key)
+);
