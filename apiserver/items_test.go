@@ -15,6 +15,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/activity"
+	"github.com/forgeplane/forgeplane/internal/ci/config"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/draftnote"
@@ -24,6 +25,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/milestone"
 	"github.com/forgeplane/forgeplane/internal/note"
+	"github.com/forgeplane/forgeplane/internal/pipeline"
 	"github.com/forgeplane/forgeplane/internal/reaction"
 	"github.com/forgeplane/forgeplane/internal/stateevent"
 )
@@ -33,12 +35,13 @@ var itemTables = []string{
 	"iids", "issues", "issue_labels", "issue_assignees", "issue_subscriptions", "epics", "epic_labels", "notes", "reactions", "state_events", "milestones",
 	"merge_requests", "merge_request_labels", "merge_request_assignees", "merge_request_reviewers", "merge_request_approvals",
 	"merge_request_subscriptions", "merge_request_issues", "merge_request_versions", "merge_request_approval_rules", "merge_request_approvers",
-	"draft_notes",
+	"draft_notes", "pipelines", "pipeline_jobs", "pipeline_variables",
 }
 
 // items are issue 1 and merge request 1 of the project, and epic 1 of the group. Each has a note of each user and one of the author. All users have
 // reacted to each item and to the note of its author, and each item was closed once. Merge request 1 has a version and an approval rule, and all users
-// have approved merge request 2. All users have a draft note on merge request 1. Milestone 1 is of the project, and milestone 2 of the group.
+// have approved merge request 2. All users have a draft note on merge request 1. Milestone 1 is of the project, and milestone 2 of the group. Pipeline 1
+// of the branch topic has job 1, which has succeeded, job 2, which is pending, and the manual job 3.
 type items struct {
 	t *testing.T
 	// conn has a copy of the initial state attached, and version is the version of the data after the last reset.
@@ -114,8 +117,11 @@ func newItems(t *testing.T, stores activity.Stores, objects []client.Object, che
 		return db.NewSelect().ColumnExpr("file").TableExpr("pragma_database_list").Where("name = 'main'").Scan(ctx, &file)
 	}))
 	for _, open := range []mergerequest.MergeRequest{m, reviewed} {
-		_, err := checker.Refresh(t.Context(), open)
+		now, err := checker.Refresh(t.Context(), open)
 		check(err)
+		if open.ID == reviewed.ID {
+			addPipeline(t, stores, pipeline.Pipeline{In: in, Ref: "topic", SHA: now.Start, Source: "push", User: author})
+		}
 	}
 	conn, err := databasetest.SQL(t, file).Conn(t.Context())
 	check(err)
@@ -126,6 +132,27 @@ func newItems(t *testing.T, stores activity.Stores, objects []client.Object, che
 	all.watch()
 	all.version = all.now()
 	return all
+}
+
+// addPipeline adds a pipeline with a job that has succeeded, a pending one and a manual one.
+func addPipeline(t *testing.T, stores activity.Stores, p pipeline.Pipeline) {
+	t.Helper()
+	var jobs []*pipeline.Job
+	for _, when := range []string{"on_success", "always", "manual"} {
+		jobs = append(jobs, &pipeline.Job{Name: when, Stage: "test", When: when, Needs: []pipeline.Need{}, Tags: []string{}, Spec: &config.Job{}})
+	}
+	err := stores.Pipelines.Create(t.Context(), &p, jobs, nil)
+	if err == nil {
+		_, err = stores.Pipelines.Advance(t.Context(), p.ID)
+	}
+	for _, s := range []pipeline.Status{pipeline.Running, pipeline.Success} {
+		if err == nil {
+			_, err = stores.Pipelines.Move(t.Context(), *jobs[0], s, "")
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // watch makes the database record in the table touched which of itemTables were written.

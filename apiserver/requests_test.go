@@ -153,6 +153,8 @@ var named = map[string]string{
 	"merge_requests/{merge_request_iid}":                       "1",
 	"versions/{version_id}":                                    "1",
 	"approval_rules/{approval_rule_id}":                        "1",
+	"pipelines/{pipeline_id}":                                  "1",
+	"jobs/{job_id}":                                            "1",
 }
 
 // namedInGroup are those that differ below /groups.
@@ -200,6 +202,9 @@ var others = map[string]map[string]string{
 	"GET /projects/{id}/approval_rules/{approval_rule_id}":    {"approval_rules/{approval_rule_id}": strconv.Itoa(projectRuleID)},
 	"PUT /projects/{id}/approval_rules/{approval_rule_id}":    {"approval_rules/{approval_rule_id}": strconv.Itoa(projectRuleID)},
 	"DELETE /projects/{id}/approval_rules/{approval_rule_id}": {"approval_rules/{approval_rule_id}": strconv.Itoa(projectRuleID)},
+
+	"POST /projects/{id}/jobs/{job_id}/cancel": {"jobs/{job_id}": "2"},
+	"POST /projects/{id}/jobs/{job_id}/play":   {"jobs/{job_id}": "3"},
 
 	// Merge request 1 lacks an approval.
 	"PUT /projects/{id}/merge_requests/{merge_request_iid}/merge":      {"merge_requests/{merge_request_iid}": "2"},
@@ -291,6 +296,9 @@ var bodies = map[string]string{
 	"PUT /groups/{id}/epics/{epic_id}/discussions/{discussion_id}":                      `{"resolved":true}`,
 	"POST /groups/{id}/epics/{epic_id}/discussions/{discussion_id}/notes":               `{"body":"New"}`,
 	"PUT /groups/{id}/epics/{epic_id}/discussions/{discussion_id}/notes/{note_id}":      `{"body":"Changed"}`,
+
+	"POST /projects/{id}/pipeline":        `{"ref":"ci"}`,
+	"GET /projects/{id}/pipelines/latest": `{"ref":"topic"}`,
 
 	"POST /markdown":                         `{"text":"# Hello"}`,
 	"POST /projects/{id}/ci/lint":            `{"content":"test: {script: make}"}`,

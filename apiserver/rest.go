@@ -35,6 +35,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/mergerequests"
 	"github.com/forgeplane/forgeplane/apiserver/v4/milestones"
 	"github.com/forgeplane/forgeplane/apiserver/v4/notes"
+	"github.com/forgeplane/forgeplane/apiserver/v4/pipelines"
 	"github.com/forgeplane/forgeplane/apiserver/v4/projects"
 	"github.com/forgeplane/forgeplane/apiserver/v4/protectedbranches"
 	"github.com/forgeplane/forgeplane/apiserver/v4/reactions"
@@ -95,6 +96,7 @@ func families(k family.Kit) []endpoint.Table {
 		commits.New(k).Table().Named("Commits"),
 		files.New(k).Table().Named("Files"),
 		cilint.New(k).Table().Named("CI configuration"),
+		pipelines.New(k).Table().Named("Pipelines and jobs"),
 		reactions.New(k).Table().Named("Emoji reactions"),
 		stateevents.New(k).Table().Named("Resource state events"),
 		notes.New(k).Table().Named("Notes and discussions"),

@@ -24,6 +24,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
 	"github.com/forgeplane/forgeplane/apiserver/landing"
+	"github.com/forgeplane/forgeplane/apiserver/launch"
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/store"
@@ -37,6 +38,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/mergecheck"
+	"github.com/forgeplane/forgeplane/internal/pipeline"
 	"github.com/forgeplane/forgeplane/internal/quota"
 	"github.com/forgeplane/forgeplane/internal/tokenuse"
 	"github.com/forgeplane/forgeplane/internal/watermark"
@@ -102,7 +104,12 @@ type Server struct {
 	rest   *endpoint.Handler
 	// checks checks merge requests after pushes.
 	checks *mergecheck.Watcher
+	// pushes creates pipelines after pushes.
+	pushes *launch.Pushes
 }
+
+// concurrentLaunches and concurrentRuns are the maximum numbers of pipelines that are created for pushes and moved on at once in the background.
+const concurrentLaunches, concurrentRuns = 2, 2
 
 // concurrentChecks is the maximum number of merge requests that are checked at once in the background.
 const concurrentChecks = 2
@@ -131,6 +138,7 @@ func newServer(ctx context.Context, o Options, families func(family.Kit) []endpo
 	o.Written = func(e change.Event) {
 		written(e)
 		s.checks.Written(e)
+		s.pushes.Written(e)
 	}
 	gitServer, err := githttp.New(githttp.Options{
 		Authenticator: access, Projects: access, Hooks: s.hooks, HooksDir: hooksDir, HookSocket: s.socket,
@@ -153,6 +161,7 @@ func newServer(ctx context.Context, o Options, families func(family.Kit) []endpo
 	checks := k.Queue(job.QueueOptions{Name: mergecheck.QueueName, Limits: fair.Halves(concurrentChecks), Run: checker.Check})
 	k.Checks = checks
 	s.checks = mergecheck.NewWatcher(checker, checks, o.Log)
+	s.pushes = newPushes(k, o.Log)
 	s.rest = newREST(k, o.ExternalURL, endpoint.Options{
 		Log: o.Log, Observe: requests.observe, Outdated: o.Others.Outdated, Memory: o.Memory, Spool: uploads, Disk: o.Disk, Stopping: s.stopping,
 	}, families(k))
@@ -169,6 +178,20 @@ func newServer(ctx context.Context, o Options, families func(family.Kit) []endpo
 		o.Audit.Handler(audit.At{Door: audit.Git, Address: address, Writes: githttp.Writes}, gitServer),
 	)))
 	return s, nil
+}
+
+// newPushes returns what creates pipelines after pushes. The server runs its queue, and the queue that moves pipelines on.
+func newPushes(k family.Kit, log logr.Logger) *launch.Pushes {
+	var pushes *launch.Pushes
+	tasks := k.Queue(job.QueueOptions{
+		Name: launch.PushQueue, Limits: fair.Halves(concurrentLaunches),
+		Run: func(ctx context.Context, a job.Attempt, progress func(string)) error {
+			return pushes.Create(ctx, a, progress)
+		},
+	})
+	k.Queue(job.QueueOptions{Name: pipeline.QueueName, Limits: fair.Halves(concurrentRuns), Run: k.Activity.Pipelines.Run})
+	pushes = launch.NewPushes(launch.New(k), tasks, log)
+	return pushes
 }
 
 // register registers metrics in each registry.
@@ -235,6 +258,7 @@ func (s *Server) Start(ctx context.Context) error {
 	var background sync.WaitGroup
 	background.Go(func() { s.uses.Run(ctx) })
 	background.Go(func() { s.checks.Run(ctx) })
+	background.Go(func() { s.pushes.Run(ctx) })
 	for _, q := range s.tasks {
 		background.Go(func() { _ = q.Start(ctx) })
 	}

@@ -17,6 +17,14 @@ const (
 	PushCode endpoint.Ability = "push_code"
 	// LintConfiguration allows checking a CI configuration that a request sends, like creating a pipeline with it.
 	LintConfiguration endpoint.Ability = "lint_configuration"
+	// ReadPipelines allows seeing the pipelines of a project and their jobs. CreatePipelines allows creating pipelines, UpdatePipelines canceling,
+	// retrying and playing their jobs, within the limits of the protections. AdminPipelines allows seeing the variables of the pipelines of others
+	// and erasing their jobs, and DestroyPipelines deleting pipelines.
+	ReadPipelines    endpoint.Ability = "read_pipelines"
+	CreatePipelines  endpoint.Ability = "create_pipelines"
+	UpdatePipelines  endpoint.Ability = "update_pipelines"
+	AdminPipelines   endpoint.Ability = "admin_pipelines"
+	DestroyPipelines endpoint.Ability = "destroy_pipelines"
 	// ReadImages allows pulling and listing the images of a project, WriteImages pushing them and deleting a tag, and AdminImages deleting
 	// repositories and many tags.
 	ReadImages  endpoint.Ability = "read_container_images"
@@ -163,6 +171,11 @@ var rules = map[endpoint.Ability]rule{
 	ReadCode:                    {about: aboutProject, code: true, repository: true},
 	PushCode:                    {about: aboutProject, role: role.Developer, code: true, repository: true},
 	LintConfiguration:           {about: aboutProject, role: role.Developer, code: true, repository: true},
+	ReadPipelines:               {about: aboutProject, code: true},
+	CreatePipelines:             {about: aboutProject, role: role.Developer, code: true, repository: true},
+	UpdatePipelines:             {about: aboutProject, role: role.Developer, code: true},
+	AdminPipelines:              {about: aboutProject, role: role.Maintainer, code: true},
+	DestroyPipelines:            {about: aboutProject, role: role.Owner},
 	ReadImages:                  {about: aboutProject, images: true},
 	WriteImages:                 {about: aboutProject, role: role.Developer, images: true},
 	AdminImages:                 {about: aboutProject, role: role.Maintainer, images: true},

@@ -19,6 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/milestone"
 	"github.com/forgeplane/forgeplane/internal/note"
+	"github.com/forgeplane/forgeplane/internal/pipeline"
 	"github.com/forgeplane/forgeplane/internal/reaction"
 	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
@@ -47,6 +48,7 @@ type Stores struct {
 	Reactions     *reaction.Store
 	StateEvents   *stateevent.Store
 	Revisions     *revision.Store
+	Pipelines     *pipeline.Store
 
 	swept []swept
 }
@@ -107,6 +109,7 @@ var aggregates = []aggregate{
 	{iid.Migrations, func(s *Stores, _ clock.PassiveClock) []swept {
 		return places(iid.Subjects(s.Database, iid.Items{
 			"milestone": (*milestone.Milestone)(nil), issue.Kind: (*issue.Issue)(nil), mergerequest.Kind: (*mergerequest.MergeRequest)(nil),
+			pipeline.Kind: (*pipeline.Pipeline)(nil),
 		}))
 	}},
 	{milestone.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
@@ -145,6 +148,10 @@ var aggregates = []aggregate{
 	{stateevent.Migrations, func(s *Stores, _ clock.PassiveClock) []swept {
 		s.StateEvents = stateevent.New(s.Database)
 		return places(s.StateEvents.Subjects())
+	}},
+	{pipeline.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
+		s.Pipelines = pipeline.New(s.Database, c)
+		return append(places(s.Pipelines.JobSubjects()), places(s.Pipelines.Subjects())...)
 	}},
 }
 

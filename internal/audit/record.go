@@ -125,6 +125,10 @@ const (
 	MergeRequest = "MergeRequest"
 	// ApprovalRule is an approval rule of a merge request.
 	ApprovalRule = "ApprovalRule"
+	// Pipeline is a pipeline of a project.
+	Pipeline = "Pipeline"
+	// Job is a job of a pipeline.
+	Job = "Job"
 )
 
 // Did adds a write outside the cluster, such as of a tag of an image. The id is 0 for objects without an id.

@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/launch"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/ci"
 	"github.com/forgeplane/forgeplane/internal/ci/commit"
 	"github.com/forgeplane/forgeplane/internal/ci/config"
 	"github.com/forgeplane/forgeplane/internal/ci/document"
-	"github.com/forgeplane/forgeplane/internal/ci/include"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
@@ -125,7 +123,7 @@ var errReference = errors.New("Reference not found")
 // pipeline returns the pipeline for a branch or tag; for the default branch if ref is empty.
 func (l *lint) pipeline(ctx context.Context, name string) (*ci.Pipeline, error) {
 	project := l.subject.Scope.Project
-	p := &ci.Pipeline{Source: "push", Project: l.subject.Scope.Path(), Projects: l}
+	p := &ci.Pipeline{Source: launch.SourcePush, Project: l.subject.Scope.Path(), Projects: launch.Projects{Kit: l.Kit, By: l.subject.Caller}}
 	if l.files == nil {
 		if l.dryRun {
 			return nil, errReference
@@ -143,7 +141,7 @@ func (l *lint) pipeline(ctx context.Context, name string) (*ci.Pipeline, error) 
 			return nil, err
 		}
 	}
-	p.Predefined = predefined(p, project.RESTID(), head.Branch)
+	p.Predefined = launch.Predefined(p, project.RESTID(), head.Branch)
 	return p, nil
 }
 
@@ -164,52 +162,4 @@ func (l *lint) at(ctx context.Context, p *ci.Pipeline, name string) error {
 	}
 	p.Ref, p.Tag = name, objects[0].ID == ""
 	return nil
-}
-
-// predefined returns the predefined variables that conditions use most.
-func predefined(p *ci.Pipeline, id int64, defaultBranch string) []config.Variable {
-	kind := "CI_COMMIT_BRANCH"
-	if p.Tag {
-		kind = "CI_COMMIT_TAG"
-	}
-	sha := p.Files.Commit()
-	return []config.Variable{
-		{Key: "CI", Value: "true"}, {Key: "GITLAB_CI", Value: "true"}, {Key: "CI_PIPELINE_SOURCE", Value: p.Source},
-		{Key: "CI_PROJECT_ID", Value: fmt.Sprint(id)}, {Key: "CI_PROJECT_PATH", Value: p.Project}, {Key: "CI_DEFAULT_BRANCH", Value: defaultBranch},
-		{Key: "CI_COMMIT_REF_NAME", Value: p.Ref}, {Key: kind, Value: p.Ref}, {Key: "CI_COMMIT_SHA", Value: sha}, {Key: "CI_COMMIT_SHORT_SHA", Value: sha[:8]},
-	}
-}
-
-// Open implements include.Projects. It opens only projects whose code the caller can read.
-func (l *lint) Open(ctx context.Context, project, revision string) (include.Files, error) {
-	scope, err := l.Guard.Project(ctx, project)
-	if err == nil {
-		var access auth.Access
-		if access, err = l.Guard.Visible(ctx, l.subject.Caller, scope); err == nil && !l.subject.Has(access, auth.ReadCode) {
-			err = catalog.ErrNotFound
-		}
-	}
-	if errors.Is(err, catalog.ErrNotFound) {
-		return nil, fs.ErrNotExist
-	} else if err != nil {
-		return nil, err
-	}
-	repo, err := l.Repositories.Content(ctx, scope.Project)
-	var id string
-	if err == nil {
-		id, err = refs.Commit(ctx, repo, revisionOr(revision))
-	}
-	if ref.Missing(err) {
-		return nil, fs.ErrNotExist
-	} else if err != nil {
-		return nil, err
-	}
-	return commit.New(repo, scope.Path(), id, ""), nil
-}
-
-func revisionOr(revision string) string {
-	if revision == "" {
-		return "HEAD"
-	}
-	return revision
 }

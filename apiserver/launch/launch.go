@@ -1,0 +1,158 @@
+// Package launch creates pipelines: it reads the CI configuration of a commit, and plans the jobs.
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/family"
+	"github.com/forgeplane/forgeplane/apiserver/item"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/ci"
+	"github.com/forgeplane/forgeplane/internal/ci/commit"
+	"github.com/forgeplane/forgeplane/internal/ci/config"
+	"github.com/forgeplane/forgeplane/internal/ci/document"
+	"github.com/forgeplane/forgeplane/internal/ci/include"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/pipeline"
+)
+
+// ErrNoConfiguration says that a commit has no CI configuration.
+var ErrNoConfiguration = errors.New("Missing CI config file") //nolint:revive // clients know the text
+
+// ConfigurationError has the mistakes in a CI configuration.
+type ConfigurationError struct{ Problems document.Problems }
+
+func (e *ConfigurationError) Error() string { return e.Problems.Error() }
+
+// The values of CI_PIPELINE_SOURCE.
+const (
+	SourceAPI  = "api"
+	SourcePush = "push"
+)
+
+// Request describes a pipeline to create.
+type Request struct {
+	// In is the project.
+	In catalog.Scope
+	// By is the user with whose rights the pipeline runs.
+	By auth.Caller
+	// Ref is the name of the branch, or of the tag if Tag is set, and SHA the id of its commit.
+	Ref string
+	Tag bool
+	SHA string
+	// Before is the former commit of a branch to which something was pushed; empty otherwise.
+	Before string
+	// Source is the value of CI_PIPELINE_SOURCE.
+	Source string
+	// Variables replace those of the configuration.
+	Variables []pipeline.Variable
+	// Origin identifies the event, as in pipeline.Pipeline.
+	Origin string
+}
+
+// Launcher creates pipelines.
+type Launcher struct{ family.Kit }
+
+// New returns a launcher.
+func New(k family.Kit) *Launcher { return &Launcher{k} }
+
+// Launch creates a pipeline, moves it on, and returns it as it was created. The error is ErrNoConfiguration, ci.ErrFiltered, a *ConfigurationError,
+// pipeline.ErrExists, or a failure.
+func (l *Launcher) Launch(ctx context.Context, r Request) (pipeline.Pipeline, error) {
+	repo, err := l.Repositories.Content(ctx, r.In.Project)
+	if err != nil {
+		return pipeline.Pipeline{}, err
+	}
+	head, err := repo.ReadCommit(ctx, r.SHA)
+	if err != nil {
+		return pipeline.Pipeline{}, err
+	}
+	return l.launch(ctx, r, repo, head)
+}
+
+func (l *Launcher) launch(ctx context.Context, r Request, repo *git.Repository, head *object.Commit) (pipeline.Pipeline, error) {
+	p := r.row()
+	plan, err := l.plan(ctx, r, repo, head)
+	if err != nil {
+		return p, err
+	}
+	p.Name, p.OnNewCommit, p.OnJobFailure = plan.Name, plan.AutoCancel.OnNewCommit, plan.AutoCancel.OnJobFailure
+	jobs, err := rows(plan)
+	if err != nil {
+		return p, err
+	}
+	if err := l.Activity.Pipelines.Create(ctx, &p, jobs, r.Variables); err != nil {
+		return p, err
+	}
+	_, err = l.Activity.Pipelines.Advance(ctx, p.ID)
+	return p, err
+}
+
+// row returns the pipeline of a request.
+func (r *Request) row() pipeline.Pipeline {
+	return pipeline.Pipeline{
+		In: item.Place(r.In), Ref: r.Ref, Tag: r.Tag, SHA: r.SHA, Before: r.Before, Source: r.Source, Origin: r.Origin, User: item.User(r.By.User),
+	}
+}
+
+// plan reads the configuration and plans the jobs.
+func (l *Launcher) plan(ctx context.Context, r Request, repo *git.Repository, head *object.Commit) (*ci.Plan, error) {
+	def, err := refs.ReadHead(ctx, repo)
+	if err != nil {
+		return nil, err
+	}
+	files := commit.New(repo, r.In.Path(), r.SHA, r.Before)
+	p := &ci.Pipeline{
+		Ref: r.Ref, Tag: r.Tag, Source: r.Source, Project: r.In.Path(), Files: files, Projects: Projects{l.Kit, r.By}, Variables: replacing(r.Variables),
+	}
+	p.Predefined = append(Predefined(p, r.In.RESTID(), def.Branch), l.more(r, head)...)
+	name, content, err := read(ctx, files)
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := p.Load(ctx, name, content)
+	if err != nil {
+		return nil, err
+	}
+	if len(loaded.Problems) > 0 {
+		return nil, &ConfigurationError{loaded.Problems}
+	}
+	plan, err := p.Plan(ctx, loaded.Config)
+	var problems document.Problems
+	if errors.As(err, &problems) {
+		err = &ConfigurationError{problems}
+	}
+	return plan, err
+}
+
+// read returns the configuration of a commit.
+func read(ctx context.Context, files include.Files) (name string, content []byte, err error) {
+	for _, name := range ci.Names {
+		content, err := files.Read(ctx, name, document.MaxBytes)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case errors.Is(err, include.ErrTooLarge):
+			return "", nil, &ConfigurationError{document.Problems{{File: name, Text: err.Error()}}}
+		case err != nil:
+			return "", nil, fmt.Errorf("reading the CI configuration: %w", err)
+		}
+		return name, content, nil
+	}
+	return "", nil, ErrNoConfiguration
+}
+
+// replacing returns the variables of a request in the form of the configuration.
+func replacing(given []pipeline.Variable) []config.Variable {
+	all := make([]config.Variable, len(given))
+	for i, v := range given {
+		all[i] = config.Variable{Key: v.Key, Value: v.Value}
+	}
+	return all
+}

@@ -1,0 +1,206 @@
+package launch
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-logr/logr"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/family"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/bottoken"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/change"
+	"github.com/forgeplane/forgeplane/internal/ci"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/git/update"
+	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/internal/pipeline"
+)
+
+const (
+	// maxRefs is the maximum number of pipelines for one push.
+	maxRefs = 4
+	// maxEvents is the maximum number of waiting events. Further ones are dropped.
+	maxEvents = 1000
+	// PushQueue is the name of the queue of pushes that may need a pipeline.
+	PushQueue = "pipeline-pushes"
+)
+
+// Pushes creates pipelines for pushes, in the background. A process that is killed before it has added a task loses the event.
+type Pushes struct {
+	*Launcher
+	tasks  family.Tasks
+	events chan change.Event
+	log    logr.Logger
+}
+
+// NewPushes returns a Pushes that adds a task for each ref of a push. The queue must run Create.
+func NewPushes(l *Launcher, tasks family.Tasks, log logr.Logger) *Pushes {
+	return &Pushes{l, tasks, make(chan change.Event, maxEvents), log}
+}
+
+// Written receives an event. It does not block.
+func (p *Pushes) Written(e change.Event) {
+	select {
+	case p.events <- e:
+	default:
+	}
+}
+
+// Run adds tasks for the events until ctx ends.
+func (p *Pushes) Run(ctx context.Context) {
+	for {
+		select {
+		case e := <-p.events:
+			if err := p.schedule(ctx, e); err != nil && ctx.Err() == nil {
+				p.log.Error(err, "Failed to schedule pipelines", "project", e.Project)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// push is the payload of a task.
+type push struct {
+	Project database.Subject `json:"project"`
+	Update  update.Ref       `json:"update"`
+	By      database.User    `json:"by"`
+}
+
+// schedule adds a task for each of the first branches and tags of an event. Writes that no user made start no pipeline.
+func (p *Pushes) schedule(ctx context.Context, e change.Event) error {
+	if e.By.UID == "" {
+		return nil
+	}
+	var pushed []update.Ref
+	for _, u := range e.Updates {
+		name, _, ok := branchOrTag(u.Name)
+		if ok && utf8.ValidString(name) && !u.Deletes() && len(pushed) < maxRefs {
+			pushed = append(pushed, u)
+		}
+	}
+	if len(pushed) == 0 {
+		return nil
+	}
+	project, err := catalog.Get[*v1alpha1.Project](ctx, p.Catalog, e.Project.Namespace, e.Project.Name)
+	if err != nil {
+		return catalog.IgnoreNotFound(err)
+	}
+	for _, u := range pushed {
+		in := database.Subject{Kind: database.KindProject, ID: project.RESTID(), UID: project.UID}
+		payload, failed := json.Marshal(push{Project: in, Update: u, By: e.By})
+		if failed == nil {
+			failed = p.tasks.Add(ctx, job.Task{Key: rand.Text(), Tenant: p.Repositories.Tenant(project), Payload: payload})
+		}
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// branchOrTag returns the name of a branch or tag.
+func branchOrTag(full string) (name string, tag, ok bool) {
+	if name, ok = strings.CutPrefix(full, ref.Branches); ok {
+		return name, false, true
+	}
+	name, ok = strings.CutPrefix(full, ref.Tags)
+	return name, true, ok
+}
+
+// Create runs a task of the queue. It does nothing if the project, the user or the commit is gone, or the user is blocked.
+func (p *Pushes) Create(ctx context.Context, a job.Attempt, _ func(string)) error {
+	var of push
+	if err := json.Unmarshal(a.Payload, &of); err != nil {
+		return fmt.Errorf("reading a push: %w", err)
+	}
+	err := p.create(ctx, of, a.Key)
+	blocked := errors.As(err, new(*endpoint.Error))
+	if blocked || errors.Is(err, catalog.ErrNotFound) || errors.Is(err, git.ErrNotFound) || ref.Missing(err) {
+		return nil
+	}
+	return err
+}
+
+func (p *Pushes) create(ctx context.Context, of push, origin string) error {
+	scope, err := p.Guard.Project(ctx, fmt.Sprint(of.Project.ID))
+	if err != nil || scope.Project.UID != of.Project.UID || scope.Project.Spec.Archived {
+		return err
+	}
+	r := Request{In: scope, Source: SourcePush, SHA: of.Update.New, Origin: origin}
+	if r.By, err = p.caller(ctx, of.By); err != nil {
+		return err
+	}
+	r.Ref, r.Tag, _ = branchOrTag(of.Update.Name)
+	repo, err := p.Repositories.Content(ctx, scope.Project)
+	if err != nil {
+		return err
+	}
+	if r.Tag { // it can be a tag object
+		r.SHA, err = refs.Commit(ctx, repo, r.Ref)
+	} else if !of.Update.Creates() {
+		if _, err = repo.ReadCommit(ctx, of.Update.Old); err == nil {
+			r.Before = of.Update.Old
+		} else if errors.Is(err, git.ErrObjectNotFound) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return p.push(ctx, r, repo)
+}
+
+// skipping matches a commit message that wants no pipeline.
+var skipping = regexp.MustCompile(`(?i)\[(ci[ _-]skip|skip[ _-]ci)\]`)
+
+// push creates the pipeline of a push. If the configuration has mistakes, the pipeline has failed with them. If the commit message wants no
+// pipeline, it is skipped.
+func (p *Pushes) push(ctx context.Context, r Request, repo *git.Repository) error {
+	head, err := repo.ReadCommit(ctx, r.SHA)
+	if err != nil {
+		return err
+	}
+	row := r.row()
+	var mistakes *ConfigurationError
+	if skipping.MatchString(head.Message) {
+		if _, err = p.plan(ctx, r, repo, head); err == nil {
+			row.Status = pipeline.Skipped
+			err = p.Activity.Pipelines.Create(ctx, &row, nil, nil)
+		}
+	} else if _, err = p.launch(ctx, r, repo, head); errors.As(err, &mistakes) {
+		row.Status, row.Errors = pipeline.Failed, mistakes.Error()
+		err = p.Activity.Pipelines.Create(ctx, &row, nil, nil)
+	}
+	if errors.Is(err, ErrNoConfiguration) || errors.Is(err, ci.ErrFiltered) || errors.Is(err, pipeline.ErrExists) || errors.As(err, &mistakes) {
+		return nil
+	}
+	return err
+}
+
+// caller returns the user or bot who has pushed.
+func (p *Pushes) caller(ctx context.Context, who database.User) (auth.Caller, error) {
+	c, err := p.Guard.Requester(ctx, who)
+	if !errors.Is(err, catalog.ErrNotFound) {
+		return c, err
+	}
+	bot, err := bottoken.ByUserID(ctx, p.Catalog, who.ID)
+	if err == nil && bot.User.UID != who.UID {
+		err = catalog.ErrNotFound
+	}
+	if err != nil {
+		return auth.Caller{}, err
+	}
+	return auth.Caller{User: bot.User, Bot: &bot}, nil
+}

@@ -1,0 +1,52 @@
+package launch
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/forgeplane/forgeplane/internal/ci"
+	"github.com/forgeplane/forgeplane/internal/ci/config"
+	"github.com/forgeplane/forgeplane/internal/git/object"
+)
+
+// Predefined returns the predefined variables that rules use most, for a pipeline with Files.
+func Predefined(p *ci.Pipeline, projectID int64, defaultBranch string) []config.Variable {
+	kind := "CI_COMMIT_BRANCH"
+	if p.Tag {
+		kind = "CI_COMMIT_TAG"
+	}
+	sha := p.Files.Commit()
+	return []config.Variable{
+		{Key: "CI", Value: "true"}, {Key: "GITLAB_CI", Value: "true"}, {Key: "CI_PIPELINE_SOURCE", Value: p.Source},
+		{Key: "CI_PROJECT_ID", Value: fmt.Sprint(projectID)}, {Key: "CI_PROJECT_PATH", Value: p.Project}, {Key: "CI_DEFAULT_BRANCH", Value: defaultBranch},
+		{Key: "CI_COMMIT_REF_NAME", Value: p.Ref}, {Key: kind, Value: p.Ref}, {Key: "CI_COMMIT_SHA", Value: sha}, {Key: "CI_COMMIT_SHORT_SHA", Value: sha[:8]},
+	}
+}
+
+// more returns the predefined variables of a pipeline that is created, beside those of Predefined.
+func (l *Launcher) more(r Request, head *object.Commit) []config.Variable {
+	project, path := r.In.Project, r.In.Path()
+	namespace := strings.TrimSuffix(path, "/"+project.Spec.Path)
+	_, description, _ := strings.Cut(head.Message, "\n")
+	return []config.Variable{
+		{Key: "CI_COMMIT_BEFORE_SHA", Value: cmp.Or(r.Before, strings.Repeat("0", len(r.SHA)))},
+		{Key: "CI_COMMIT_MESSAGE", Value: head.Message}, {Key: "CI_COMMIT_TITLE", Value: head.Title()},
+		{Key: "CI_COMMIT_DESCRIPTION", Value: strings.TrimSpace(description)}, {Key: "CI_COMMIT_AUTHOR", Value: head.Author.Name + " <" + head.Author.Email + ">"},
+		{Key: "CI_COMMIT_TIMESTAMP", Value: head.Committer.When.Format("2006-01-02T15:04:05-07:00")}, {Key: "CI_COMMIT_REF_SLUG", Value: slug(r.Ref)},
+		{Key: "CI_PROJECT_NAME", Value: project.Spec.Path}, {Key: "CI_PROJECT_NAMESPACE", Value: namespace},
+		{Key: "CI_PROJECT_ROOT_NAMESPACE", Value: strings.SplitN(path, "/", 2)[0]}, {Key: "CI_PROJECT_URL", Value: l.WebURL + "/" + path},
+		{Key: "CI_SERVER_URL", Value: l.WebURL}, {Key: "CI_API_V4_URL", Value: l.WebURL + "/api/v4"},
+		{Key: "GITLAB_USER_ID", Value: fmt.Sprint(r.By.User.RESTID())}, {Key: "GITLAB_USER_LOGIN", Value: r.By.User.Spec.Username},
+	}
+}
+
+var noSlug = regexp.MustCompile(`[^a-z0-9]`)
+
+// slug returns a name in the form of a label of DNS.
+func slug(name string) string {
+	const most = 63
+	text := noSlug.ReplaceAllString(strings.ToLower(name), "-")
+	return strings.Trim(text[:min(len(text), most)], "-")
+}

@@ -1,0 +1,152 @@
+package pipelines
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/commit"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
+	"github.com/forgeplane/forgeplane/apiserver/item"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/pipeline"
+)
+
+// common has the fields of all jobs.
+type common struct {
+	ID             int64               `json:"id"`
+	Status         pipeline.Status     `json:"status"`
+	Stage          string              `json:"stage"`
+	Name           string              `json:"name"`
+	Ref            string              `json:"ref"`
+	Tag            bool                `json:"tag"`
+	Coverage       *float64            `json:"coverage" doc:"Always null."`
+	AllowFailure   bool                `json:"allow_failure"`
+	CreatedAt      endpoint.Time       `json:"created_at"`
+	StartedAt      endpoint.Time       `json:"started_at"`
+	FinishedAt     endpoint.Time       `json:"finished_at"`
+	ErasedAt       endpoint.Time       `json:"erased_at"`
+	Duration       *float64            `json:"duration" doc:"Seconds that the job took, or has been running."`
+	QueuedDuration *float64            `json:"queued_duration" doc:"Seconds that the job waited for a runner, or has been waiting."`
+	User           *entity.UserSummary `json:"user" doc:"Null if the user is gone."`
+	Commit         *commit.Commit      `json:"commit" doc:"Null if the commit is gone."`
+	Pipeline       Pipeline            `json:"pipeline"`
+	FailureReason  string              `json:"failure_reason,omitempty" example:"script_failure"`
+	WebURL         string              `json:"web_url"`
+}
+
+// Job is "Job (result of keeping artifacts)" of the second interface document.
+type Job struct {
+	common
+	Project           JobProject    `json:"project"`
+	Artifacts         []struct{}    `json:"artifacts" doc:"Always empty."`
+	ArtifactsExpireAt endpoint.Time `json:"artifacts_expire_at" doc:"Always null."`
+	Runner            *struct{}     `json:"runner" doc:"Always null."`
+	Archived          bool          `json:"archived" doc:"Always false."`
+	TagList           []string      `json:"tag_list" doc:"The tags that a runner must have."`
+}
+
+// JobProject says what the job token of a job is for.
+type JobProject struct {
+	ScopeEnabled bool `json:"ci_job_token_scope_enabled" doc:"Always false."`
+}
+
+// Bridge is a job that triggers a pipeline.
+type Bridge struct {
+	common
+	Downstream *struct{} `json:"downstream_pipeline" doc:"Always null."`
+}
+
+func (f *Family) showJob(ctx context.Context, s auth.Subject, j pipeline.Job) (Job, error) {
+	shown, err := f.showJobs(ctx, s, []pipeline.Job{j})
+	if err != nil {
+		return Job{}, err
+	}
+	return shown[0], nil
+}
+
+func (f *Family) showJobs(ctx context.Context, s auth.Subject, some []pipeline.Job) ([]Job, error) {
+	all, err := f.common(ctx, s, some)
+	shown := make([]Job, len(all))
+	for i, c := range all {
+		shown[i] = Job{common: c, Artifacts: []struct{}{}, TagList: append([]string{}, some[i].Tags...)}
+	}
+	return shown, err
+}
+
+func (f *Family) showBridges(ctx context.Context, s auth.Subject, some []pipeline.Job) ([]Bridge, error) {
+	all, err := f.common(ctx, s, some)
+	shown := make([]Bridge, len(all))
+	for i, c := range all {
+		shown[i] = Bridge{common: c}
+	}
+	return shown, err
+}
+
+// common shows the fields of all jobs.
+func (f *Family) common(ctx context.Context, s auth.Subject, some []pipeline.Job) ([]common, error) {
+	pipelines, err := f.Activity.Pipelines.OfJobs(ctx, s.Scope.Project.UID, some...)
+	if err != nil {
+		return nil, err
+	}
+	people := make([]database.User, len(some))
+	for i, j := range some {
+		people[i] = j.User
+	}
+	users, err := item.Users(ctx, f.Catalog, f.WebURL, people...)
+	if err != nil {
+		return nil, err
+	}
+	commits, err := f.commits(ctx, s, pipelines)
+	if err != nil {
+		return nil, err
+	}
+	shown := make([]common, len(some))
+	for i, j := range some {
+		of := pipelines[j.PipelineID]
+		shown[i] = common{
+			ID: j.ID, Status: j.Status, Stage: j.Stage, Name: j.Name, Ref: of.Ref, Tag: of.Tag, AllowFailure: j.AllowFailure, CreatedAt: endpoint.Time(j.Created),
+			StartedAt: endpoint.Time(j.Started), FinishedAt: endpoint.Time(j.Finished), ErasedAt: endpoint.Time(j.Erased),
+			Duration: f.between(j.Started, j.Finished), QueuedDuration: f.between(j.Queued, j.Started), User: users[j.User.UID], Commit: commits[of.SHA],
+			Pipeline: f.show(s.Scope, of), FailureReason: j.FailureReason, WebURL: fmt.Sprintf("%s/%s/-/jobs/%d", f.WebURL, s.Scope.Path(), j.ID),
+		}
+		if j.Started.IsZero() && j.Status.Ended() {
+			shown[i].QueuedDuration = nil // it never ran
+		}
+	}
+	return shown, nil
+}
+
+// between returns the seconds between two times, or since the first one if the second is zero; nil without the first.
+func (f *Family) between(from, to time.Time) *float64 {
+	if from.IsZero() {
+		return nil
+	}
+	if to.IsZero() {
+		to = f.Clock.Now()
+	}
+	length := to.Sub(from).Seconds()
+	return &length
+}
+
+// commits returns the commits of pipelines by their ids, as far as they exist.
+func (f *Family) commits(ctx context.Context, s auth.Subject, of map[int64]pipeline.Pipeline) (map[string]*commit.Commit, error) {
+	repo, err := f.Repositories.Content(ctx, s.Scope.Project)
+	if ref.Missing(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	shown := map[string]*commit.Commit{}
+	for _, p := range of {
+		if shown[p.SHA] == nil {
+			if shown[p.SHA], err = ref.Commit(ctx, repo, p.SHA, f.WebURL+"/"+s.Scope.Path()); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return shown, nil
+}

@@ -1,0 +1,143 @@
+package conformance
+
+import (
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
+
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+)
+
+// newPipelines creates a team whose project has a pipeline of a push to topic: with the job build, the manual job deploy and the trigger job next.
+func (d *door) newPipelines() (team, *gitlab.PipelineInfo) {
+	GinkgoHelper()
+	t := d.newTeam(gitlab.PrivateVisibility)
+	c := gittest.New(GinkgoTB(), "sha1")
+	c.Commit(GinkgoTB(), "README.md", "hello\n")
+	push(t.project, c)
+	c.Git(GinkgoTB(), "checkout", "--quiet", "-b", "topic")
+	c.Commit(GinkgoTB(), ".gitlab-ci.yml", "workflow: {name: Test of $CI_COMMIT_BRANCH}\nbuild: {stage: build, script: make, tags: [linux]}\n"+
+		"deploy: {stage: deploy, script: make deploy, when: manual}\nnext: {stage: deploy, trigger: acme/next, when: manual}\n")
+	push(t.project, c)
+	var found []*gitlab.PipelineInfo
+	Eventually(func() []*gitlab.PipelineInfo {
+		var err error
+		found, _, err = d.as(developer).Pipelines.ListProjectPipelines(t.project.ID, &gitlab.ListProjectPipelinesOptions{Status: gitlab.Ptr(gitlab.Pending)})
+		Expect(err).NotTo(HaveOccurred())
+		return found
+	}).WithPolling(polling).Should(HaveLen(1))
+	return t, found[0]
+}
+
+var _ = throughEachDoor("Pipelines", func(d *door) {
+	It("are created by a push, and found, canceled, retried and deleted", func() {
+		team, pushed := d.newPipelines()
+		c := d.as(developer).Pipelines
+		Expect(pushed).To(And(HaveField("Ref", "topic"), HaveField("Source", "push"), HaveField("Name", "Test of topic"), HaveField("ProjectID", team.project.ID)))
+		for _, id := range []any{team.project.ID, team.project.PathWithNamespace} {
+			p, _, err := c.GetPipeline(id, pushed.ID)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(p).To(And(HaveField("SHA", pushed.SHA), HaveField("User.Username", developer.name), HaveField("Tag", false), HaveField("YamlErrors", ""),
+				HaveField("DetailedStatus.Text", "pending"), HaveField("DetailedStatus.HasDetails", true)))
+			latest, _, err := c.GetLatestPipeline(id, &gitlab.GetLatestPipelineOptions{Ref: gitlab.Ptr("topic")})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(latest.ID).To(Equal(p.ID))
+		}
+		canceled, r, err := c.CancelPipelineBuild(team.project.ID, pushed.ID)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.StatusCode).To(Equal(200))
+		Expect(canceled.Status).To(Equal("canceled"))
+		retried, r, err := c.RetryPipelineBuild(team.project.ID, pushed.ID)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.StatusCode).To(Equal(201))
+		Expect(retried.Status).To(Equal("pending"))
+		r, err = d.as(maintainer).Pipelines.DeletePipeline(team.project.ID, pushed.ID)
+		Expect(err).To(HaveOccurred())
+		Expect(answered(r)).To(Equal(`403 {"message":"403 Forbidden"}`))
+		r, err = d.as(owner).Pipelines.DeletePipeline(team.project.ID, pushed.ID)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(answered(r)).To(Equal("204"))
+		_, _, err = c.GetPipeline(team.project.ID, pushed.ID)
+		Expect(err).To(MatchError(gitlab.ErrNotFound))
+	})
+
+	It("are created by a request with variables", func() {
+		team, _ := d.newPipelines()
+		c := d.as(developer).Pipelines
+		p, r, err := c.CreatePipeline(team.project.ID, &gitlab.CreatePipelineOptions{
+			Ref: gitlab.Ptr("topic"), Variables: &[]*gitlab.PipelineVariableOptions{{Key: gitlab.Ptr("TARGET"), Value: gitlab.Ptr("x"), VariableType: gitlab.Ptr(gitlab.FileVariableType)}},
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.StatusCode).To(Equal(201))
+		Expect(p).To(And(HaveField("Status", "created"), HaveField("Source", gitlab.PipelineSource("api"))))
+		all, _, err := c.GetPipelineVariables(team.project.ID, p.ID)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(all).To(HaveExactElements(HaveValue(Equal(gitlab.PipelineVariable{Key: "TARGET", Value: "x", VariableType: gitlab.FileVariableType}))))
+		_, r, err = c.CreatePipeline(team.project.ID, &gitlab.CreatePipelineOptions{Ref: gitlab.Ptr("none")})
+		Expect(err).To(HaveOccurred())
+		Expect(answered(r)).To(Equal(`400 {"message":{"base":["Reference not found"]}}`))
+		_, r, err = d.as(reporter).Pipelines.CreatePipeline(team.project.ID, &gitlab.CreatePipelineOptions{Ref: gitlab.Ptr("topic")})
+		Expect(err).To(HaveOccurred())
+		Expect(r.StatusCode).To(Equal(403))
+	})
+
+	It("have jobs, which are canceled, retried, erased and played", func() {
+		team, p := d.newPipelines()
+		c := d.as(developer).Jobs
+		jobs, _, err := c.ListPipelineJobs(team.project.ID, p.ID, &gitlab.ListJobsOptions{Scope: &[]gitlab.BuildStateValue{gitlab.Pending}})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(jobs).To(HaveExactElements(And(HaveField("Name", "build"), HaveField("TagList", []string{"linux"}), HaveField("Commit.ID", p.SHA), HaveField("Pipeline.ID", p.ID))))
+		bridges, _, err := c.ListPipelineBridges(team.project.ID, p.ID, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(bridges).To(HaveExactElements(And(HaveField("Name", "next"), HaveField("Status", "created"))))
+		build := jobs[0].ID
+		_, r, err := c.EraseJob(team.project.ID, build)
+		Expect(err).To(HaveOccurred())
+		Expect(answered(r)).To(Equal(`403 {"message":"403 Forbidden - Job is not erasable!"}`))
+		canceled, r, err := c.CancelJob(team.project.ID, build)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.StatusCode).To(Equal(201))
+		Expect(canceled.Status).To(Equal("canceled"))
+		erased, r, err := c.EraseJob(team.project.ID, build)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.StatusCode).To(Equal(201))
+		Expect(erased.ErasedAt).NotTo(BeNil())
+		again, r, err := c.RetryJob(team.project.ID, build)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.StatusCode).To(Equal(201))
+		Expect(again).To(And(HaveField("ID", Not(Equal(build))), HaveField("Status", "pending")))
+		got, _, err := c.GetJob(team.project.ID, again.ID)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(got.WebURL).To(HaveSuffix(fmt.Sprintf("/-/jobs/%d", again.ID)))
+
+		all, _, err := c.ListProjectJobs(team.project.ID, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(all).To(HaveExactElements(HaveField("ID", again.ID), HaveField("Name", "deploy"), HaveField("ID", build)))
+		_, r, err = c.PlayJob(team.project.ID, all[1].ID, nil)
+		Expect(err).To(HaveOccurred())
+		Expect(answered(r)).To(Equal(`400 {"message":"400 Bad request - Unplayable Job"}`))
+	})
+
+	It("have manual jobs, which are played", func() {
+		team := d.newTeam(gitlab.PrivateVisibility)
+		c := gittest.New(GinkgoTB(), "sha1")
+		c.Commit(GinkgoTB(), ".gitlab-ci.yml", "deploy: {script: make deploy, when: manual}\n")
+		push(team.project, c)
+		p, _, err := d.as(maintainer).Pipelines.CreatePipeline(team.project.ID, &gitlab.CreatePipelineOptions{Ref: gitlab.Ptr("main")})
+		Expect(err).NotTo(HaveOccurred())
+		jobs, _, err := d.as(maintainer).Jobs.ListPipelineJobs(team.project.ID, p.ID, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(jobs).To(HaveExactElements(And(HaveField("Status", "manual"), HaveField("AllowFailure", true))))
+		_, r, err := d.as(developer).Jobs.PlayJob(team.project.ID, jobs[0].ID, nil)
+		Expect(err).To(HaveOccurred())
+		Expect(r.StatusCode).To(Equal(403), "the default branch is protected")
+		played, r, err := d.as(maintainer).Jobs.PlayJob(team.project.ID, jobs[0].ID, &gitlab.PlayJobOptions{
+			JobVariablesAttributes: &[]*gitlab.JobVariableOptions{{Key: gitlab.Ptr("A"), Value: gitlab.Ptr("b")}},
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.StatusCode).To(Equal(200))
+		Expect(played.Status).To(Equal("pending"))
+	})
+})
