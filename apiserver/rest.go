@@ -47,6 +47,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/tags"
 	"github.com/forgeplane/forgeplane/apiserver/v4/triggertokens"
 	"github.com/forgeplane/forgeplane/apiserver/v4/users"
+	"github.com/forgeplane/forgeplane/apiserver/v4/variables"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
@@ -97,6 +98,7 @@ func families(k family.Kit) []endpoint.Table {
 		files.New(k).Table().Named("Files"),
 		cilint.New(k).Table().Named("CI configuration"),
 		pipelines.New(k).Table().Named("Pipelines and jobs"),
+		variables.New(k).Table().Named("CI variables"),
 		reactions.New(k).Table().Named("Emoji reactions"),
 		stateevents.New(k).Table().Named("Resource state events"),
 		notes.New(k).Table().Named("Notes and discussions"),

@@ -179,6 +179,8 @@ func declared(v v1alpha1.Visibility) []client.Object {
 		label(labelID, "bug", v1alpha1.LabelSpec{ProjectRef: &v1alpha1.Reference{Name: "app"}}),
 		label(groupLabelID, "urgent", v1alpha1.LabelSpec{GroupRef: &v1alpha1.Reference{Name: "team"}}),
 		label(aboveLabelID, "legal", v1alpha1.LabelSpec{GroupRef: &v1alpha1.Reference{Name: "above"}}),
+		ciVariable(team, v1alpha1.VariableSpec{ProjectRef: &v1alpha1.Reference{Name: "app"}}),
+		ciVariable(team, v1alpha1.VariableSpec{GroupRef: &v1alpha1.Reference{Name: "team"}}), ciVariable(familytest.Namespace, v1alpha1.VariableSpec{}),
 		familytest.InProject(team, "app", "blocked", v1alpha1.RoleOwner), familytest.InGroup(team, "team", "blocked", v1alpha1.RoleOwner),
 	}
 	all = append(all, personal("target", targetID)...)
@@ -274,6 +276,16 @@ func remoteMirror(id int64, project string) *v1alpha1.RemoteMirror {
 func label(id int64, title string, of v1alpha1.LabelSpec) *v1alpha1.Label {
 	of.ID, of.Title, of.Color = id, title, "#FF0000"
 	return &v1alpha1.Label{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: title}, Spec: of}
+}
+
+// ciVariable returns a variable with the key HOST of a project, a group or the installation.
+func ciVariable(namespace string, of v1alpha1.VariableSpec) *v1alpha1.Variable {
+	of.Key, of.EnvironmentScope = "HOST", v1alpha1.AnyEnvironment
+	v := &v1alpha1.Variable{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "host"}, Spec: of}
+	if of.GroupRef != nil {
+		v.Name = "host-of-group"
+	}
+	return v
 }
 
 // scopes are all scopes that a token can have.
@@ -448,7 +460,7 @@ func newKit(t testing.TB, cat *catalog.Catalog, guard *auth.Guard) family.Kit {
 	return family.Kit{
 		Catalog: cat, Guard: guard, IDs: &counter{last: 1 << 20}, Maintain: func(types.NamespacedName) bool { return true },
 		Activity: familytest.Activity(t, clock), Queue: func(job.QueueOptions) family.Tasks { return unscheduled{} },
-		Clock: clock, WebURL: familytest.WebURL, Version: "test", Home: "home",
+		Clock: clock, WebURL: familytest.WebURL, Version: "test", Namespace: familytest.Namespace, Home: "home",
 	}
 }
 

@@ -31,6 +31,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/label"
 	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/internal/variable"
 )
 
 const hold = "example.com/hold"
@@ -157,6 +158,7 @@ func claimants() []v1alpha1.Object {
 	return []v1alpha1.Object{
 		&v1alpha1.Group{}, &v1alpha1.Project{}, &v1alpha1.User{}, &v1alpha1.Membership{}, &v1alpha1.Label{}, &v1alpha1.ProtectedBranch{},
 		&v1alpha1.DeployKey{}, &v1alpha1.JobTokenScope{}, &v1alpha1.AccessToken{}, &v1alpha1.BotToken{}, &v1alpha1.RepositoryStorage{},
+		&v1alpha1.Variable{},
 	}
 }
 
@@ -244,6 +246,9 @@ func (f *forge) objects() (found []v1alpha1.Object) {
 	for _, o := range f.storages() {
 		found = append(found, o)
 	}
+	for _, o := range f.variables() {
+		found = append(found, o)
+	}
 	return found
 }
 
@@ -328,6 +333,8 @@ func (f *forge) spec(o v1alpha1.Object) {
 		target(&o.Spec.ProjectRef, &o.Spec.GroupRef)
 	case *v1alpha1.BotToken:
 		f.specOfBot(o, target)
+	case *v1alpha1.Variable:
+		f.specOfVariable(o, target)
 	case *v1alpha1.RepositoryStorage:
 		f.specOfStorage(o)
 	default:
@@ -519,6 +526,8 @@ func (f *forge) declared(o v1alpha1.Object) ([]claim.Claim, error) {
 		return f.declaredByBot(ctx, o)
 	case *v1alpha1.RepositoryStorage:
 		return []claim.Claim{repository.DirectoryClaim(o)}, nil
+	case *v1alpha1.Variable:
+		return variable.Claims(ctx, f.catalog, o)
 	default:
 		return f.declaredByFixed(o)
 	}
@@ -647,6 +656,10 @@ func (f *forge) agrees(c *catalog.Catalog, o v1alpha1.Object, holders map[string
 			found, err = f.foundByBot(ctx, c, o, k)
 		case *v1alpha1.RepositoryStorage:
 			found, err = repository.DirectoryHolder(ctx, c, o)
+		case *v1alpha1.Variable:
+			if found, err = f.holderOfVariable(c, o); found == nil && err == nil {
+				continue
+			}
 		default:
 			if found, err = f.foundByFixed(c, o, k); found == nil && err == nil {
 				continue

@@ -35,6 +35,7 @@ import (
 	"github.com/forgeplane/forgeplane/controllers/storagemove"
 	"github.com/forgeplane/forgeplane/controllers/triggertoken"
 	"github.com/forgeplane/forgeplane/controllers/user"
+	"github.com/forgeplane/forgeplane/controllers/variable"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
@@ -136,6 +137,7 @@ func (p Parts) All() []Controller {
 		of(c, registrycleanup.New(base, registrycleanup.Options{
 			Registry: p.Registry, Concurrency: p.Cleanups, Audit: p.Audit, Clock: p.Clock, Metrics: p.Metrics,
 		})),
+		of(c, variable.New(base, variable.Options{Secrets: p.Secrets, Store: store, Namespace: p.Namespace, Clock: p.Clock})),
 	}
 }
 

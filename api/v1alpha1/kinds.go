@@ -25,6 +25,7 @@ func Kinds() []Object {
 		&StorageMove{},
 		&TriggerToken{},
 		&User{},
+		&Variable{},
 	}
 }
 

@@ -52,6 +52,8 @@ const (
 	AdminJobTokenScope endpoint.Ability = "admin_job_token_scope"
 	// AdminRemoteMirrors allows seeing, creating, changing and removing the mirrors of a project.
 	AdminRemoteMirrors endpoint.Ability = "admin_remote_mirrors"
+	// ManageVariables allows seeing, creating, changing and removing the CI variables of a project, with their values.
+	ManageVariables endpoint.Ability = "manage_variables"
 	// ReadLabels and WriteLabels apply to the labels of a project.
 	ReadLabels  endpoint.Ability = "read_labels"
 	WriteLabels endpoint.Ability = "write_labels"
@@ -115,6 +117,8 @@ const (
 	ReadGroupImages endpoint.Ability = "read_group_container_images"
 	// ManageGroupTokens allows seeing, creating, rotating and revoking the access tokens of a group.
 	ManageGroupTokens endpoint.Ability = "manage_group_tokens"
+	// ManageGroupVariables allows seeing, creating, changing and removing the CI variables of a group, with their values.
+	ManageGroupVariables endpoint.Ability = "manage_group_variables"
 	// AdminGroupProtectedBranches allows seeing, creating, changing and removing the protections of a group.
 	AdminGroupProtectedBranches endpoint.Ability = "admin_group_protected_branches"
 	// AdminInstance allows everything that is reserved for administrators of the instance.
@@ -160,6 +164,8 @@ type rule struct {
 	images bool
 	// insider withholds the ability from external users in groups of personal projects.
 	insider bool
+	// secret withholds the ability from auditors, who need no role to read, because it shows credentials.
+	secret bool
 	// repository says that the ability needs something that the controller of a project creates: the repository, the protection of its
 	// default branch, or the issues that it adopts.
 	repository bool
@@ -192,6 +198,7 @@ var rules = map[endpoint.Ability]rule{
 	WriteBadges:                 {about: aboutProject, role: role.Maintainer},
 	AdminJobTokenScope:          {about: aboutProject, role: role.Maintainer},
 	AdminRemoteMirrors:          {about: aboutProject, role: role.Maintainer},
+	ManageVariables:             {about: aboutProject, role: role.Maintainer, secret: true},
 	ReadLabels:                  {about: aboutProject},
 	WriteLabels:                 {about: aboutProject, role: role.Reporter},
 	ReadIssues:                  {about: aboutProject},
@@ -231,6 +238,7 @@ var rules = map[endpoint.Ability]rule{
 	WriteGroupMilestones:        {about: aboutGroup, role: role.Reporter},
 	ReadGroupImages:             {about: aboutGroup, role: role.Reporter},
 	ManageGroupTokens:           {about: aboutGroup, role: role.Owner},
+	ManageGroupVariables:        {about: aboutGroup, role: role.Owner, secret: true},
 	AdminGroupProtectedBranches: {about: aboutGroup, role: role.Owner},
 	AdminInstance:               {about: aboutInstance, role: role.Admin},
 }
@@ -262,13 +270,14 @@ func (a Access) may(what endpoint.Ability) bool {
 	return a.admitted() && a.Role >= r.role && (!r.code || a.readsCode()) && (!r.images || a.readsImages()) && (!r.insider || !a.personal || a.insider)
 }
 
-// mayRead is may for a request that changes nothing, which an auditor needs no role for. Nobody reads code or images that are disabled.
+// mayRead is may for a request that changes nothing, which an auditor needs no role for unless it shows credentials. Nobody reads code or
+// images that are disabled.
 func (a Access) mayRead(what endpoint.Ability) bool {
 	if a.may(what) {
 		return true
 	}
 	r, ok := rules[what]
-	return ok && a.auditor && r.about != aboutInstance && (!r.code || on(a.code)) && (!r.images || on(a.images))
+	return ok && a.auditor && !r.secret && r.about != aboutInstance && (!r.code || on(a.code)) && (!r.images || on(a.images))
 }
 
 // on reports whether a feature is enabled, at least for members.

@@ -105,7 +105,9 @@ func (p policy) place(ctx context.Context, obj client.Object) (in catalog.Scope,
 	case *v1alpha1.Group:
 		in.Groups, err = p.catalog.Ancestors(ctx, o)
 	case v1alpha1.Targeted:
-		in, err = p.catalog.ScopeOf(ctx, o)
+		if project, group := o.TargetRefs(); project != nil || group != nil {
+			in, err = p.catalog.ScopeOf(ctx, o)
+		}
 	}
 	if catalog.Misplaced(err) {
 		err = fmt.Errorf("%w: %w", declare.ErrGone, err)

@@ -72,6 +72,11 @@ func (s *Store[K, T]) EnsureUnasked(ctx context.Context, obj T, then ...Then) er
 	return answer(err, s.missing)
 }
 
+// CompleteUnasked writes what belongs to an object that Update has changed, such as its Secret.
+func (s *Store[K, T]) CompleteUnasked(ctx context.Context, then Then) error {
+	return answer(then(ctx, s.writer), s.missing)
+}
+
 // unlessKept returns the answer to an error, or nil if the object stays as it is because restWrites protects it or because it is gone.
 func (s *Store[K, T]) unlessKept(err error) error {
 	if errors.Is(err, declare.ErrGone) || errors.As(err, new(*refusedError)) {

@@ -84,13 +84,13 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	// The Secret of a mirror was not generated, and is only removed with the mirror.
 	return ctrl.NewControllerManagedBy(mgr).Named("credential").WithOptions(o).For(&corev1.Secret{}, builder.WithPredicates(ours)).
 		Watches(&v1alpha1.AccessToken{}, changed).Watches(&v1alpha1.TriggerToken{}, changed).Watches(&v1alpha1.BotToken{}, changed).
-		Watches(&v1alpha1.RemoteMirror{}, gone).
+		Watches(&v1alpha1.RemoteMirror{}, gone).Watches(&v1alpha1.Variable{}, changed).
 		Complete(c)
 }
 
-// issued reports whether Forgeplane created a Secret for an object of a tenant.
+// issued reports whether Forgeplane created a Secret for an object. Administrators can label a Secret for a variable of the installation.
 func (c *Controller) issued(s client.Object) bool {
-	return s.GetNamespace() == c.namespace && s.GetLabels()[v1alpha1.LabelSecret] != ""
+	return s.GetNamespace() == c.namespace && s.GetLabels()[v1alpha1.LabelSecret] != "" && s.GetAnnotations()[v1alpha1.AnnotationHolder] != ""
 }
 
 // place is a place for a value that was issued or generated for an object.

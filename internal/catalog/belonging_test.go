@@ -19,6 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/remotemirror"
 	"github.com/forgeplane/forgeplane/internal/role"
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
+	"github.com/forgeplane/forgeplane/internal/variable"
 )
 
 func TestBelongs(t *testing.T) {
@@ -85,6 +86,12 @@ func successor(t *testing.T, of func(left client.Object, kind, name string)) (*c
 		return &v1alpha1.RemoteMirror{ObjectMeta: Meta("mirror", "a", name), Spec: v1alpha1.RemoteMirrorSpec{ProjectRef: ByName("web")}}
 	}
 	ofWeb(mirror("left"), mirror("new"))
+	value := func(name string, s v1alpha1.VariableSpec) *v1alpha1.Variable {
+		s.Key = "A"
+		return &v1alpha1.Variable{ObjectMeta: Meta("variable", "a", name), Spec: s}
+	}
+	ofWeb(value("left-p", v1alpha1.VariableSpec{ProjectRef: to(ByName("web"))}), value("new-p", v1alpha1.VariableSpec{ProjectRef: to(ByName("web"))}))
+	ofAcme(value("left-g", v1alpha1.VariableSpec{GroupRef: to(ByName("acme"))}), value("new-g", v1alpha1.VariableSpec{GroupRef: to(ByName("acme"))}))
 	ofWeb(JobTokenScope("a", "left", ByName("web"), ByName("web")), JobTokenScope("a", "new", ByName("web")))
 	scope, err := w.Catalog().ProjectScope(t.Context(), web)
 	if err != nil {
@@ -141,10 +148,12 @@ func expectNothingLeft(t *testing.T, w *catalogtest.World, scope catalog.Scope, 
 			l, err := label.Holder(ctx, c, above, "idea")
 			return named([]*v1alpha1.Label{l}, err)
 		},
-		"labels of projects": func() ([]string, error) { return named(label.InProjects(ctx, c, scope.Groups[0], "bug")) },
-		"badges":             func() ([]string, error) { return named(badge.All(ctx, c, scope)) },
-		"trigger tokens":     func() ([]string, error) { return named(catalog.ListForProject[*v1alpha1.TriggerToken](ctx, c, web)) },
-		"mirrors":            func() ([]string, error) { return named(remotemirror.Of(ctx, c, web)) },
+		"labels of projects":       func() ([]string, error) { return named(label.InProjects(ctx, c, scope.Groups[0], "bug")) },
+		"badges":                   func() ([]string, error) { return named(badge.All(ctx, c, scope)) },
+		"trigger tokens":           func() ([]string, error) { return named(catalog.ListForProject[*v1alpha1.TriggerToken](ctx, c, web)) },
+		"mirrors":                  func() ([]string, error) { return named(remotemirror.Of(ctx, c, web)) },
+		"variables":                func() ([]string, error) { return named(variable.New(c, "").Of(ctx, scope)) },
+		"variables of a key above": func() ([]string, error) { return named(variable.New(c, "").WithKey(ctx, above, "A")) },
 		"job token scopes": func() ([]string, error) {
 			s, err := jobtoken.ScopeOf(ctx, c, scope)
 			return named([]*v1alpha1.JobTokenScope{s}, err)

@@ -2,5 +2,5 @@
 
 package catalog
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens;badges;bottokens;deploykeys;groups;jobtokenscopes;labels;memberships;projects;protectedbranches;registrycleanups;remotemirrors;repositorystorages;retainedrepositories;storagemoves;triggertokens;users,verbs=list;watch,roleName=forgeplane-manager
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens;badges;bottokens;deploykeys;groups;jobtokenscopes;labels;memberships;projects;protectedbranches;registrycleanups;remotemirrors;repositorystorages;storagemoves;triggertokens;users,verbs=list;watch,roleName=forgeplane-apiserver
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens;badges;bottokens;deploykeys;groups;jobtokenscopes;labels;memberships;projects;protectedbranches;registrycleanups;remotemirrors;repositorystorages;retainedrepositories;storagemoves;triggertokens;users;variables,verbs=list;watch,roleName=forgeplane-manager
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens;badges;bottokens;deploykeys;groups;jobtokenscopes;labels;memberships;projects;protectedbranches;registrycleanups;remotemirrors;repositorystorages;storagemoves;triggertokens;users;variables,verbs=list;watch,roleName=forgeplane-apiserver

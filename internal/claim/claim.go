@@ -72,6 +72,12 @@ func TokenValue(digest string) Claim { return Claim{"tokenvalue", "", digest} }
 // BotTokenValue is the claim of a bot token to its value, by the digest.
 func BotTokenValue(digest string) Claim { return Claim{"bottokenvalue", "", digest} }
 
+// Variable is the claim to a key among the CI variables of a group or project with an environment scope. The target is empty for variables of
+// the installation.
+func Variable(target types.UID, key, environmentScope string) Claim {
+	return Claim{"variable", string(target), key + "/" + environmentScope}
+}
+
 // Directory is the claim of a shard to a directory, by its cleaned absolute path.
 func Directory(path string) Claim { return Claim{"directory", "", path} }
 

@@ -154,6 +154,8 @@ func TestCanonicalForm(t *testing.T) {
 		"deploykey/u1/SHA256:a/b":  claim.DeployKey("u1", "SHA256:a/b"),
 		"tokensecret/team/ci/key":  claim.TokenSecret("team", "ci", "key"),
 		"tokenvalue//0123":         claim.TokenValue("0123"),
+		"variable/u1/A/review/*":   claim.Variable("u1", "A", "review/*"),
+		"variable//A/*":            claim.Variable("", "A", "*"),
 		"directory///srv/git":      claim.Directory("/srv/git"),
 		"label/u1/" + long("é", 9): claim.Label("u1", long("é", 9)),
 	}

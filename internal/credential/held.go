@@ -19,7 +19,7 @@ func Digest(value string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// IndexSecret indexes projects, trigger tokens, bot tokens and mirrors by the Key or IssuedKey of the Secrets with their credentials.
+// IndexSecret indexes projects, trigger tokens, bot tokens, mirrors and variables by the Key or IssuedKey of the Secrets with their credentials.
 const IndexSecret = "secret"
 
 // Indexes returns the indexes that find the objects with credentials in a Secret.
@@ -44,6 +44,16 @@ func Indexes() []catalog.Index {
 		}},
 		{Of: &v1alpha1.BotToken{}, Name: IndexSecret, Values: func(o client.Object) []string {
 			return KeysOf(o, o.(*v1alpha1.BotToken).Spec.SecretRef)
+		}},
+		{Of: &v1alpha1.Variable{}, Name: IndexSecret, Values: func(o client.Object) (keys []string) {
+			v := o.(*v1alpha1.Variable)
+			if ref := v.Spec.SecretRef; ref != nil {
+				keys = append(keys, Key(v.Namespace, ref.Name))
+			}
+			if name := Issued(v); name != "" {
+				keys = append(keys, IssuedKey(name))
+			}
+			return keys
 		}},
 	}
 }
@@ -78,8 +88,8 @@ func Keys(_ context.Context, s client.Object) []string {
 	return []string{IssuedKey(s.GetName()), Key(s.GetNamespace(), s.GetName())}
 }
 
-// Issued returns the name of the platform's Secret with the credentials of an object. It is empty if there is none, or if the declaration
-// takes precedence.
+// Issued returns the name of the platform's Secret with the credentials of an object, or with the value of a variable. It is empty if there is
+// none, or if the declaration of a token or mirror takes precedence.
 func Issued(o client.Object) string {
 	switch o := o.(type) {
 	case *v1alpha1.TriggerToken:
@@ -90,6 +100,8 @@ func Issued(o client.Object) string {
 		if o.Spec.SecretRef == nil {
 			return o.Status.SecretRef.Name
 		}
+	case *v1alpha1.Variable:
+		return o.Status.SecretRef.Name
 	}
 	return ""
 }
@@ -104,11 +116,18 @@ func Holders(ctx context.Context, c *catalog.Catalog, name string) (holders []cl
 	if err != nil {
 		return nil, fmt.Errorf("looking up who holds Secret %s: %w", name, err)
 	}
+	variables, err := catalog.List[*v1alpha1.Variable](ctx, c, IndexSecret, IssuedKey(name))
+	if err != nil {
+		return nil, fmt.Errorf("looking up who holds Secret %s: %w", name, err)
+	}
 	for _, t := range tokens {
 		holders = append(holders, t)
 	}
 	for _, m := range mirrors {
 		holders = append(holders, m)
+	}
+	for _, v := range variables {
+		holders = append(holders, v)
 	}
 	return holders, nil
 }

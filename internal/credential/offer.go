@@ -60,20 +60,25 @@ func LoginOf(s *corev1.Secret) Login {
 
 // Login reads the credentials past the cache. It does not receive Secrets without the label.
 func (o Offer) Login(ctx context.Context, live client.Reader) (Login, error) {
+	s, err := o.Read(ctx, live)
+	if err != nil {
+		return Login{}, err
+	}
+	return LoginOf(s), nil
+}
+
+// Read is Check past the cache, which does not have the content of every Secret. It does not receive Secrets without the label.
+func (o Offer) Read(ctx context.Context, live client.Reader) (*corev1.Secret, error) {
 	var l corev1.SecretList
 	err := live.List(ctx, &l, client.InNamespace(o.Holder.GetNamespace()),
 		client.MatchingLabels{v1alpha1.LabelSecret: o.Kind}, client.MatchingFields{metav1.ObjectNameField: o.Name})
 	if err != nil {
-		return Login{}, fmt.Errorf("reading Secret %s: %w", o.Name, err)
+		return nil, fmt.Errorf("reading Secret %s: %w", o.Name, err)
 	}
 	if len(l.Items) != 1 {
-		return Login{}, o.missing()
+		return nil, o.missing()
 	}
-	s := &l.Items[0]
-	if err := o.admits(s); err != nil {
-		return Login{}, err
-	}
-	return LoginOf(s), nil
+	return &l.Items[0], o.admits(&l.Items[0])
 }
 
 // The keys of a Secret with credentials for a host, in addition to corev1.SSHAuthPrivateKey.

@@ -12,8 +12,12 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// TokenKey is the key of a Secret of the platform with the value of a trigger token.
-const TokenKey = "token"
+const (
+	// TokenKey is the key of a Secret of the platform with the value of a trigger token.
+	TokenKey = "token"
+	// ValueKey is the key of a Secret of the platform with the value of a variable.
+	ValueKey = "value"
+)
 
 // Store finds credentials that Forgeplane received over REST or generated. They are in Secrets of the platform's namespace. An object names
 // its Secret in its status, which tenants cannot write.
@@ -32,13 +36,16 @@ func NewStore(cache client.Reader, namespace string) *Store {
 func (s *Store) New(kind string, holder client.Object, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.namespace, Name: kind + "-" + string(holder.GetUID()),
+			Namespace: s.namespace, Name: NameOf(kind, holder),
 			Labels:      map[string]string{v1alpha1.LabelSecret: kind},
 			Annotations: map[string]string{v1alpha1.AnnotationHolder: client.ObjectKeyFromObject(holder).String()},
 		},
 		Type: corev1.SecretTypeOpaque, Data: data,
 	}
 }
+
+// NameOf returns the name of the Secret of a kind that New returns for an object.
+func NameOf(kind string, holder client.Object) string { return kind + "-" + string(holder.GetUID()) }
 
 // Of returns the cached Secret with a name, or nil if it does not exist or belongs to another object.
 func (s *Store) Of(ctx context.Context, kind string, holder client.Object, name string) (*corev1.Secret, error) {
@@ -73,4 +80,14 @@ func (s *Store) TriggerToken(ctx context.Context, t *v1alpha1.TriggerToken) (str
 		return "", nil
 	}
 	return value, nil
+}
+
+// Variable returns the cached value of a variable, and false if it has none.
+func (s *Store) Variable(ctx context.Context, v *v1alpha1.Variable) (value string, ok bool, err error) {
+	found, err := s.Of(ctx, v1alpha1.SecretOfVariable, v, v.Status.SecretRef.Name)
+	if found == nil {
+		return "", false, err
+	}
+	data, ok := found.Data[ValueKey]
+	return string(data), ok, nil
 }

@@ -95,6 +95,9 @@ func newOutcome(k kind, after time.Duration, reason, format string, args ...any)
 // IsWaiting reports whether err was created by Waiting, WaitingFor or Progressing.
 func IsWaiting(err error) bool { return is(err, waiting, progressing) }
 
+// IsStalled reports whether err was created by Stalled.
+func IsStalled(err error) bool { return is(err, stalled) }
+
 // progresses reports whether err was created by Progressing.
 func progresses(err error) bool { return is(err, progressing) }
 

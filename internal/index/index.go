@@ -19,6 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/retained"
 	"github.com/forgeplane/forgeplane/internal/storagemove"
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
+	"github.com/forgeplane/forgeplane/internal/variable"
 )
 
 // Add registers every index that servers use, before the cache starts. AddForManagers registers the indexes of kinds that only the managers
@@ -26,7 +27,7 @@ import (
 func Add(ctx context.Context, indexer client.FieldIndexer) error {
 	return add(ctx, indexer, slices.Concat(
 		catalog.Indexes(), credential.Indexes(), accesstoken.Indexes(), jobtoken.Indexes(), label.Indexes(), protection.Indexes(),
-		triggertoken.Indexes(), bottoken.Indexes(),
+		triggertoken.Indexes(), bottoken.Indexes(), variable.Indexes(),
 	))
 }
 

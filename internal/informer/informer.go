@@ -68,6 +68,7 @@ func (f *Factory) CacheOptions(platform string, tenants bool) ctrlcache.Options 
 func followed() labels.Selector {
 	r, err := labels.NewRequirement(v1alpha1.LabelSecret, selection.In, []string{
 		v1alpha1.SecretOfTriggerToken, v1alpha1.SecretOfBotToken, v1alpha1.SecretOfRemoteMirror, v1alpha1.SecretOfImport,
+		v1alpha1.SecretOfVariable,
 	})
 	if err != nil {
 		panic(err) // it is made of constants
@@ -79,8 +80,8 @@ func followed() labels.Selector {
 var kept = []string{v1alpha1.AnnotationRotated, v1alpha1.AnnotationGenerated, v1alpha1.AnnotationHost}
 
 // bounded keeps only values of a tenant's Secret that can be tokens, so that a tenant cannot fill the memory of the platform with a label.
-// A value that is too long for a token is still so afterwards. Of the Secret of a mirror or an import it keeps no value: that is read when
-// it is needed.
+// A value that is too long for a token is still so afterwards. Of the Secret of a mirror, an import or a variable it keeps no value: that is
+// read when it is needed.
 func bounded(o any) (any, error) {
 	s, ok := o.(*corev1.Secret)
 	if !ok {

@@ -81,6 +81,8 @@ func settings(project, group v1alpha1.Reference) map[string]client.Object {
 		acme + "members":            &v1alpha1.Membership{Spec: v1alpha1.MembershipSpec{UserRef: user, GroupRef: &group}},
 		web + "trigger tokens":      &v1alpha1.TriggerToken{Spec: v1alpha1.TriggerTokenSpec{ProjectRef: project}},
 		web + "deploy keys":         &v1alpha1.DeployKey{Spec: v1alpha1.DeployKeySpec{ProjectRef: project}},
+		web + "variables":           &v1alpha1.Variable{Spec: v1alpha1.VariableSpec{Key: "A", EnvironmentScope: "*", ProjectRef: &project}},
+		acme + "variables":          &v1alpha1.Variable{Spec: v1alpha1.VariableSpec{Key: "A", EnvironmentScope: "*", GroupRef: &group}},
 		web + "remote mirrors":      &v1alpha1.RemoteMirror{Spec: v1alpha1.RemoteMirrorSpec{ProjectRef: project}},
 	}
 }

@@ -21,7 +21,7 @@ func TestPin_coversEveryKindWithAnID(t *testing.T) {
 	g.Expect(restore).To(HaveLen(1))
 	g.Expect(restore[0].Metadata.Labels).To(BeEmpty(), "it is aggregated to no other role")
 	// A restore also changes the uid in fixed references.
-	referring := append([]string{"jobtokenscopes", "memberships", "registrycleanups"}, identified...)
+	referring := append([]string{"jobtokenscopes", "memberships", "registrycleanups", "variables"}, identified...)
 	g.Expect(permissions("", restore[0].Rules...)).To(Equal(
 		permissions("", rbacv1.PolicyRule{APIGroups: []string{"forgeplane.dev"}, Resources: referring, Verbs: []string{"pin"}})))
 	for role, needed := range markers(t) {

@@ -36,7 +36,7 @@ var _ = Describe("The samples", Ordered, func() {
 		waitReady("", "repositorystorage/default", "repositorystorage/fast", "user/root", "user/max", "user/dana",
 			"accesstoken/root", "accesstoken/max", "accesstoken/dana")
 		acme.waitReady("group", "project", "membership", "deploykey", "protectedbranch", "triggertoken", "bottoken", "badge", "jobtokenscope", "remotemirror", "label",
-			"registrycleanup", "storagemove")
+			"registrycleanup", "storagemove", "variable")
 		acme.wait("storagemove/website-to-fast", "{.status.state}", "finished")
 		acme.wait("project/website", "{.status.storage}", "fast")
 	})
@@ -45,7 +45,7 @@ var _ = Describe("The samples", Ordered, func() {
 		apply := append([]string{"apply", everySample}, options...)
 		admin.Kubectl(apply...)
 		before := versions()
-		Expect(before).To(HaveLen(27))
+		Expect(before).To(HaveLen(29))
 		for line := range strings.SplitSeq(admin.Kubectl(apply...), "\n") {
 			Expect(line).To(MatchRegexp(" (unchanged|serverside-applied)$"))
 		}
@@ -147,7 +147,7 @@ var _ = Describe("The samples", Ordered, func() {
 			Should(BeEmpty(), "what the project created goes with it")
 		for _, object := range []string{
 			"deploykey/website-ci", "triggertoken/website-nightly", "bottoken/website-release", "badge/website-build", "jobtokenscope/website",
-			"label/website-bug",
+			"label/website-bug", "variable/website-deploy-token",
 		} {
 			acme.wait(object, reason, "ReferenceNotFound")
 		}

@@ -149,7 +149,7 @@ var _ = Describe("An editor of one namespace", func() {
 // tried are the namespaced kinds that this package has specs for. A new kind must get some.
 var tried = []string{
 	"Badge", "BotToken", "DeployKey", "Group", "JobTokenScope", "Label", "Membership", "Project", "ProtectedBranch", "RegistryCleanup", "RemoteMirror", "StorageMove",
-	"TriggerToken",
+	"TriggerToken", "Variable",
 }
 
 var _ = It("has specs for every namespaced kind", func() {

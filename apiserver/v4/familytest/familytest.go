@@ -252,7 +252,7 @@ func (f *Forge) fake(t testing.TB, objects []client.Object) client.Client {
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.User{}, &v1alpha1.Group{}, &v1alpha1.Project{}, &v1alpha1.AccessToken{}, &v1alpha1.TriggerToken{},
-			&v1alpha1.RemoteMirror{}, &v1alpha1.StorageMove{}).
+			&v1alpha1.RemoteMirror{}, &v1alpha1.StorageMove{}, &v1alpha1.Variable{}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 				f.stamp(o)
