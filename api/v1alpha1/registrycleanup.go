@@ -65,8 +65,8 @@ type RegistryCleanupSpec struct {
 	// +optional
 	DryRun bool `json:"dryRun,omitempty"`
 
-	// ttlAfterFinished is how long Forgeplane keeps the object after its run has ended, such as 24h. It cannot be combined with schedule. If
-	// omitted, Forgeplane does not delete the object.
+	// ttlAfterFinished is how long Forgeplane keeps an object that was created over REST after its run has ended, such as 24h. It cannot be
+	// combined with schedule. A declared object stays until those who declare it delete it. If omitted, Forgeplane does not delete the object.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32

@@ -59,8 +59,9 @@ type StorageMoveSpec struct {
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// ttlAfterFinished is how long Forgeplane keeps the object after the move has finished or failed, such as 24h. A former copy that could
-	// not be removed keeps the object. If omitted, Forgeplane does not delete the object.
+	// ttlAfterFinished is how long Forgeplane keeps an object that was created over REST after the move has finished or failed, such as 24h. A
+	// former copy that could not be removed keeps the object. A declared object stays until those who declare it delete it. If omitted,
+	// Forgeplane does not delete the object.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32

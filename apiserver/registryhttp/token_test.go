@@ -20,7 +20,10 @@ import (
 func TestToken_allowsWhatRoleAndAccessLevelAllow(t *testing.T) {
 	service := familytest.Project("acme", "service", 24, "team", v1alpha1.VisibilityPrivate)
 	service.Spec.Features.ContainerRegistry = v1alpha1.FeatureEnabled
-	w := newWorld(t, familytest.Group("acme", "team", 11, "acme", v1alpha1.VisibilityPrivate), service)
+	shared := project("shared", 25, v1alpha1.VisibilityPrivate, v1alpha1.FeatureEnabled)
+	shared.Spec.SharedWith = []v1alpha1.Share{{GroupRef: v1alpha1.Reference{Path: "bolt"}, Role: v1alpha1.RoleReporter}}
+	w := newWorld(t, familytest.Group("acme", "team", 11, "acme", v1alpha1.VisibilityPrivate), service,
+		familytest.Group("bolt", "bolt", 30, "", v1alpha1.VisibilityPrivate), familytest.InGroup("bolt", "bolt", "sue", v1alpha1.RoleOwner), shared)
 	for _, c := range []struct{ username, repository, asked, granted string }{
 		{"root", "acme/app", "pull,push,delete,*", "pull,push,delete,*"},
 		{"mary", "acme/app", "pull,push,delete,*", "pull,push,delete,*"},
@@ -37,6 +40,7 @@ func TestToken_allowsWhatRoleAndAccessLevelAllow(t *testing.T) {
 		{"gus", "acme/app", "pull,push", "pull"},
 		{"sue", "acme/app", "pull,push", ""},
 		{"sue", "acme/open", "pull,push", "pull"},
+		{"sue", "acme/shared", "pull,push,delete", "pull"},
 		{"gus", "acme/members", "pull", ""},
 		{"rita", "acme/members", "pull", "pull"},
 		{"root", "acme/off", "pull,push,delete,*", ""},

@@ -55,22 +55,18 @@ var _ = Describe("A membership", func() {
 		Expect(m.OwnerReferences).To(BeEmpty())
 	})
 
-	DescribeTable("names its user and its target",
-		func(user func() v1alpha1.Reference, project func() v1alpha1.Reference) {
+	DescribeTable("names its user",
+		func(user func() v1alpha1.Reference) {
 			given()
 			m := forge.Membership(ada).In(site).Build()
-			m.Spec.UserRef, m.Spec.ProjectRef = user(), ptr.To(project())
+			m.Spec.UserRef = user()
 			f.Create(m)
 			f.ExpectReady(m)
 			Expect(m.Status.Username).To(Equal("ada"))
-			Expect(m.Status.TargetPath).To(Equal("acme/web/site"))
 		},
-		Entry("by name", func() v1alpha1.Reference { return v1alpha1.Reference{Name: "ada"} },
-			func() v1alpha1.Reference { return v1alpha1.Reference{Name: "site"} }),
-		Entry("by username and path", func() v1alpha1.Reference { return v1alpha1.Reference{Path: "Ada"} },
-			func() v1alpha1.Reference { return v1alpha1.Reference{Path: "acme/web/site"} }),
-		Entry("by id", func() v1alpha1.Reference { return v1alpha1.Reference{ID: ada.Spec.ID} },
-			func() v1alpha1.Reference { return v1alpha1.Reference{ID: site.Spec.ID} }),
+		Entry("by name", func() v1alpha1.Reference { return v1alpha1.Reference{Name: "ada"} }),
+		Entry("by username", func() v1alpha1.Reference { return v1alpha1.Reference{Path: "Ada"} }),
+		Entry("by id", func() v1alpha1.Reference { return v1alpha1.Reference{ID: ada.Spec.ID} }),
 	)
 
 	DescribeTable("shows the highest of its own role and the roles above it",
@@ -146,39 +142,6 @@ var _ = Describe("A membership", func() {
 		Expect(inSite.Status.UserID).To(BeZero())
 	})
 
-	It("does not reach into another namespace", func() {
-		given()
-		elsewhere := f.NewNamespace()
-		for name, ref := range map[string]*v1alpha1.Reference{
-			"by-name": {Name: "acme"}, "by-path": {Path: "acme"}, "by-id": {ID: acme.Spec.ID},
-		} {
-			m := forge.Membership(ada).In(acme).As(v1alpha1.RoleOwner).Named(name).Build()
-			m.Namespace, m.Spec.GroupRef = elsewhere, ref
-			f.Create(m)
-			f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotFound, "groupRef")
-			Expect(m.OwnerReferences).To(BeEmpty())
-			m = forge.Membership(ada).In(site).As(v1alpha1.RoleOwner).Named(name + "-site").Build()
-			m.Namespace = elsewhere
-			if ref.ID != 0 {
-				ref = &v1alpha1.Reference{ID: site.Spec.ID}
-			}
-			m.Spec.ProjectRef = ref
-			f.Create(m)
-			f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotFound, "projectRef")
-		}
-	})
-
-	It("waits while its target does not hold its path", func() {
-		rival := forge.Group("acme").In(f.NewNamespace()).Build()
-		f.Create(acme, rival, ada)
-		older, younger := forge.ByAge(acme, rival)
-		m := forge.Membership(ada).In(younger).Build()
-		f.Create(m)
-		f.ExpectReady(older, ada)
-		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists)
-		f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotReady)
-	})
-
 	Context("that duplicates another one", func() {
 		It("gives way to the older one, however the two name the user and the target", func() {
 			given()
@@ -237,24 +200,6 @@ var _ = Describe("A membership", func() {
 		Expect(m.Status.EffectiveRole).To(Equal(v1alpha1.RoleDeveloper))
 	})
 
-	It("is in force for nothing when its group is gone, and is deleted with the group if it was created over REST", func() {
-		f.Run()
-		bob := forge.User("bob").Build()
-		declared := forge.Membership(ada).In(acme).Build()
-		f.Create(ada, bob, acme, declared)
-		made := forge.Membership(bob).In(acme).Build()
-		made.Spec.GroupRef.UID = string(acme.UID)
-		f.CreateOverREST(made)
-		f.ExpectReady(declared, made)
-		Expect(made.OwnerReferences).To(ConsistOf(HaveField("UID", acme.UID)))
-		f.Delete(acme)
-		f.ExpectGone(made)
-		f.ExpectWaiting(declared, v1alpha1.ReasonReferenceNotFound, "groupRef: group acme: not found")
-		Expect(declared.Status.EffectiveRole).To(BeEmpty())
-		Expect(declared.Status.Claims).To(BeEmpty())
-		f.ExpectRestartWritesNothing()
-	})
-
 	It("loses its owner when a manifest is applied over it, and then outlives its group", func() {
 		f.Run()
 		f.Create(ada, acme)
@@ -287,6 +232,22 @@ var _ = Describe("A membership", func() {
 		f.Create(eve, m)
 		f.ExpectReady(eve, acme, m)
 	})
+})
+
+var _ = Describe("A membership:", func() {
+	var ada *v1alpha1.User
+	BeforeEach(func() {
+		ada = forge.User("ada").Build()
+		f.Create(ada)
+		f.ExpectReady(ada)
+	})
+
+	forge.DescribeTarget("a membership", forge.ProjectsAndGroups, func() *forge.Forge { return f },
+		func(name string, project, group *v1alpha1.Reference) v1alpha1.Targeted {
+			m := forge.Membership(ada).Named(name).Build()
+			m.Spec.ProjectRef, m.Spec.GroupRef = project, group
+			return m
+		})
 })
 
 var _ = Describe("A membership is refused by the API server", func() {

@@ -135,17 +135,6 @@ var _ = Describe("A cleanup", func() {
 		f.ExpectSettled(m, v1alpha1.ReasonReferenceNotFound, "no container repository wbe")
 	})
 
-	It("waits for a project that appears later", func() {
-		f.Run()
-		shop := forge.Project("shop").In(acme).Build()
-		m := forge.RegistryCleanup("old").Of(shop).Build()
-		f.Create(m)
-		f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotFound, "projectRef")
-		f.Create(shop)
-		f.ExpectReady(m)
-		reaches(m, 1, v1alpha1.RegistryCleanupFinished)
-	})
-
 	It("that a killed server has not released deletes nothing, and is deleted when its time is over", func() {
 		store("web", 1)
 		f.Run()
@@ -161,18 +150,24 @@ var _ = Describe("A cleanup", func() {
 		f.ExpectSettled(declared, v1alpha1.ReasonSuspended)
 	})
 
-	It("is deleted when its time is over", func() {
+	It("is deleted when its time is over, unless it is declared", func() {
 		store("web", 1)
 		f.Run()
 		m := forge.RegistryCleanup("old").Of(website).For(24 * time.Hour).Build()
-		f.Create(m)
+		f.CreateOverREST(m)
 		f.ExpectReady(m)
+		declared := forge.RegistryCleanup("declared").Of(website).DryRun().For(time.Hour).Build()
+		f.Create(declared)
+		reaches(declared, 1, v1alpha1.RegistryCleanupFinished)
 		pass(m, 23*time.Hour)
 		f.ExpectReady(m)
 		f.Change(website, func() { website.Spec.Archived = true })
 		f.ExpectSettled(m, v1alpha1.ReasonSuspended)
 		pass(m, 2*time.Hour)
 		f.ExpectGone(m)
+		pass(declared, time.Hour)
+		f.ExpectRestartWritesNothing()
+		f.ExpectSettled(declared, v1alpha1.ReasonSuspended)
 	})
 
 	It("deletes nothing of an archived project", func() {

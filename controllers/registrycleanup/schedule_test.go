@@ -38,6 +38,13 @@ var _ = Describe("A cleanup with a schedule", func() {
 		f.Eventually(m).Should(HaveField("Status.NextRunAt.Time", BeTemporally("<=", f.Clock.Now().Add(time.Hour))))
 	})
 
+	forge.DescribeTarget("a cleanup", forge.Projects, func() *forge.Forge { return f },
+		func(name string, project, _ *v1alpha1.Reference) v1alpha1.Targeted {
+			m := forge.RegistryCleanup(name).At("@yearly", "").Build()
+			m.Spec.ProjectRef = *project
+			return m
+		})
+
 	It("is punctual every hour", func() {
 		store("web", 3)
 		f.Run()

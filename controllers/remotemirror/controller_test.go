@@ -516,16 +516,15 @@ var _ = Describe("A mirror", func() {
 		f.Eventually(m).Should(HaveField("Status", And(HaveField("UpdateStatus", v1alpha1.MirrorFinished), HaveField("LastError", BeEmpty()))))
 		f.ExpectReady(late, m)
 	})
+})
 
-	It("waits for its project", func() {
-		f.Run()
-		m := forge.RemoteMirror("backup", there.url()).Of(forge.Project("later").In(acme).Build()).Build()
-		f.Create(m)
-		f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotFound, "projectRef: project later: not found")
-		Expect(m.Status.UpdateStatus).To(Equal(v1alpha1.MirrorNone))
-		f.Create(forge.Project("later").In(acme).Build())
-		f.ExpectReady(m)
-	})
+var _ = Describe("A mirror to which nothing is pushed:", func() {
+	forge.DescribeTarget("a mirror", forge.Projects, func() *forge.Forge { return f },
+		func(name string, project, _ *v1alpha1.Reference) v1alpha1.Targeted {
+			m := forge.RemoteMirror(name, there.url()).Disabled().Build()
+			m.Spec.ProjectRef = *project
+			return m
+		})
 })
 
 var _ = Describe("A target", func() {

@@ -235,18 +235,25 @@ var _ = Describe("A storage move", func() {
 		Expect(website.Status.Storage).To(Equal(source.Name))
 	})
 
-	It("is deleted when its time is over", func() {
+	It("is deleted when its time is over, unless it is declared", func() {
 		f.Run()
 		m := forge.StorageMove("off").Of(website).To(target.Name).For(time.Hour).Build()
-		f.Create(m)
+		f.CreateOverREST(m)
 		moves(m, v1alpha1.StorageMoveFinished)
+		declared := forge.StorageMove("declared").Of(website).To(target.Name).For(time.Hour).Build()
+		f.Create(declared)
+		moves(declared, v1alpha1.StorageMoveFinished)
 		f.Clock.SetTime(f.Clock.Now().Add(2 * time.Hour))
-		woken := m.DeepCopy()
-		metav1.SetMetaDataAnnotation(&woken.ObjectMeta, "test/wake", "1")
-		// Something else may have woken the controller already.
-		Expect(client.IgnoreNotFound(f.Live().Patch(GinkgoT().Context(), woken, client.MergeFrom(m)))).To(Succeed())
+		for _, m := range []*v1alpha1.StorageMove{declared, m} {
+			woken := m.DeepCopy()
+			metav1.SetMetaDataAnnotation(&woken.ObjectMeta, "test/wake", "1")
+			// Something else may have woken the controller already.
+			Expect(client.IgnoreNotFound(f.Live().Patch(GinkgoT().Context(), woken, client.MergeFrom(m)))).To(Succeed())
+		}
 		f.ExpectGone(m)
 		Expect(website.Status.Storage).NotTo(BeEmpty())
+		f.ExpectRestartWritesNothing()
+		f.ExpectReady(declared)
 	})
 
 	It("that has ended writes nothing more, also after a restart", func() {
@@ -435,7 +442,7 @@ var _ = Describe("A storage move that waits only briefly", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(syscall.Flock(int(config.Fd()), syscall.LOCK_SH)).To(Succeed())
 		m := forge.StorageMove("off").Of(website).To(target.Name).For(0).Build()
-		f.Create(m)
+		f.CreateOverREST(m)
 		f.ExpectStalled(m, v1alpha1.ReasonCleanupFailed, "its former copy on storage old could not be removed", v1alpha1.AnnotationRetry)
 		Expect(m.Status.State).To(Equal(v1alpha1.StorageMoveCleanupFailed))
 		Expect(branch(on(target))).To(Equal(head))

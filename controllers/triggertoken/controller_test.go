@@ -47,38 +47,22 @@ var _ = Describe("A trigger token", func() {
 		return forge.TriggerToken(name).Of(website).Build()
 	})
 
-	DescribeTable("finds its project",
-		func(ref func() v1alpha1.Reference) {
-			t := forge.TriggerToken("deploy").Of(website).Build()
-			t.Spec.ProjectRef = ref()
-			f.Create(t)
-			f.ExpectReady(t)
-			Expect(t.OwnerReferences).To(BeEmpty())
-		},
-		Entry("by name", func() v1alpha1.Reference { return v1alpha1.Reference{Name: "website"} }),
-		Entry("by full path", func() v1alpha1.Reference { return v1alpha1.Reference{Path: "ACME/website"} }),
-		Entry("by id", func() v1alpha1.Reference {
-			f.Change(website, func() { website.Spec.ID = 7 })
-			return v1alpha1.Reference{ID: 7}
-		}),
-	)
+	forge.DescribeTarget("a trigger token", forge.Projects, func() *forge.Forge { return f },
+		func(name string, project, _ *v1alpha1.Reference) v1alpha1.Targeted {
+			t := forge.TriggerToken(name).Build()
+			t.Spec.ProjectRef = *project
+			return t
+		})
 
-	DescribeTable("does not find a project of another namespace, and creates no Secret",
-		func(ref func() v1alpha1.Reference) {
-			f.Change(website, func() { website.Spec.ID = 7 })
-			t := forge.TriggerToken("deploy").Of(website).Build()
-			t.Namespace, t.Spec.ProjectRef = f.NewNamespace(), ref()
-			f.Create(t)
-			f.ExpectWaiting(t, v1alpha1.ReasonReferenceNotFound, "projectRef")
-			Expect(t.OwnerReferences).To(BeEmpty())
-			var secrets corev1.SecretList
-			Expect(f.Live().List(GinkgoT().Context(), &secrets)).To(Succeed())
-			Expect(secrets.Items).NotTo(ContainElement(HaveField("Namespace", t.Namespace)))
-		},
-		Entry("by name", func() v1alpha1.Reference { return v1alpha1.Reference{Name: "website"} }),
-		Entry("by full path", func() v1alpha1.Reference { return v1alpha1.Reference{Path: "acme/website"} }),
-		Entry("by id", func() v1alpha1.Reference { return v1alpha1.Reference{ID: 7} }),
-	)
+	It("creates no Secret while its project is not found", func() {
+		t := forge.TriggerToken("deploy").Of(website).Secret("deploy", "token").Build()
+		t.Namespace = f.NewNamespace()
+		f.Create(t)
+		f.ExpectWaiting(t, v1alpha1.ReasonReferenceNotFound, "projectRef")
+		var secrets corev1.SecretList
+		Expect(f.Live().List(GinkgoT().Context(), &secrets)).To(Succeed())
+		Expect(secrets.Items).NotTo(ContainElement(HaveField("Namespace", t.Namespace)))
+	})
 
 	It("waits for its project and its owner while the controllers run", func() {
 		f.Run()

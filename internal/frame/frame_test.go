@@ -267,6 +267,27 @@ func TestEvents_areWarningsOnlyAboutTrouble(t *testing.T) {
 	w.Expect(told()).To(Equal([]string{"Normal Ready ada in force"}))
 }
 
+func TestEvents_areOrdinaryWhileANewObjectWaitsForAnother(t *testing.T) {
+	for title, tt := range map[string]struct {
+		age  time.Duration
+		ends error
+		want string
+	}{
+		"new, and the other is missing":     {time.Second, frame.Waiting(v1alpha1.ReasonReferenceNotFound, "who"), "Normal ReferenceNotFound ada who"},
+		"new, and the other is not ready":   {time.Second, frame.Waiting(v1alpha1.ReasonReferenceNotReady, "who"), "Normal ReferenceNotReady ada who"},
+		"new, and waits for something else": {time.Second, frame.Waiting(v1alpha1.ReasonBlocked, "who"), "Warning Blocked ada who"},
+		"new, and stalled":                  {time.Second, frame.Stalled(v1alpha1.ReasonReferenceNotFound, "who"), "Warning ReferenceNotFound ada who"},
+		"an hour old":                       {time.Hour, frame.Waiting(v1alpha1.ReasonReferenceNotFound, "who"), "Warning ReferenceNotFound ada who"},
+	} {
+		t.Run(title, func(t *testing.T) {
+			w := newWorld(t, func(u *v1alpha1.User) { u.CreationTimestamp = metav1.NewTime(time.Now().Add(-tt.age)) })
+			_, err := w.run(frame.New[*v1alpha1.User](w.base()), ends(tt.ends))
+			w.Expect(err).NotTo(HaveOccurred())
+			w.Expect(w.events.all).To(Equal([]string{tt.want}))
+		})
+	}
+}
+
 func TestConditions_replaceEachOther(t *testing.T) {
 	w := newWorld(t)
 	f := frame.New[*v1alpha1.User](w.base())

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -109,6 +110,15 @@ func takes[T v1alpha1.Object](before, obj T) bool {
 	return slices.ContainsFunc(obj.GetCommonStatus().Claims, func(k string) bool { return !slices.Contains(had, k) })
 }
 
+// commitTime is how long the objects of one commit can take to be applied, in any order.
+const commitTime = time.Minute
+
+// follows reports whether an object waits for another one that may well be part of the same commit.
+func follows(obj client.Object, reason string, err error) bool {
+	return is(err, waiting) && (reason == v1alpha1.ReasonReferenceNotFound || reason == v1alpha1.ReasonReferenceNotReady) &&
+		time.Since(obj.GetCreationTimestamp().Time) < commitTime
+}
+
 // tell records an event when the reason of Ready changes: a warning if there is a problem. A new object that becomes ready does not get one:
 // it is not worth a write. Neither does an object that goes with another one. err is the result of the steps.
 func (f *Frame[T]) tell(ctx context.Context, before, obj T, err error) {
@@ -116,7 +126,7 @@ func (f *Frame[T]) tell(ctx context.Context, before, obj T, err error) {
 	is := meta.FindStatusCondition(obj.GetCommonStatus().Conditions, v1alpha1.ConditionReady)
 	switch {
 	case was != nil && was.Reason == is.Reason, f.goes(ctx, obj):
-	case is.Status == metav1.ConditionFalse && !progresses(err):
+	case is.Status == metav1.ConditionFalse && !progresses(err) && !follows(obj, is.Reason, err):
 		f.Events.Eventf(obj, nil, corev1.EventTypeWarning, is.Reason, "Reconcile", "%s", is.Message)
 	case is.Status == metav1.ConditionFalse || was != nil:
 		f.Events.Eventf(obj, nil, corev1.EventTypeNormal, is.Reason, "Reconcile", "%s", cmp.Or(is.Message, "in force"))

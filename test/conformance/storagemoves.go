@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/fieldmanager"
 )
 
 // newShard declares a shard that takes no projects by weight.
@@ -149,14 +150,14 @@ var _ = throughEachDoor("Repository storage moves", func(d *door) {
 		Expect(len(refused)).To(BeNumerically("<", cap(answers)))
 	})
 
-	It("stay in the history when their objects are pruned", d.again(), func() {
+	It("stay in the history when their objects are deleted after their time", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		project := projectOf(team.project.ID)
 		m := &v1alpha1.StorageMove{Spec: v1alpha1.StorageMoveSpec{
 			ProjectRef: v1alpha1.Reference{Name: project.Name}, Destination: "default", TTLAfterFinished: &metav1.Duration{},
 		}}
 		m.Namespace, m.Name = project.Namespace, fresh("move")
-		Expect(api.Create(context.Background(), m)).To(Succeed())
+		Expect(api.Create(context.Background(), m, client.FieldOwner(fieldmanager.REST))).To(Succeed()) // a declared one would stay
 		admin.Kubectl("wait", "--for=delete", "--timeout=60s", "storagemove/"+m.Name, "--namespace="+m.Namespace)
 		moves, _, err := d.as(root).ProjectRepositoryStorageMove.RetrieveAllStorageMovesForProject(team.project.ID, gitlab.RetrieveAllProjectStorageMovesOptions{})
 		Expect(err).NotTo(HaveOccurred())

@@ -79,7 +79,7 @@ var _ = Describe("The health check for Argo CD", Ordered, func() {
 		clinic = newTeam("clinic")
 		text, err := os.ReadFile(filepath.Join("testdata", "health.yaml"))
 		Expect(err).NotTo(HaveOccurred())
-		patients = string(text)
+		patients = strings.ReplaceAll(string(text), "DIRECTORY", show("", "repositorystorage/default", "{.spec.path}"))
 	})
 
 	It("calls an object that Forgeplane has not seen Progressing", func() {
@@ -98,6 +98,7 @@ var _ = Describe("The health check for Argo CD", Ordered, func() {
 		} {
 			Eventually(of).WithArguments(state).WithPolling(polling).Should(And(Not(BeEmpty()), HaveEach(want)), state)
 		}
+		Expect(kindsOf(of("stalled"))).To(HaveLen(len(v1alpha1.Kinds())-1), "all but RetainedRepository")
 		for _, o := range every(client.MatchingLabels{"clinic": "expired"}) {
 			Expect(fill(&o, reason)).To(Equal("Expired"))
 		}

@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -32,6 +33,18 @@ func kinds() []apiextensionsv1.CustomResourceDefinition {
 		}
 	}
 	return all
+}
+
+// cellsOf returns the cells of the one row in a table of kubectl, by the titles of their columns.
+func cellsOf(table string) map[string]string {
+	titles, row, _ := strings.Cut(strings.TrimSuffix(table, "\n"), "\n")
+	cells, end := map[string]string{}, len(row)
+	columns := regexp.MustCompile(`\S+( \S+)*`).FindAllStringIndex(titles, -1)
+	for _, at := range slices.Backward(columns) {
+		cells[titles[at[0]:at[1]]] = strings.TrimSpace(row[min(at[0], end):end])
+		end = min(at[0], end)
+	}
+	return cells
 }
 
 var _ = Describe("kubectl", Ordered, func() {
@@ -123,6 +136,37 @@ spec: {projectRef: {name: app}, title: bug, color: red}
 			Expect(table).To(ContainSubstring("True"))
 		})
 	}
+
+	It("shows in words who may push, who a reference by path leads to, when an object expires and what is missing", func() {
+		apply(`
+apiVersion: forgeplane.dev/v1alpha1
+kind: ProtectedBranch
+metadata: {name: wide, namespace: porch}
+spec: {projectRef: {name: app}, branch: wide, push: [{role: Developer}, {userRef: {path: porch-otto}}]}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: Membership
+metadata: {name: otto, namespace: porch}
+spec: {projectRef: {path: porch/app}, userRef: {path: porch-otto}, role: Reporter, expiresAt: "2099-01-31T00:00:00Z"}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: Label
+metadata: {name: lost, namespace: porch}
+spec: {projectRef: {name: absent}, title: lost, color: red}
+`)
+		waitReady("porch", "protectedbranch/wide", "membership/otto")
+		wait("porch", "label/lost", reason, "ReferenceNotFound")
+		for object, want := range map[string]map[string]string{
+			"protectedbranch/wide": {"OF": "porch/app", "PUSH": "Developers, porch-otto", "MESSAGE": ""},
+			"membership/otto":      {"OF": "porch/app", "USER": "porch-otto", "EXPIRES": "2099-01-31T00:00:00Z", "MESSAGE": ""},
+			"label/lost":           {"OF": "", "REASON": "ReferenceNotFound", "MESSAGE": "projectRef: project absent: not found"},
+		} {
+			cells := cellsOf(admin.Kubectl("get", object, "--namespace=porch", "--output=wide"))
+			for title, text := range want {
+				Expect(cells).To(HaveKeyWithValue(title, text), object)
+			}
+		}
+	})
 
 	It("shows all objects of a namespace to a tenant, and all objects of the cluster to its administrator", func() {
 		admin.Kubectl("create", "rolebinding", "visitor", "--namespace=porch", "--clusterrole=view", "--user=visitor")

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -42,26 +41,10 @@ func toy(name string) *v1alpha1.Toy {
 var _ = Describe("A toy", func() {
 	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) v1alpha1.Identified { return toy(name) })
 
-	It("follows the path of its project, and is not written without need", func() {
-		f.Run()
-		t := toy("t")
-		f.Create(t)
-		f.ExpectReady(t)
-		Expect(t.Status.TargetPath).To(Equal("acme/website"))
-		Expect(t.OwnerReferences).To(BeEmpty())
-		Expect(t.Spec.ID).To(BeNumerically(">", 0))
-		f.Change(acme, func() { acme.Spec.Path = "next" })
-		f.Eventually(t).Should(HaveField("Status.TargetPath", Equal("next/website")))
-		f.ExpectRestartWritesNothing()
-	})
-
-	It("becomes ready when its group appears", func() {
-		t := toy("t")
-		t.Spec.ProjectRef, t.Spec.GroupRef = nil, &v1alpha1.Reference{Name: "late"}
-		f.Create(t)
-		f.ExpectWaiting(t, v1alpha1.ReasonReferenceNotFound, "groupRef")
-		f.Create(forge.Group("late").In(website.Namespace).Build())
-		f.ExpectReady(t)
-		Expect(t.Status.TargetPath).To(Equal("late"))
-	})
+	forge.DescribeTarget("a toy", forge.ProjectsAndGroups, func() *forge.Forge { return f },
+		func(name string, project, group *v1alpha1.Reference) v1alpha1.Targeted {
+			t := toy(name)
+			t.Spec.ProjectRef, t.Spec.GroupRef = project, group
+			return t
+		})
 })
