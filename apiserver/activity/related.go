@@ -24,7 +24,7 @@ type related struct {
 }
 
 // related looks up the objects that items name, and further users.
-func (o Options) related(ctx context.Context, in projects, items []common, users ...database.User) (r related, err error) {
+func (o Options) related(ctx context.Context, in projects, items []row, users ...database.User) (r related, err error) {
 	var milestones []int64
 	r.scopes = map[types.UID]catalog.Scope{}
 	for _, i := range items {
@@ -55,7 +55,7 @@ func (o Options) related(ctx context.Context, in projects, items []common, users
 
 // spec returns the part of the spec that merge requests and issues share. It leaves out labels and milestones of groups that the project has left:
 // readers of its namespace may not see these groups.
-func (r related) spec(p *core.Project, i common) v1alpha1.ItemSpec {
+func (r related) spec(p *core.Project, i row) v1alpha1.ItemSpec {
 	spec := v1alpha1.ItemSpec{
 		ProjectRef: v1alpha1.ProjectReference{Name: p.Name}, Title: i.title,
 		Author: r.username(i.author), Assignees: r.usernames(i.assignees), Labels: r.labels.Titles(i.project, i.labels),

@@ -14,8 +14,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database"
 )
 
-// common are the columns that merge requests and issues share.
-type common struct {
+// row has the columns that merge requests and issues share.
+type row struct {
 	project                  types.UID
 	iid, milestone           int64
 	title, state             string
@@ -34,9 +34,9 @@ func (s mergeRequests) show(ctx context.Context, in projects, ids ...int64) (map
 	if err != nil {
 		return nil, err
 	}
-	items, users, sources := make([]common, len(rows)), []database.User{}, make([]types.UID, len(rows))
+	items, users, sources := make([]row, len(rows)), []database.User{}, make([]types.UID, len(rows))
 	for n, m := range rows {
-		items[n] = common{m.In.UID, m.IID, m.MilestoneID, m.Title, string(m.State), m.Author, m.Assignees, m.Labels, m.Created, m.Updated, m.ClosedAt}
+		items[n] = row{m.In.UID, m.IID, m.MilestoneID, m.Title, string(m.State), m.Author, m.Assignees, m.Labels, m.Created, m.Updated, m.ClosedAt}
 		users, sources[n] = append(append(users, m.Merger), m.Reviewers...), m.Source.UID
 	}
 	r, err := s.related(ctx, in, items, users...)
@@ -76,9 +76,9 @@ func (s issues) show(ctx context.Context, in projects, ids ...int64) (map[int64]
 	if err != nil {
 		return nil, err
 	}
-	items := make([]common, len(rows))
+	items := make([]row, len(rows))
 	for n, i := range rows {
-		items[n] = common{i.In.UID, i.IID, i.MilestoneID, i.Title, string(i.State), i.Author, i.Assignees, i.Labels, i.Created, i.Updated, i.ClosedAt}
+		items[n] = row{i.In.UID, i.IID, i.MilestoneID, i.Title, string(i.State), i.Author, i.Assignees, i.Labels, i.Created, i.Updated, i.ClosedAt}
 	}
 	r, err := s.related(ctx, in, items)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s issues) show(ctx context.Context, in projects, ids ...int64) (map[int64]
 }
 
 // status returns the part of the status that merge requests and issues share. collection is the part of the address that names their collection.
-func (o Options) status(p *core.Project, collection string, i common) v1alpha1.ItemStatus {
+func (o Options) status(p *core.Project, collection string, i row) v1alpha1.ItemStatus {
 	return v1alpha1.ItemStatus{
 		IID: i.iid, State: i.state, CreatedAt: metav1.NewTime(i.created), UpdatedAt: metav1.NewTime(i.updated), ClosedAt: moment(i.closed),
 		WebURL: fmt.Sprintf("%s/%s/-/%s/%d", o.WebURL, p.Status.FullPath, collection, i.iid),
