@@ -147,7 +147,7 @@ func TestMove_refusesStatusThatCannotFollow(t *testing.T) {
 
 func TestCancel_endsJobsThatHaveNotEnded(t *testing.T) {
 	onEachEngine(t, func(s site) {
-		p := s.create(pipeline.Pipeline{}, when("a", 0, "on_success"), when("b", 0, "on_success"), when("c", 1, "always"), when("d", 0, "manual"))
+		p := s.create(pipeline.Pipeline{}, when("a", 0, "on_success"), when("b", 0, "on_success"), when("c", 0, "manual"), when("d", 1, "always"))
 		s.run(p, 0, pipeline.Failed)
 		got, err := s.Cancel(s.t.Context(), p.ID)
 		s.Expect(err).NotTo(HaveOccurred())
@@ -193,7 +193,7 @@ func TestOnJobFailure_cancelsAllJobs(t *testing.T) {
 		lenient.AllowFailure = true
 		p := s.create(pipeline.Pipeline{OnJobFailure: "all"}, when("a", 0, "on_success"), when("b", 0, "on_success"), lenient)
 		s.run(p, 2, pipeline.Failed)
-		s.Expect(s.statuses(p)).To(HaveExactElements(pipeline.Running, pipeline.Pending, pipeline.Pending, pipeline.Failed))
+		s.Expect(s.statuses(p)).To(HaveExactElements(pipeline.Pending, pipeline.Pending, pipeline.Pending, pipeline.Failed))
 		s.Expect(s.Summarize(s.t.Context(), p.ID)).To(HaveField("Warnings", true))
 		s.run(p, 0, pipeline.Failed)
 		s.Expect(s.statuses(p)).To(HaveExactElements(pipeline.Failed, pipeline.Failed, pipeline.Canceled, pipeline.Failed))

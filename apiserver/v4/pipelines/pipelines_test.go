@@ -39,8 +39,8 @@ deploy: {stage: deploy, script: make deploy, when: manual, allow_failure: false}
 // otto a Guest. The branch main is protected from Developers, the branch topic is not, and bare has no configuration.
 type world struct {
 	*familytest.Forge
-	*WithT
 	t   *testing.T
+	g   *WithT
 	web *gittest.Client
 }
 
@@ -70,9 +70,15 @@ func newWorld(t *testing.T) world {
 	c.Commit(t, ".gitlab-ci.yml", configuration)
 	c.Git(t, "branch", "topic")
 	c.Git(t, "tag", "-a", "-m", "One", "v1")
-	w := world{f, NewWithT(t), t, &gittest.Client{Dir: familytest.Push(t, repos, web, c).Dir()}}
+	w := world{f, t, NewWithT(t), &gittest.Client{Dir: familytest.Push(t, repos, web, c).Dir()}}
 	w.Serve(pipelines.New(w.Kit).Table())
 	return w
+}
+
+// Expect begins an assertion.
+func (w world) Expect(actual any, extra ...any) Assertion {
+	w.t.Helper()
+	return w.g.Expect(actual, extra...)
 }
 
 // create creates a pipeline as dora and returns it.
