@@ -36,6 +36,7 @@ var content = map[string][]string{
 	"Merge requests":        {"approvals", "mergerequestdiffs", "mergerequestlists", "mergerequestmerges", "mergerequests_write", "reviews"},
 	"Milestones":            {"milestones"},
 	"Notes and discussions": {"notes"},
+	"Pipelines and jobs":    {"pipelines"},
 	"Repository":            {"repositories", "limits"},
 	"Resource state events": {"stateevents"},
 	"Tags":                  {"branches"},

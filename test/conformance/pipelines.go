@@ -78,7 +78,7 @@ var _ = throughEachDoor("Pipelines", func(d *door) {
 		_, r, err = c.CreatePipeline(team.project.ID, &gitlab.CreatePipelineOptions{Ref: gitlab.Ptr("none")})
 		Expect(err).To(HaveOccurred())
 		Expect(answered(r)).To(Equal(`400 {"message":{"base":["Reference not found"]}}`))
-		_, r, err = d.as(reporter).Pipelines.CreatePipeline(team.project.ID, &gitlab.CreatePipelineOptions{Ref: gitlab.Ptr("topic")})
+		_, r, err = d.as(guest).Pipelines.CreatePipeline(team.project.ID, &gitlab.CreatePipelineOptions{Ref: gitlab.Ptr("topic")})
 		Expect(err).To(HaveOccurred())
 		Expect(r.StatusCode).To(Equal(403))
 	})
