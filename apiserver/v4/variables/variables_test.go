@@ -201,7 +201,7 @@ func TestInvalidRequests_areRefusedWithAReason(t *testing.T) {
 		{"POST", `{"key":"A","value":"a","environment_scope":"` + long + `"}`, `400 {"message":{"environment_scope":["is too long (maximum is 255 characters)"]}}`},
 		{"POST", `{"key":"A","value":"a","description":"` + long + `"}`, `400 {"message":{"description":["is too long (maximum is 255 characters)"]}}`},
 		{"POST", `{"key":"A","value":"short","masked":true}`, `400 {"message":{"value":["is invalid"]}}`},
-		{"POST", `{"key":"A","value":"a\u0000b"}`, `400 {"message":{"value":["is invalid"]}}`},
+		{"POST", `{"key":"A","value":"a\u0000b"}`, `400 {"error":"value is invalid"}`},
 		{"POST", `{"key":"A","value":"` + strings.Repeat("a", 64<<10+1) + `"}`, `400 {"message":{"value":["is too long (maximum is 65536 characters)"]}}`},
 	} {
 		got := f.As("mary", tt.request+" "+ofProject, tt.body).String()
