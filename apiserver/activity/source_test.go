@@ -36,7 +36,7 @@ type storage interface {
 	rest.Watcher
 }
 
-// world has the projects web and api-1 in the namespace acme and the project web in the namespace zoo. The embedded storage is that of the four merge
+// world has the projects web and api-1 in the namespace acme and the project web in the namespace zoo. The embedded storage holds the four merge
 // requests.
 type world struct {
 	storage

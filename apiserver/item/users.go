@@ -46,7 +46,8 @@ func user(ctx context.Context, c *catalog.Catalog, id int64) (*v1alpha1.User, er
 // User returns a user in the form of rows.
 func User(u *v1alpha1.User) database.User { return database.User{ID: u.RESTID(), UID: u.UID} }
 
-// Person returns the person whom a row names. The error is catalog.ErrNotFound if the person is gone, even if another one has the id now.
+// Person returns the user with the id and the UID of a row. If that user does not exist, the error is catalog.ErrNotFound, even if another user now
+// has the id.
 func Person(ctx context.Context, c *catalog.Catalog, row database.User) (*v1alpha1.User, error) {
 	return c.User(ctx, v1alpha1.Reference{ID: row.ID, UID: string(row.UID)})
 }

@@ -189,7 +189,7 @@ func (p *Pushes) push(ctx context.Context, r Request, repo *git.Repository) erro
 	return err
 }
 
-// caller returns the user or bot who has pushed.
+// caller returns the user or the bot of a push.
 func (p *Pushes) caller(ctx context.Context, who database.User) (auth.Caller, error) {
 	c, err := p.Guard.Requester(ctx, who)
 	if !errors.Is(err, catalog.ErrNotFound) {

@@ -18,7 +18,7 @@ type Unasked interface {
 	Create(ctx context.Context, obj client.Object) error
 	// Ensure creates an object unless it exists, and reads it in either case.
 	Ensure(ctx context.Context, obj client.Object) error
-	// Update changes an object with mutate, which is called again if somebody else changed the object at the same time.
+	// Update changes an object with mutate, which is called again if another writer changed the object at the same time.
 	Update(ctx context.Context, obj client.Object, mutate func() error) error
 	// Observe writes a status that a controller would also write, if the answer cannot wait for the controller.
 	Observe(ctx context.Context, obj client.Object, mutate func()) error
@@ -48,7 +48,7 @@ func (s *Store[K, T]) DeleteUnasked(ctx context.Context, found T) error {
 	return s.unlessKept(err)
 }
 
-// SweepUnasked removes an object that was created over REST and that nobody has declared since, and reports whether it is gone. Every other
+// SweepUnasked removes an object that was created over REST and that has not been declared since, and reports whether it is gone. Every other
 // object stays.
 func (s *Store[K, T]) SweepUnasked(ctx context.Context, found T) (gone bool, err error) {
 	gone, err = s.writer.DeleteMadeHere(ctx, found.DeepCopyObject().(T))

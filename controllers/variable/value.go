@@ -102,7 +102,7 @@ func (c *Controller) replace(ctx context.Context, held *corev1.Secret, from stri
 	return s, written(s, err, apierrors.IsNotFound(err))
 }
 
-// written returns the error of a write. If the cache was behind, it is a conflict, which is no problem of the variable.
+// written returns the error of a write. If the cache was behind, it is a conflict, and the variable is not at fault.
 func written(s *corev1.Secret, err error, behind bool) error {
 	if behind {
 		err = apierrors.NewConflict(corev1.Resource("secrets"), s.Name, err)

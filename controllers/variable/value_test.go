@@ -21,7 +21,7 @@ import (
 // store finds the values that are in force.
 func store() *credential.Store { return credential.NewStore(f.Live(), forge.PlatformNamespace) }
 
-// valueOf returns the value that is in force, or an empty string if there is none.
+// valueOf returns the value in force, or an empty string if the variable has no value.
 func valueOf(v *v1alpha1.Variable) string {
 	GinkgoHelper()
 	f.Refresh(v)

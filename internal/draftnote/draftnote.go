@@ -78,8 +78,8 @@ func (s *Store) Create(ctx context.Context, d *Draft) error {
 	})
 }
 
-// CheckLimits returns ErrTooMany or ErrTooLong if an author has too many draft notes on an item. Whoever has created or changed one calls it before the
-// transaction ends, and locks the item first: of two such transactions, the later one then sees the draft notes of both.
+// CheckLimits returns ErrTooMany or ErrTooLong if an author has too many draft notes on an item. A caller that creates or changes a
+// draft note must lock the item first, and call it before the transaction ends: of two such transactions, the later one then sees the draft notes of both.
 func (s *Store) CheckLimits(ctx context.Context, on database.Item, author types.UID) error {
 	return s.db.Read(ctx, "measuring the draft notes on "+on.String(), func(ctx context.Context, db bun.IDB) error {
 		var number, size int64

@@ -77,7 +77,7 @@ func TestCreate_keepsEveryField(t *testing.T) {
 
 func TestCheckLimits_countsDraftsOfAuthorOnItem(t *testing.T) {
 	onEach(t, func(g *WithT, w *world) {
-		g.Expect(w.CheckLimits(t.Context(), mend, ann.UID)).To(Succeed(), "there are none")
+		g.Expect(w.CheckLimits(t.Context(), mend, ann.UID)).To(Succeed(), "an author without draft notes")
 		for i := range draftnote.Most {
 			w.add(strconv.Itoa(i))
 		}

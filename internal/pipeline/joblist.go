@@ -59,7 +59,7 @@ func (of JobQuery) selected(db bun.IDB) *bun.SelectQuery {
 	return q
 }
 
-// GetJob returns the job of a project with an id, without its keywords. The error is ErrNotFound if there is none.
+// GetJob returns the job of a project with an id, without its keywords. If the job does not exist, the error is ErrNotFound.
 func (s *Store) GetJob(ctx context.Context, project types.UID, id int64) (j Job, err error) {
 	return s.getJob(ctx, project, id, light)
 }

@@ -103,7 +103,7 @@ func (of Query) sorted(q *bun.SelectQuery) *bun.SelectQuery {
 	return q.OrderExpr("pipeline.id" + direction)
 }
 
-// Get returns the pipeline of a project with an id. The error is ErrNotFound if there is none.
+// Get returns the pipeline of a project with an id. If the pipeline does not exist, the error is ErrNotFound.
 func (s *Store) Get(ctx context.Context, project types.UID, id int64) (Pipeline, error) {
 	found, err := s.List(ctx, Query{Project: project, Order: ByID, Conditions: []Condition{database.Where("pipeline.id = ?", id)}}, 0, 1)
 	if err == nil && len(found) == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/seed"
 )
 
-// modeled is a job of the model. Its status is worked out anew each time, from what has happened to it and from the jobs before it.
+// modeled is a job of the model. Its status is worked out each time, from what has happened to it and from the jobs before it.
 type modeled struct {
 	name         string
 	stage        int

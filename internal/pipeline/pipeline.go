@@ -73,7 +73,7 @@ type Job struct {
 	// In is the project of the pipeline.
 	In         database.Subject `bun:"embed:subject_"`
 	PipelineID int64            `bun:"pipeline_id"`
-	// Position is that of the job in the pipeline. A retry has the position of the former job.
+	// Position counts the jobs of the pipeline. A retry has the position of the former job.
 	Position   int    `bun:"position"`
 	Name       string `bun:"name"`
 	Stage      string `bun:"stage"`

@@ -171,7 +171,7 @@ func (r *run) cancel() (changed bool) {
 	return changed
 }
 
-// retry replaces a job by a new one, and returns that. Skipped jobs wait again, because the jobs before them decide anew.
+// retry replaces a job by a new one, and returns that. Skipped jobs wait again, because the jobs before them decide again.
 func (r *run) retry(j *Job, by User) *Job {
 	next := &Job{
 		In: j.In, PipelineID: j.PipelineID, Position: j.Position, Name: j.Name, Stage: j.Stage, StageIndex: j.StageIndex, Bridge: j.Bridge,

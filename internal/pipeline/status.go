@@ -38,7 +38,7 @@ var transitions = map[Status][]Status{
 // CanBecome reports whether a job can change from one status to another.
 func (s Status) CanBecome(next Status) bool { return slices.Contains(transitions[s], next) }
 
-// Ended reports whether nothing more happens to a job or pipeline, unless somebody retries it.
+// Ended reports whether nothing more happens to a job or pipeline, unless it is retried.
 func (s Status) Ended() bool {
 	return s == Success || s == Failed || s == Canceled || s == Skipped
 }

@@ -1,4 +1,4 @@
-// Package revision has the last change of each merge request and issue, for clients that watch them. It is a table of the activity database, which
+// Package revision records the last change of each merge request and issue, for clients that watch them. It is a table of the activity database, which
 // triggers on the tables of merge requests and issues write.
 package revision
 

@@ -142,8 +142,9 @@ func TestFor_returnsHowAJobGetsAVariable(t *testing.T) {
 
 func TestOf_returnsTheHolderOfEachKeyAndScope(t *testing.T) {
 	g := NewWithT(t)
-	older, younger := declared("a", "older", "A", of(ByName("web"))), declared("a", "younger", "A", of(ByID(100)))
-	f := newForge(t, older, younger, declared("a", "scoped", "A", of(ByName("web")), in("x")), declared("a", "z", "B", of(ByName("web"))))
+	f := newForge(t, declared("a", "older", "A", of(ByName("web"))), declared("a", "younger", "A", of(ByID(100))),
+		declared("a", "scoped", "A", of(ByName("web")), in("x")), declared("a", "z", "B", of(ByName("web"))),
+		declared(platform, "older", "A"), declared(platform, "scoped", "A", in("x")))
 	names := func(all []*v1alpha1.Variable, err error) (names []string) {
 		t.Helper()
 		g.Expect(err).NotTo(HaveOccurred())
@@ -156,11 +157,12 @@ func TestOf_returnsTheHolderOfEachKeyAndScope(t *testing.T) {
 	g.Expect(names(f.variables.WithKey(t.Context(), f.web, "A"))).To(Equal([]string{"older", "scoped"}))
 	g.Expect(names(f.variables.WithKey(t.Context(), f.web, "a"))).To(BeEmpty(), "case matters")
 
-	younger.Status.Claims = []string{claim.Variable(f.web.Project.UID, "A", "*").String()}
+	installation, younger := catalog.Scope{}, declared(platform, "younger", "A")
+	younger.Status.Claims = []string{claim.Variable("", "A", "*").String()}
 	f.world.Put(younger)
-	g.Expect(names(f.variables.WithKey(t.Context(), f.web, "A"))).To(Equal([]string{"younger", "scoped"}), "the holder keeps it")
-	g.Expect(f.variables.Holder(t.Context(), f.web, "A", "*")).To(HaveField("Name", "younger"))
-	g.Expect(f.variables.Holder(t.Context(), f.web, "A", "y")).To(BeNil())
+	g.Expect(names(f.variables.WithKey(t.Context(), installation, "A"))).To(Equal([]string{"younger", "scoped"}), "the holder keeps it")
+	g.Expect(f.variables.Holder(t.Context(), installation, "A", "*")).To(HaveField("Name", "younger"))
+	g.Expect(f.variables.Holder(t.Context(), installation, "A", "y")).To(BeNil())
 }
 
 func TestOf_findsVariablesOfTheInstallationOnlyInThePlatform(t *testing.T) {

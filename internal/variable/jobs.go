@@ -13,7 +13,7 @@ import (
 
 // Values reads the values of variables. credential.Store implements it.
 type Values interface {
-	// Variable returns the value that is in force, and false if there is none.
+	// Variable returns the value in force, and false if the variable has no value.
 	Variable(ctx context.Context, o *v1alpha1.Variable) (value string, ok bool, err error)
 }
 

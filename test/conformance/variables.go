@@ -7,7 +7,7 @@ import (
 )
 
 var _ = throughEachDoor("CI variables", func(d *door) {
-	It("of a project are created, read, changed and removed", func() {
+	It("are created, read, changed and removed in a project", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		c := d.as(maintainer).ProjectVariables
 		for _, id := range []any{team.project.ID, team.project.PathWithNamespace} {
@@ -57,7 +57,7 @@ var _ = throughEachDoor("CI variables", func(d *door) {
 		}
 	})
 
-	It("of a project that are hidden are never shown again", d.again(), func() {
+	It("are never shown again if they are hidden", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		c := d.as(maintainer).ProjectVariables
 		made, r, err := c.CreateVariable(team.project.ID, &gitlab.CreateProjectVariableOptions{
@@ -68,7 +68,7 @@ var _ = throughEachDoor("CI variables", func(d *door) {
 		Expect(made).To(And(HaveField("Hidden", true), HaveField("Masked", true), HaveField("Value", BeEmpty())))
 	})
 
-	It("of a group are for its Owners", func() {
+	It("are for the Owners of a group", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		c := d.as(owner).GroupVariables
 		made, r, err := c.CreateVariable(team.group.ID, &gitlab.CreateGroupVariableOptions{Key: gitlab.Ptr("HOST"), Value: gitlab.Ptr("a.example")})

@@ -22,7 +22,7 @@ var _ = Describe("An editor of one namespace, with a Variable,", func() {
 		}
 	}
 
-	It("gives nothing to the jobs of others, and gets no value of theirs or of the installation", func(ctx SpecContext) {
+	It("gives nothing to the jobs of others, and gets neither their values nor the values of the installation", func(ctx SpecContext) {
 		w := newWorld()
 		theirs := forge.Variable("theirs", "HOST").Of(w.website).Secret("ci", "value").Build()
 		global := forge.Variable("global", "PROXY").Secret("ci", "value").Build()

@@ -399,7 +399,7 @@ func TestPush_createsPipelines(t *testing.T) {
 	w.Expect(first).To(And(HaveField("BeforeSHA", bare), HaveField("User.Username", "dora")))
 	failed := familytest.Decode[pipelines.Detailed](t, w.As("rita", fmt.Sprintf("GET /projects/20/pipelines/%d", all[2].ID), ""))
 	w.Expect(*failed.YAMLErrors).To(HavePrefix(".gitlab-ci.yml:1: build:colour: unknown keyword"))
-	w.Expect(w.As("dora", fmt.Sprintf("POST /projects/20/pipelines/%d/retry", failed.ID), "").Code).To(Equal(201), "nothing is to be done")
+	w.Expect(w.As("dora", fmt.Sprintf("POST /projects/20/pipelines/%d/retry", failed.ID), "").Code).To(Equal(201), "a pipeline without failed jobs")
 }
 
 func TestPush_createsFewPipelinesAtOnce(t *testing.T) {

@@ -23,7 +23,7 @@ type Pipeline struct {
 	SHA       string          `json:"sha"`
 	Ref       string          `json:"ref"`
 	Status    pipeline.Status `json:"status"`
-	Source    string          `json:"source" example:"push" doc:"What the pipeline was created for."`
+	Source    string          `json:"source" example:"push" doc:"The event that created the pipeline."`
 	CreatedAt endpoint.Time   `json:"created_at"`
 	UpdatedAt endpoint.Time   `json:"updated_at"`
 	WebURL    string          `json:"web_url"`

@@ -110,7 +110,7 @@ func (p *parser) convert(n *yaml.Node, depth int) *Node {
 	}
 	if n.Kind == yaml.AliasNode {
 		switch found, ok := p.known[n.Alias]; {
-		case !ok: // the anchor is that of a key, which was not converted
+		case !ok: // the anchor belongs to a key, which was not converted
 			return p.convert(n.Alias, depth)
 		case found == nil:
 			return p.fail(n, "the anchor %q contains itself", n.Value)

@@ -43,7 +43,7 @@ func TestContributors_areTheAuthors(t *testing.T) {
 	}
 }
 
-func TestEmails_areThoseOfAuthorsAndCommitters(t *testing.T) {
+func TestEmails_belongToAuthorsAndCommitters(t *testing.T) {
 	for _, format := range gittest.Formats {
 		t.Run(format, func(t *testing.T) {
 			g := NewWithT(t)
