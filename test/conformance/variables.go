@@ -34,6 +34,7 @@ var _ = throughEachDoor("CI variables", func(d *door) {
 			Expect(listed).To(HaveExactElements(made, review))
 			_, r, err = c.GetVariable(id, "DEPLOY_TOKEN", nil)
 			Expect(err).To(HaveOccurred())
+			Expect(r).NotTo(BeNil(), "%v", err)
 			Expect(r.StatusCode).To(Equal(409))
 			filter := &gitlab.VariableFilter{EnvironmentScope: "review/*"}
 			got, _, err := c.GetVariable(id, "DEPLOY_TOKEN", &gitlab.GetProjectVariableOptions{Filter: filter})

@@ -4,6 +4,7 @@ package variables
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,13 +49,13 @@ func table[S auth.Form](f *Family, path, of string, manage endpoint.Ability) end
 	return endpoint.Table{
 		endpoint.Get(path, auth.On[S](f.list)).Needs(manage).
 			Doc("List the CI variables of " + of + " itself."),
-		endpoint.Get(path+"/{key}", auth.On[S](f.get)).Needs(manage).
+		endpoint.Get(path+"/{key}", auth.On[S](f.get)).Needs(manage).Also(http.StatusConflict).
 			Doc("Get a CI variable of " + of + " itself."),
 		endpoint.Post(path, auth.On[S](f.create)).Needs(manage).
 			Doc("Create a CI variable of " + of + ". Its value is stored in a Secret."),
-		endpoint.Put(path+"/{key}", auth.On[S](f.update)).Needs(manage).
+		endpoint.Put(path+"/{key}", auth.On[S](f.update)).Needs(manage).Also(http.StatusConflict).
 			Doc("Update a CI variable of " + of + " itself. Its key cannot change."),
-		endpoint.Delete(path+"/{key}", auth.On[S](f.remove)).Needs(manage).
+		endpoint.Delete(path+"/{key}", auth.On[S](f.remove)).Needs(manage).Also(http.StatusConflict).
 			Doc("Delete a CI variable of " + of + " itself."),
 	}
 }
