@@ -279,9 +279,9 @@ func label(id int64, title string, of v1alpha1.LabelSpec) *v1alpha1.Label {
 }
 
 // ciVariable returns a variable with the key HOST of a project, a group or the installation.
-func ciVariable(namespace string, of v1alpha1.VariableSpec) *v1alpha1.Variable {
+func ciVariable(inNamespace string, of v1alpha1.VariableSpec) *v1alpha1.Variable {
 	of.Key, of.EnvironmentScope = "HOST", v1alpha1.AnyEnvironment
-	v := &v1alpha1.Variable{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "host"}, Spec: of}
+	v := &v1alpha1.Variable{ObjectMeta: metav1.ObjectMeta{Namespace: inNamespace, Name: "host"}, Spec: of}
 	if of.GroupRef != nil {
 		v.Name = "host-of-group"
 	}

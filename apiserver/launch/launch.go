@@ -23,7 +23,7 @@ import (
 )
 
 // ErrNoConfiguration says that a commit has no CI configuration.
-var ErrNoConfiguration = errors.New("Missing CI config file") //nolint:revive // clients know the text
+var ErrNoConfiguration = errors.New("Missing CI config file")
 
 // ConfigurationError has the mistakes in a CI configuration.
 type ConfigurationError struct{ Problems document.Problems }
