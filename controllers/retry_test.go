@@ -93,6 +93,9 @@ func newFailing(t *testing.T) *failing {
 			id, _ := identified.IDs()
 			*id = 1
 		}
+		if v, ok := kind.(*v1alpha1.Variable); ok {
+			v.Spec.ProjectRef = &v1alpha1.Reference{Name: "one"} // without it, the namespace would be refused before anything is read
+		}
 		known = append(known, kind)
 		builder.WithObjects(kind).WithStatusSubresource(kind)
 	}

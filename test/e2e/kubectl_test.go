@@ -157,7 +157,7 @@ spec: {projectRef: {name: absent}, title: lost, color: red}
 		waitReady("porch", "protectedbranch/wide", "membership/otto")
 		wait("porch", "label/lost", reason, "ReferenceNotFound")
 		for object, want := range map[string]map[string]string{
-			"protectedbranch/wide": {"OF": "porch/app", "PUSH": "Developers, porch-otto", "MESSAGE": ""},
+			"protectedbranch/wide": {"OF": "porch/app", "PUSH": "Developers + Maintainers, porch-otto", "MESSAGE": ""},
 			"membership/otto":      {"OF": "porch/app", "USER": "porch-otto", "EXPIRES": "2099-01-31T00:00:00Z", "MESSAGE": ""},
 			"label/lost":           {"OF": "", "REASON": "ReferenceNotFound", "MESSAGE": "projectRef: project absent: not found"},
 		} {

@@ -109,7 +109,7 @@ var _ = Describe("A whole team in one file", Ordered, func() {
 
 	It("is declared with the rights of a tenant", func() {
 		baker("apply", "--server-side")
-		Expect(expectReady()).To(HaveLen(13))
+		Expect(expectReady()).To(HaveLen(14))
 		clone := as("max", "max-token").Clone(bakery.url("shop"))
 		clone.Commit("README.md", "The shop.\n")
 		clone.MustPush("main")
