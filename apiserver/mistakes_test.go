@@ -62,7 +62,7 @@ func TestMistakes_areUnderstoodFromTheBodyAlone(t *testing.T) {
 		"8 no role":           {http.Header{"Private-Token": {familytest.Value("outsider")}}, "DELETE /groups/20", "", `403 {"message":"403 Forbidden","error_description":"This needs the role Owner in the group, and you have no role in it."}`},
 		"8 administrator":     {guest, "POST /users", `{}`, `403 {"message":"403 Forbidden","error_description":"Only administrators can do this."}`},
 		"9 absent object":     {guest, "GET /projects/10/labels/none", "", `404 {"message":"404 Label Not Found"}`},
-		"9 absent endpoint":   {guest, "GET /projects/10/pipelines", "", noRoute},
+		"9 absent endpoint":   {guest, "GET /projects/10/packages", "", noRoute},
 		"10 which action":     {maintainer, "POST /projects/10/repository/commits", commit("topic", `{"action":"create","file_path":"a"},{"action":"create","file_path":"README.md"}`), `400 {"message":"A file with this name already exists","error_description":"actions[1] cannot be done, so none was. Its path is README.md."}`},
 		"10 kind of action":   {maintainer, "POST /projects/10/repository/commits", commit("topic", `{"action":"add","file_path":"a"}`), `400 {"error":"actions[0][action] does not have a valid value","error_description":"actions[0][action] must be create, update, delete, move or chmod."}`},
 		"10 new branch":       {maintainer, "POST /projects/10/repository/commits", commit("new", `{"action":"create","file_path":"a"}`), `400 {"message":"You can only create or edit files when you are on a branch","error_description":"There is no branch new. To create it, send in start_branch the branch at which it begins."}`},

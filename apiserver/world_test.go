@@ -459,7 +459,7 @@ func newKit(t testing.TB, cat *catalog.Catalog, guard *auth.Guard) family.Kit {
 	clock := clocktesting.NewFakePassiveClock(noon)
 	return family.Kit{
 		Catalog: cat, Guard: guard, IDs: &counter{last: 1 << 20}, Maintain: func(types.NamespacedName) bool { return true },
-		Activity: familytest.Activity(t, clock), Queue: func(job.QueueOptions) family.Tasks { return unscheduled{} },
+		Activity: familytest.Activity(t, clock), Queue: func(job.QueueOptions) family.Tasks { return unscheduled{} }, Checks: unscheduled{},
 		Clock: clock, WebURL: familytest.WebURL, Version: "test", Namespace: familytest.Namespace, Home: "home",
 	}
 }

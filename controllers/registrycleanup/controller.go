@@ -102,7 +102,7 @@ func (c *Controller) check(ctx context.Context, m *v1alpha1.RegistryCleanup) (r 
 	err = frame.InScope(c.frame, func(_ context.Context, _ *v1alpha1.RegistryCleanup, s catalog.Scope) error {
 		r.project = s.Project
 		return nil
-	})(ctx, m)
+	}, frame.Reachable(c.frame))(ctx, m)
 	switch {
 	case err != nil:
 		return r, err

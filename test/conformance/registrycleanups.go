@@ -9,8 +9,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/fieldmanager"
 )
 
 var _ = throughEachDoor("The bulk deletion of tags", func(d *door) {
@@ -118,17 +121,18 @@ var _ = throughEachDoor("The bulk deletion of tags", func(d *door) {
 		Expect(all.Items).To(HaveLen(1))
 	})
 
-	It("shares its hour with a declared RegistryCleanup", d.again(), func() {
+	It("shares its hour with a RegistryCleanup that is deleted after its time", d.again(), func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		pushImage(team.project.PathWithNamespace + ":1.0")
 		id := d.repositoriesOf(guest, team.project.ID)[0].ID
 		project := projectOf(team.project.ID)
 		m := &v1alpha1.RegistryCleanup{Spec: v1alpha1.RegistryCleanupSpec{
-			ProjectRef: v1alpha1.Reference{Name: project.Name}, NameRegexDelete: ".*",
+			ProjectRef: v1alpha1.Reference{Name: project.Name}, NameRegexDelete: ".*", TTLAfterFinished: &metav1.Duration{},
 		}}
 		m.Namespace, m.Name = project.Namespace, fresh("cleanup")
-		Expect(api.Create(context.Background(), m)).To(Succeed())
-		Eventually(func() []string { return names(id) }).Should(BeEmpty())
+		Expect(api.Create(context.Background(), m, client.FieldOwner(fieldmanager.REST))).To(Succeed()) // a declared one would stay
+		admin.Kubectl("wait", "--for=delete", "--timeout=60s", "registrycleanup/"+m.Name, "--namespace="+m.Namespace)
+		Expect(names(id)).To(BeEmpty())
 		r, err := d.as(maintainer).ContainerRegistry.DeleteRegistryRepositoryTags(team.project.ID, id, &gitlab.DeleteRegistryRepositoryTagsOptions{
 			NameRegexpDelete: gitlab.Ptr(".*"),
 		})

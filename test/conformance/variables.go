@@ -1,9 +1,16 @@
 package conformance
 
 import (
+	"context"
+	"fmt"
+	"slices"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
 var _ = throughEachDoor("CI variables", func(d *door) {
@@ -67,6 +74,25 @@ var _ = throughEachDoor("CI variables", func(d *door) {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(answered(r)).NotTo(ContainSubstring("long-enough"))
 		Expect(made).To(And(HaveField("Hidden", true), HaveField("Masked", true), HaveField("Value", BeEmpty())))
+	})
+
+	It("belong to those who apply them, although they were created over REST", d.again(), func() {
+		team := d.newTeam(gitlab.PrivateVisibility)
+		_, _, err := d.as(maintainer).ProjectVariables.CreateVariable(team.project.ID, &gitlab.CreateProjectVariableOptions{
+			Key: gitlab.Ptr("HOST"), Value: gitlab.Ptr("a.example"),
+		})
+		Expect(err).NotTo(HaveOccurred())
+		made := func() []v1alpha1.Variable {
+			var all v1alpha1.VariableList
+			Expect(api.List(context.Background(), &all, client.InNamespace(projectOf(team.project.ID).Namespace))).To(Succeed())
+			return slices.DeleteFunc(all.Items, func(v v1alpha1.Variable) bool { return v.Spec.Key != "HOST" })
+		}
+		Expect(made()).To(HaveExactElements(HaveField("OwnerReferences", HaveLen(1))))
+		v := made()[0]
+		admin.DoWith(fmt.Sprintf(`{"apiVersion": "forgeplane.dev/v1alpha1", "kind": "Variable", "metadata": {"namespace": %q, "name": %q},
+			"spec": {"projectRef": {"name": %q}, "key": "HOST"}}`, v.Namespace, v.Name, v.Spec.ProjectRef.Name),
+			"kubectl", "apply", "--server-side", "--force-conflicts", "--filename=-")
+		Eventually(made).Should(HaveExactElements(HaveField("OwnerReferences", BeEmpty())))
 	})
 
 	It("are for the Owners of a group", func() {

@@ -83,6 +83,16 @@ kind: Badge
 metadata: {name: build, namespace: TEAM}
 spec: {projectRef: {name: app}, linkURL: "https://ci.example.com", imageURL: "https://ci.example.com/build.svg"}
 ---
+apiVersion: v1
+kind: Secret
+metadata: {name: host, namespace: TEAM, labels: {forgeplane.dev/secret: variable}}
+stringData: {value: a.example}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: Variable
+metadata: {name: host, namespace: TEAM}
+spec: {projectRef: {name: app}, key: HOST, secretRef: {name: host}}
+---
 apiVersion: forgeplane.dev/v1alpha1
 kind: JobTokenScope
 metadata: {name: app, namespace: TEAM}
