@@ -180,7 +180,7 @@ var rules = map[endpoint.Ability]rule{
 	ReadPipelines:               {about: aboutProject, code: true},
 	CreatePipelines:             {about: aboutProject, role: role.Developer, code: true, repository: true},
 	UpdatePipelines:             {about: aboutProject, role: role.Developer, code: true},
-	AdminPipelines:              {about: aboutProject, role: role.Maintainer, code: true},
+	AdminPipelines:              {about: aboutProject, role: role.Maintainer, code: true, secret: true},
 	DestroyPipelines:            {about: aboutProject, role: role.Owner},
 	ReadImages:                  {about: aboutProject, images: true},
 	WriteImages:                 {about: aboutProject, role: role.Developer, images: true},

@@ -78,13 +78,13 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestAccess_ofAuditors tests that an auditor without a role sees and reads everything, and changes nothing.
+// TestAccess_ofAuditors tests that an auditor without a role sees and reads everything but credentials, and changes nothing.
 func TestAccess_ofAuditors(t *testing.T) {
 	for _, v := range []v1alpha1.Visibility{v1alpha1.VisibilityPrivate, v1alpha1.VisibilityInternal} {
 		for code, reads := range map[v1alpha1.FeatureAccess]bool{v1alpha1.FeatureEnabled: true, v1alpha1.FeaturePrivate: true, v1alpha1.FeatureDisabled: false, "": false} {
 			a := Access{auditor: true, visibility: v, code: code, images: code}
 			for what, r := range rules {
-				want := r.about != aboutInstance && (!r.code && !r.images || reads)
+				want := !r.secret && r.about != aboutInstance && (!r.code && !r.images || reads)
 				if a.mayRead(what) != want || a.may(what) {
 					t.Errorf("%s project, code %q, %s: reads %t, changes %t", v, code, what, a.mayRead(what), a.may(what))
 				}
