@@ -13,7 +13,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/ci"
 	"github.com/forgeplane/forgeplane/internal/ci/commit"
-	"github.com/forgeplane/forgeplane/internal/ci/config"
 	"github.com/forgeplane/forgeplane/internal/ci/document"
 	"github.com/forgeplane/forgeplane/internal/ci/include"
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -108,8 +107,9 @@ func (l *Launcher) plan(ctx context.Context, r Request, repo *git.Repository, he
 		return nil, err
 	}
 	files := commit.New(repo, r.In.Path(), r.SHA, r.Before)
-	p := &ci.Pipeline{
-		Ref: r.Ref, Tag: r.Tag, Source: r.Source, Project: r.In.Path(), Files: files, Projects: Projects{l.Kit, r.By}, Variables: replacing(r.Variables),
+	p := &ci.Pipeline{Ref: r.Ref, Tag: r.Tag, Source: r.Source, Project: r.In.Path(), Files: files, Projects: Projects{l.Kit, r.By}}
+	if p.Variables, p.Masked, err = l.variables(ctx, r); err != nil {
+		return nil, err
 	}
 	p.Predefined = append(Predefined(p, r.In.RESTID(), def.Branch), l.more(r, head)...)
 	name, content, err := read(ctx, files)
@@ -146,13 +146,4 @@ func read(ctx context.Context, files include.Files) (name string, content []byte
 		return name, content, nil
 	}
 	return "", nil, ErrNoConfiguration
-}
-
-// replacing returns the variables of a request in the form of the configuration.
-func replacing(given []pipeline.Variable) []config.Variable {
-	all := make([]config.Variable, len(given))
-	for i, v := range given {
-		all[i] = config.Variable{Key: v.Key, Value: v.Value}
-	}
-	return all
 }

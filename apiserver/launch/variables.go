@@ -2,13 +2,18 @@ package launch
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/forgeplane/forgeplane/internal/ci"
 	"github.com/forgeplane/forgeplane/internal/ci/config"
 	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/internal/pipeline"
+	"github.com/forgeplane/forgeplane/internal/protection"
+	"github.com/forgeplane/forgeplane/internal/variable"
 )
 
 // Predefined returns the predefined variables that rules use most, for a pipeline with Files.
@@ -40,6 +45,33 @@ func (l *Launcher) more(r Request, head *object.Commit) []config.Variable {
 		{Key: "CI_SERVER_URL", Value: l.WebURL}, {Key: "CI_API_V4_URL", Value: l.WebURL + "/api/v4"},
 		{Key: "GITLAB_USER_ID", Value: fmt.Sprint(r.By.User.RESTID())}, {Key: "GITLAB_USER_LOGIN", Value: r.By.User.Spec.Username},
 	}
+}
+
+// variables returns the variables that replace those of the configuration: those of the request, and before them those of the project, its
+// groups and the installation, of which the masked ones are apart. Rules decide which jobs have an environment, so they get no variables of
+// particular environments.
+func (l *Launcher) variables(ctx context.Context, r Request) (all, masked []config.Variable, err error) {
+	var rules []protection.Rule
+	if !r.Tag {
+		if rules, err = protection.Rules(ctx, l.Catalog, r.In, []string{r.Ref}, l.Clock.Now()); err != nil {
+			return nil, nil, fmt.Errorf("finding the protections: %w", err)
+		}
+	}
+	declared, err := variable.New(l.Catalog, l.Namespace).For(ctx, l.Credentials, r.In, variable.Job{Protected: len(rules) > 0})
+	for _, v := range declared {
+		of := config.Variable{Key: v.Key, Value: v.Value, Raw: v.Raw}
+		switch given := func(g pipeline.Variable) bool { return g.Key == v.Key }; {
+		case slices.ContainsFunc(r.Variables, given):
+		case v.Masked:
+			masked = append(masked, of)
+		default:
+			all = append(all, of)
+		}
+	}
+	for _, v := range r.Variables {
+		all = append(all, config.Variable{Key: v.Key, Value: v.Value})
+	}
+	return all, masked, err
 }
 
 var noSlug = regexp.MustCompile(`[^a-z0-9]`)

@@ -26,6 +26,8 @@ type Pipeline struct {
 	Project string
 	// Predefined are variables that the configuration can replace, and Variables those that replace the configuration's.
 	Predefined, Variables []config.Variable
+	// Masked take precedence over both in the expressions of rules, and nothing else uses them, because others can see the other texts.
+	Masked []config.Variable
 	// Files are the files of the commit. They are nil if there is no commit, as in an empty repository.
 	Files include.Files
 	// Projects opens other projects; nil if they cannot be included.
@@ -44,7 +46,7 @@ type Loaded struct {
 
 // Load reads a configuration. Mistakes in it are Loaded.Problems, and an error is a failure to read files.
 func (p *Pipeline) Load(ctx context.Context, name string, content []byte) (*Loaded, error) {
-	loader := include.Loader{Projects: p.Projects, Variables: newScope(p.Predefined, p.Variables).lookup, Context: condition.New(p.Files)}
+	loader := include.Loader{Projects: p.Projects, Variables: newScope(p.Predefined, p.Variables).lookup, Context: p.conditions()}
 	root, included, problems, warnings, err := loader.Load(ctx, name, content, p.Files)
 	l := &Loaded{Included: included, Problems: problems, Warnings: warnings}
 	switch {
@@ -67,6 +69,11 @@ func (p *Pipeline) Load(ctx context.Context, name string, content []byte) (*Load
 		l.Warnings = append(l.Warnings, l.Config.Warnings()...)
 	}
 	return l, nil
+}
+
+// conditions returns the context of the conditions.
+func (p *Pipeline) conditions() *condition.Context {
+	return condition.New(p.Files, newScope(p.Masked).lookup)
 }
 
 // scope has variables; later lists take precedence.

@@ -196,6 +196,21 @@ func TestPlan_expandsConfigurations(t *testing.T) {
 	}
 }
 
+func TestPlan_usesMaskedVariablesOnlyInExpressions(t *testing.T) {
+	p := branch(repository())
+	p.Masked = []config.Variable{{Key: "TOKEN", Value: "secret"}}
+	for content, want := range map[string]string{
+		`a: {script: x, variables: {TOKEN: main}, environment: review/$TOKEN, tags: [$TOKEN], rules: [{if: '$TOKEN == "secret"', changes: [src/$TOKEN.go]}]}`: "test|a|x|TOKEN=main|env review/main|tags main",
+		`a: {script: x, variables: {TOKEN: nul}, rules: [{if: $TOKEN, changes: {paths: [x], compare_to: $TOKEN}}]}`:                                           `rules:changes:compare_to: there is no branch, tag or commit "nul"`,
+		`{include: [{local: ci/more.yml, rules: [{if: '$TOKEN == "secret"'}]}]}`:                                                                              "test|more|more",
+		`{workflow: {rules: [{if: '$TOKEN == "secret"'}]}, a: {script: x, only: {variables: ['$TOKEN == "secret"']}}}`:                                        "test|a|x",
+	} {
+		if got := shown(t, p, content); got != want || strings.Contains(got, "secret") {
+			t.Errorf("%s: got %s, want %s", content, got, want)
+		}
+	}
+}
+
 func TestPlan_dependsOnSource(t *testing.T) {
 	const content = "a: {script: x}\nb: {script: x, only: [merge_requests]}\nc: {script: x, only: [triggers]}\nd: {script: x, only: [tags]}\ne: {script: x, only: [v1]}\n" +
 		"f: {script: x, only: [schedule, trigger, parent_pipelines]}"

@@ -60,7 +60,7 @@ var ErrFiltered = errors.New("Pipeline will not run for the selected trigger. Th
 
 // Plan returns the jobs of the pipeline. The error is ErrFiltered, document.Problems, or a failure to read files.
 func (p *Pipeline) Plan(ctx context.Context, c *config.Config) (*Plan, error) {
-	s := &selector{Pipeline: p, config: c, conditions: condition.New(p.Files), matched: map[config.Ref]bool{}, needed: map[*config.Need][]Need{}}
+	s := &selector{Pipeline: p, config: c, conditions: p.conditions(), matched: map[config.Ref]bool{}, needed: map[*config.Need][]Need{}}
 	plan, err := s.plan(ctx)
 	if condition.Mistake(err) {
 		return nil, document.Problems{{Text: err.Error()}}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/launch"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/pipelines"
+	"github.com/forgeplane/forgeplane/apiserver/v4/variables"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/database"
@@ -164,6 +166,46 @@ func TestCreate_passesVariables(t *testing.T) {
 		"dora": want, "mary": want, "dave": `403 {"message":"403 Forbidden"}`, "rita": `403 {"message":"403 Forbidden"}`, "": `401 {"message":"401 Unauthorized"`,
 	} {
 		w.Expect(w.As(who, "GET /projects/20/pipelines/1/variables", "").String()).To(HavePrefix(want), who)
+	}
+}
+
+func TestCreate_givesDeclaredVariablesToRules(t *testing.T) {
+	for name, tt := range map[string]struct {
+		path, body, ref string
+		want            bool
+	}{
+		"of the project":             {"/projects/20/variables", `{"key":"FULL","value":"yes"}`, "topic", true},
+		"of the group":               {"/groups/10/variables", `{"key":"FULL","value":"yes"}`, "topic", true},
+		"masked":                     {"/projects/20/variables", `{"key":"FULL","value":"long-enough","masked":true}`, "topic", true},
+		"for protected branches":     {"/projects/20/variables", `{"key":"FULL","value":"yes","protected":true}`, "main", true},
+		"not for other branches":     {"/projects/20/variables", `{"key":"FULL","value":"yes","protected":true}`, "topic", false},
+		"not for tags":               {"/projects/20/variables", `{"key":"FULL","value":"yes","protected":true}`, "v1", false},
+		"not of another environment": {"/projects/20/variables", `{"key":"FULL","value":"yes","environment_scope":"production"}`, "topic", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.Serve(pipelines.New(w.Kit).Table(), variables.New(w.Kit).Table())
+			made := w.As("olga", "POST "+tt.path, tt.body)
+			w.Expect(made.Code).To(Equal(201), made.Body)
+			a := w.As("olga", "POST /projects/20/pipeline", `{"ref":"`+tt.ref+`"}`)
+			w.Expect(a.Code).To(Equal(201), a.Body)
+			jobs := familytest.Decode[[]pipelines.Job](t, w.As("olga", "GET /projects/20/pipelines/1/jobs", ""))
+			w.Expect(slices.ContainsFunc(jobs, func(j pipelines.Job) bool { return j.Name == "test" })).To(Equal(tt.want))
+			w.Expect(w.As("olga", "GET /projects/20/pipelines/1/variables", "").Body).To(MatchJSON("[]"))
+		})
+	}
+}
+
+func TestCreate_putsVariablesOfRequestFirst(t *testing.T) {
+	w := newWorld(t)
+	w.Serve(pipelines.New(w.Kit).Table(), variables.New(w.Kit).Table())
+	for _, masked := range []string{"true", "false"} {
+		made := w.As("olga", "POST /projects/20/variables", `{"key":"FULL","value":"long-enough","masked":`+masked+`}`)
+		w.Expect(made.Code).To(Equal(201), made.Body)
+		p := w.create(`{"ref":"topic","variables":[{"key":"FULL","value":""}]}`)
+		jobs := familytest.Decode[[]pipelines.Job](t, w.As("olga", fmt.Sprintf("GET /projects/20/pipelines/%d/jobs", p.ID), ""))
+		w.Expect(jobs).NotTo(ContainElement(HaveField("Name", "test")))
+		w.Expect(w.As("olga", "DELETE /projects/20/variables/FULL", "").Code).To(Equal(204))
 	}
 }
 

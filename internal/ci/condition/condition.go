@@ -22,6 +22,7 @@ type Repository interface {
 // Context is the context of the rules of one pipeline. It remembers paths.
 type Context struct {
 	repository Repository
+	masked     expression.Lookup
 	paths      *Paths
 	changed    map[string]*Paths
 	// compared is the number of different compare_to, and left that of comparisons that are left for all paths and expressions.
@@ -31,9 +32,10 @@ type Context struct {
 // maxCompared is the maximum number of different compare_to, and matchSteps the number of steps of an expression that count as a comparison.
 const maxCompared, matchSteps = 10, 256
 
-// New returns a context. A nil repository has no files, and all paths count as changed.
-func New(r Repository) *Context {
-	return &Context{repository: r, changed: map[string]*Paths{}, left: maxComparisons}
+// New returns a context. A nil repository has no files, and all paths count as changed. Only expressions see the masked variables, before all
+// others.
+func New(r Repository, masked expression.Lookup) *Context {
+	return &Context{repository: r, masked: masked, changed: map[string]*Paths{}, left: maxComparisons}
 }
 
 // Holds reports whether all conditions of a rule hold.
@@ -58,7 +60,12 @@ func (c *Context) Holds(ctx context.Context, r config.Rule, get expression.Looku
 func (c *Context) isTrue(e *expression.Expression, get expression.Lookup) (bool, error) {
 	steps := c.left * matchSteps
 	before := steps
-	is := e.True(get, &steps)
+	is := e.True(func(name string) (string, bool, bool) {
+		if value, raw, ok := c.masked(name); ok {
+			return value, raw, true
+		}
+		return get(name)
+	}, &steps)
 	if c.left -= 1 + (before-steps)/matchSteps; c.left < 0 {
 		return false, ErrTooManyComparisons
 	}
