@@ -3,6 +3,7 @@ package membership
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -40,10 +41,10 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	return c.frame.Watch(mgr, o).
 		OnReferred(&v1alpha1.User{}, c.frame.Catalog.Referrers(members, catalog.IndexUser)).
 		// A membership of a group changes the resulting roles further down; a membership of a project only in that project.
-		OnDeclared(&v1alpha1.Membership{}, c.frame.Catalog.Peers(members, catalog.IndexUser, c.groupMember)).
+		OnDeclared(&v1alpha1.Membership{}, c.below).
 		OnDeclared(&v1alpha1.Membership{}, c.frame.Catalog.Peers(members, catalog.IndexMember, c.projectMember)).
 		// Only the condition shows that a membership further up has expired.
-		OnReady(&v1alpha1.Membership{}, c.frame.Catalog.Peers(members, catalog.IndexUser, c.groupMember)).
+		OnReady(&v1alpha1.Membership{}, c.below).
 		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
@@ -103,11 +104,31 @@ func (c *Controller) expire(_ context.Context, m *v1alpha1.Membership) error {
 	return frame.Settled(v1alpha1.ReasonExpired, "the membership ended at %s", m.Spec.ExpiresAt.UTC().Format(time.RFC3339))
 }
 
-// groupMember maps the membership of a group to the keys of its user.
-func (c *Controller) groupMember(ctx context.Context, obj client.Object) []string {
+// below maps the membership of a group to the memberships of the same user in the group and below it.
+func (c *Controller) below(ctx context.Context, obj client.Object) []reconcile.Request {
 	m := obj.(*v1alpha1.Membership)
-	u, err := c.frame.Catalog.User(ctx, m.Spec.UserRef)
-	if err != nil || m.Spec.GroupRef == nil {
+	if m.Spec.GroupRef == nil {
+		return nil
+	}
+	all := c.frame.Catalog.Peers(&v1alpha1.MembershipList{}, catalog.IndexUser, c.user)(ctx, m)
+	group, err := c.frame.Catalog.Target(ctx, m)
+	if err != nil {
+		return all
+	}
+	return slices.DeleteFunc(all, func(r reconcile.Request) bool {
+		peer, err := catalog.Get[*v1alpha1.Membership](ctx, c.frame.Catalog, r.Namespace, r.Name)
+		if err != nil {
+			return false
+		}
+		s, err := c.frame.Catalog.ScopeOf(ctx, peer)
+		return err == nil && !slices.ContainsFunc(s.Groups, func(g *v1alpha1.Group) bool { return g.UID == group.GetUID() })
+	})
+}
+
+// user maps a membership to the keys of its user.
+func (c *Controller) user(ctx context.Context, obj client.Object) []string {
+	u, err := c.frame.Catalog.User(ctx, obj.(*v1alpha1.Membership).Spec.UserRef)
+	if err != nil {
 		return nil
 	}
 	return catalog.UserKeys(u)
@@ -119,13 +140,9 @@ func (c *Controller) projectMember(ctx context.Context, obj client.Object) []str
 	if m.Spec.ProjectRef == nil {
 		return nil
 	}
-	u, err := c.frame.Catalog.User(ctx, m.Spec.UserRef)
-	if err != nil {
-		return nil
-	}
 	p, err := c.frame.Catalog.Target(ctx, m)
 	if err != nil {
 		return nil
 	}
-	return catalog.MemberKeys(catalog.UserKeys(u), c.frame.Catalog.Keys(ctx, p))
+	return catalog.MemberKeys(c.user(ctx, m), c.frame.Catalog.Keys(ctx, p))
 }
