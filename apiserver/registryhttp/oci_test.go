@@ -2,6 +2,7 @@ package registryhttp_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -231,6 +232,26 @@ func TestOCI_listTags(t *testing.T) {
 	r.g.Expect(header.Get("Link")).To(Equal(`</v2/acme/app/oci/tags/list?last=b&n=2>; rel="next"`))
 	header, _ = r.must(http.StatusOK, http.MethodGet, "/tags/list?n=2&last=b", "", "")
 	r.g.Expect(header.Get("Link")).To(BeEmpty())
+}
+
+func TestOCI_recordsReferrerBeforeAndAfterItIsStored(t *testing.T) {
+	r := newRepository(t, "acme/app/oci")
+	text, d := r.manifest(nil)
+	signature, signed := r.manifest(func(m *v1.Manifest) { m.Subject = &v1.Descriptor{MediaType: v1.MediaTypeImageManifest, Digest: d, Size: int64(len(text))} })
+	var recorded []string
+	r.storage.Before(func(ctx context.Context, operation, path string) (err error) {
+		if recorded == nil && operation == "PutContent" && strings.Contains(path, "/_manifests/revisions/") {
+			id := r.record(t, "acme/app/oci").ID
+			if recorded, err = r.records.ReferrersAfter(ctx, id, "", 2); err == nil {
+				err = r.records.Unrefer(ctx, id, signed.String()) // as a deletion at the same time does
+			}
+		}
+		return err
+	})
+	r.must(http.StatusCreated, http.MethodPut, "/manifests/"+signed.String(), v1.MediaTypeImageManifest, signature)
+	r.g.Expect(recorded).To(Equal([]string{signed.String()}))
+	_, list := r.must(http.StatusOK, http.MethodGet, "/referrers/"+d.String(), "", "")
+	r.g.Expect(list).To(ContainSubstring(signed.String()))
 }
 
 func TestOCI_listReferrers(t *testing.T) {

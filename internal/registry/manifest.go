@@ -27,7 +27,9 @@ type manifests struct {
 	of *repository
 }
 
-// Put implements distribution.ManifestService. It records the manifest as a referrer of its subject.
+// Put implements distribution.ManifestService. It records the manifest as a referrer of its subject before it stores the manifest: after a kill
+// between the two, the client would find the manifest and not push it again. It records it once more afterwards, because a deletion of the same
+// manifest can have removed the record meanwhile.
 func (m *manifests) Put(ctx context.Context, manifest distribution.Manifest, options ...distribution.ManifestServiceOption) (digest.Digest, error) {
 	if err := m.of.writable(ctx); err != nil {
 		return "", err
@@ -54,30 +56,53 @@ func (m *manifests) Put(ctx context.Context, manifest distribution.Manifest, opt
 	if err := m.of.admit(ctx, descriptor.Digest, descriptor.Size); err != nil {
 		return "", err
 	}
+	if err := m.refer(ctx, &c, descriptor, text); err != nil {
+		return "", err
+	}
 	d, err := m.ManifestService.Put(ctx, manifest, options...)
 	if err == nil {
 		err = m.of.images().alias(ctx, d)
 	}
 	if err != nil {
+		m.unrefer(ctx, &c, descriptor.Digest)
 		return d, m.of.explained(ctx, err)
 	}
 	audit.From(ctx).Did("push", audit.ContainerImage, m.of.named.Name()+"@"+d.String(), 0)
 	if err := m.of.keep(ctx, d.String(), descriptor.Size); err != nil {
 		return "", err
 	}
-	if c.Subject == nil {
-		return d, nil
+	if err := m.refer(ctx, &c, descriptor, text); err != nil {
+		return "", err
 	}
-	err = m.of.registry.Records.Refer(ctx, record.Referrer{
-		RepositoryID: m.of.ID, Subject: c.Subject.Digest.String(), Digest: d.String(), ArtifactType: descriptor.ArtifactType, Descriptor: text,
-	})
-	if err != nil {
-		return "", unavailable(ctx, err)
-	}
-	if w, ok := ctx.Value("http.response").(http.ResponseWriter); ok {
+	if w, ok := ctx.Value("http.response").(http.ResponseWriter); ok && c.Subject != nil {
 		w.Header().Set(subjectHeader, c.Subject.Digest.String())
 	}
 	return d, nil
+}
+
+// refer records a manifest as a referrer of its subject, if it has one.
+func (m *manifests) refer(ctx context.Context, c *content, d v1.Descriptor, text string) error {
+	if c.Subject == nil {
+		return nil
+	}
+	err := m.of.registry.Records.Refer(ctx, record.Referrer{
+		RepositoryID: m.of.ID, Subject: c.Subject.Digest.String(), Digest: d.Digest.String(), ArtifactType: d.ArtifactType, Descriptor: text,
+	})
+	if err != nil {
+		return unavailable(ctx, err)
+	}
+	return nil
+}
+
+// unrefer removes the record of a manifest that was not stored. If that fails, a garbage collection removes it; lists leave it out meanwhile.
+func (m *manifests) unrefer(ctx context.Context, c *content, d digest.Digest) {
+	if c.Subject == nil {
+		return
+	}
+	if exists, err := m.of.images().has(ctx, d); err != nil || exists {
+		return
+	}
+	_ = m.of.registry.Records.Unrefer(ctx, m.of.ID, d.String())
 }
 
 // Exists implements distribution.ManifestService.
