@@ -10,6 +10,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/test/soak"
 )
 
 var _ = Describe("Declared settings", Ordered, func() {
@@ -143,7 +145,7 @@ var _ = Describe("A whole team in one file", Ordered, func() {
 			GinkgoHelper()
 			admin.With("KUBECTL_APPLYSET=true").DoWith(manifest, "kubectl", "apply", "--server-side", "--prune", "--applyset=bakery", "--namespace=bakery", "--filename=-")
 		}
-		for range 3 {
+		for range soak.Times(1, 3) {
 			set(string(text))
 			Expect(expectReady()).To(ConsistOf(declared))
 			set(group)
@@ -156,7 +158,7 @@ var _ = Describe("A whole team in one file", Ordered, func() {
 
 	It("can be pruned as a whole and applied again, and loses nothing", func() {
 		declared := expectReady()
-		for range 3 {
+		for range soak.Times(1, 3) {
 			baker("delete")
 			Expect(found()).To(BeEmpty())
 			baker("apply", "--server-side")
@@ -167,7 +169,7 @@ var _ = Describe("A whole team in one file", Ordered, func() {
 
 	It("keeps all settings of a project that is deleted and applied again in one run", func() {
 		declared := expectReady()
-		for range 3 {
+		for range soak.Times(1, 3) {
 			baker("replace", "--force")
 			Expect(expectReady()).To(ConsistOf(declared))
 		}
