@@ -237,7 +237,9 @@ func TestOCI_listTags(t *testing.T) {
 func TestOCI_recordsReferrerBeforeAndAfterItIsStored(t *testing.T) {
 	r := newRepository(t, "acme/app/oci")
 	text, d := r.manifest(nil)
-	signature, signed := r.manifest(func(m *v1.Manifest) { m.Subject = &v1.Descriptor{MediaType: v1.MediaTypeImageManifest, Digest: d, Size: int64(len(text))} })
+	signature, signed := r.manifest(func(m *v1.Manifest) {
+		m.Subject = &v1.Descriptor{MediaType: v1.MediaTypeImageManifest, Digest: d, Size: int64(len(text))}
+	})
 	var recorded []string
 	r.storage.Before(func(ctx context.Context, operation, path string) (err error) {
 		if recorded == nil && operation == "PutContent" && strings.Contains(path, "/_manifests/revisions/") {

@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -180,6 +181,25 @@ var _ = Describe("A page", func() {
 		for _, p := range pages() {
 			for _, m := range source.FindAllStringSubmatch(p.text, -1) {
 				Expect(filepath.Join(root, m[1])).To(Or(BeARegularFile(), BeADirectory()), p.path)
+			}
+		}
+	})
+
+	It("names only tests that exist", func() {
+		exist := map[string]bool{}
+		Expect(filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(string(text), -1) {
+				exist[m[1]] = true
+			}
+			return err
+		})).To(Succeed())
+		for _, p := range pages() {
+			for _, m := range regexp.MustCompile("`(Test[A-Z]\\w*_\\w+)`").FindAllStringSubmatch(p.text, -1) {
+				Expect(exist).To(HaveKey(m[1]), p.path)
 			}
 		}
 	})

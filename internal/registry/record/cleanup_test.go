@@ -73,6 +73,26 @@ func TestBeginCleanup_admitsTheSameRunAgain(t *testing.T) {
 	})
 }
 
+func TestCancelCleanup_letsOthersBegin(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *WithT, s *record.Store, c *clocktesting.FakePassiveClock) {
+		r, err := s.Ensure(t.Context(), 7, "p", "web")
+		g.Expect(err).NotTo(HaveOccurred())
+		begin := func(run string) bool {
+			_, began, err := s.BeginCleanup(t.Context(), r.ID, run, c.Now(), time.Hour)
+			g.Expect(err).NotTo(HaveOccurred())
+			return began
+		}
+		g.Expect(begin("a")).To(BeTrue())
+		g.Expect(s.CancelCleanup(t.Context(), r.ID, "another")).To(Succeed())
+		g.Expect(begin("b")).To(BeFalse(), "the run of another was taken back")
+		g.Expect(s.CancelCleanup(t.Context(), r.ID, "a")).To(Succeed())
+		g.Expect(s.Cleanups(t.Context(), "a")).To(BeEmpty())
+		g.Expect(begin("b")).To(BeTrue())
+		g.Expect(s.CancelCleanup(t.Context(), r.ID, "a")).To(Succeed(), "again, when another has begun")
+		g.Expect(begin("c")).To(BeFalse())
+	})
+}
+
 func TestBeginCleanup_forgetsOldRuns(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *WithT, s *record.Store, c *clocktesting.FakePassiveClock) {
 		r, err := s.Ensure(t.Context(), 7, "p", "web")

@@ -2,6 +2,9 @@ package token
 
 import (
 	"context"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
 	"testing"
 	"time"
 
@@ -107,6 +110,11 @@ func TestKeys_refuseForgedTokens(t *testing.T) {
 		"from tomorrow": forged(t, keys[0], jwt.Claims{Issuer: issuer, Audience: jwt.Audience{Service}, NotBefore: jwt.NewNumericDate(noon.Add(24 * time.Hour)), Expiry: jwt.NewNumericDate(noon.Add(25 * time.Hour))}),
 		"of another":    forged(t, keys[0], jwt.Claims{Issuer: "another", Audience: jwt.Audience{Service}, Expiry: jwt.NewNumericDate(noon.Add(time.Hour))}),
 		"for ever":      forged(t, keys[0], jwt.Claims{Issuer: issuer, Audience: jwt.Audience{Service}}),
+		"HMAC with the public key": signed(t, keys[0], jose.HS256, func(k *rsa.PrivateKey) any {
+			public, _ := x509.MarshalPKIXPublicKey(&k.PublicKey)
+			return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})
+		}),
+		"RS512 with the private key": signed(t, keys[0], jose.RS512, func(k *rsa.PrivateKey) any { return k }),
 	} {
 		_, err := keys[0].Verify(text)
 		g.Expect(err).To(MatchError(ErrInvalid), name)
@@ -121,6 +129,25 @@ func forged(t *testing.T, k *Keys, c jwt.Claims) string {
 		t.Fatal(err)
 	}
 	text, err := jwt.Signed(signer).Claims(c).Serialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// signed signs valid claims with another algorithm and something made of the signing key, whose id the token has.
+func signed(t *testing.T, k *Keys, a jose.SignatureAlgorithm, with func(*rsa.PrivateKey) any) string {
+	t.Helper()
+	var secret corev1.Secret
+	if err := k.o.Client.Get(t.Context(), client.ObjectKey{Namespace: "platform", Name: SecretName}, &secret); err != nil {
+		t.Fatal(err)
+	}
+	id := keysIn(secret.Data)[0]
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: a, Key: with(parseKey(secret.Data[id]))}, (&jose.SignerOptions{}).WithHeader("kid", id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := jwt.Signed(signer).Claims(jwt.Claims{Issuer: issuer, Audience: jwt.Audience{Service}, Expiry: jwt.NewNumericDate(noon.Add(time.Hour))}).Serialize()
 	if err != nil {
 		t.Fatal(err)
 	}
