@@ -1,6 +1,7 @@
 package history_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -173,12 +174,12 @@ func TestCommitsBetween_agreesWithGit(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			g := NewWithT(t)
 			c := gittest.New(t, format)
+			var stream strings.Builder
 			for i := range 300 { // more than one batch
-				c.Git(t, "commit", "--quiet", "--allow-empty", "--message", strings.Repeat("x", i+1))
-				if i == 150 {
-					c.Git(t, "branch", "side")
-				}
+				fmt.Fprintf(&stream, "commit refs/heads/main\ncommitter Ann Author <ann@example.com> 1700000000 +0000\ndata %d\n%s\n", i+1, strings.Repeat("x", i+1))
 			}
+			c.Import(t, strings.NewReader(stream.String()))
+			c.Git(t, "branch", "side", "main~149")
 			c.Git(t, "checkout", "--quiet", "side")
 			c.Commit(t, "a", "1")
 			c.Git(t, "merge", "--quiet", "--message=merge", "main~100")

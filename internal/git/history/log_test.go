@@ -2,12 +2,14 @@ package history_test
 
 import (
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -18,10 +20,49 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/git/snapshot"
+	"github.com/forgeplane/forgeplane/test/soak"
 )
+
+// wound has the files and the environment of a client that winding has made, by object format. Git takes seconds to make one.
+var wound = map[string]struct {
+	files fstest.MapFS
+	env   []string
+}{}
 
 // winding returns a client with merges, renames, odd names, several authors and, on a separate branch, an unrelated history.
 func winding(t testing.TB, format string) *gittest.Client {
+	t.Helper()
+	c := &gittest.Client{Dir: filepath.Join(t.TempDir(), "winding")}
+	made, ok := wound[format]
+	if !ok {
+		made.files = fstest.MapFS{}
+		from := wind(t, format)
+		err := filepath.WalkDir(from.Dir, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			name, err := filepath.Rel(from.Dir, path)
+			if err != nil {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			made.files[name] = &fstest.MapFile{Data: content, Mode: 0o644}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made.env = from.Env
+		wound[format] = made
+	}
+	if err := os.CopyFS(c.Dir, made.files); err != nil {
+		t.Fatal(err)
+	}
+	c.Env = made.env
+	return c
+}
+
+func wind(t testing.TB, format string) *gittest.Client {
 	t.Helper()
 	c := gittest.New(t, format)
 	random := rand.New(rand.NewPCG(5, 6))
@@ -72,7 +113,7 @@ func TestList_agreesWithGitLog(t *testing.T) {
 			random := rand.New(rand.NewPCG(7, 8))
 			one := func(all ...string) string { return all[random.IntN(len(all))] }
 			some := 0
-			for range 80 {
+			for range soak.Times(20, 80) {
 				revision := one("main", "side", "v1", "HEAD~2", "main..side", "side..main", "main...side", "v1..", "..side", "main~9...v1", "main...apart")
 				l, err := history.Range(t.Context(), r, revision)
 				g.Expect(err).NotTo(HaveOccurred(), revision)

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/forgeplane/forgeplane/internal/git/object"
+	"github.com/forgeplane/forgeplane/test/soak"
 )
 
 func TestCheckBranchName(t *testing.T) {
@@ -101,7 +102,7 @@ func TestCheckRefName_agreesWithGit(t *testing.T) {
 	// Names that are composed of the parts that the rules mention.
 	parts := []string{"refs", "/", "/", "heads/", "a", "-", ".", ".", ".lock", "@", "{", "@{", "\\", "*", " ", "~", "\x01", "ä", "\u0080", "\xff", "[", "b", "c"}
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 1500 {
+	for range soak.Times(300, 1500) {
 		name := ""
 		if random.IntN(2) == 0 {
 			name = "refs/heads/"
