@@ -358,5 +358,5 @@ var _ = Describe("Forgeplane, killed in the middle of the removal of images", Or
 		}
 	})
 
-	AfterAll(func() { reportHits(hit) })
+	AfterAll(func() { reportHits(hit, "a collection", "a cleanup", "a push", "a deletion") })
 })

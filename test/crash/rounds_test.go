@@ -95,12 +95,19 @@ var _ = Describe("Forgeplane, killed in the middle of its work", Ordered, func()
 		})
 	}
 
-	AfterAll(func() { reportHits(hit) })
+	AfterAll(func() { reportHits(hit, "a creation", "an import", "a deletion", "a push") })
 })
 
-// reportHits puts into the report which kinds of work were interrupted, and how often.
-func reportHits[K ~string](hit map[K]int) {
+// reportHits puts into the report which kinds of work were interrupted, and how often. The many rounds of "make soak" must interrupt each of the
+// wanted kinds at least once.
+func reportHits[K ~string](hit map[K]int, wanted ...K) {
+	GinkgoHelper()
 	AddReportEntry(fmt.Sprintf("interrupted: %v", hit), ReportEntryVisibilityAlways)
+	if soak.Running() {
+		for _, kind := range wanted {
+			Expect(hit).To(HaveKeyWithValue(kind, BeNumerically(">", 0)))
+		}
+	}
 }
 
 func made(round int) string     { return fmt.Sprintf("made-%d", round) }
