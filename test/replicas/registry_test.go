@@ -46,6 +46,37 @@ func as(username string) []remote.Option {
 	}
 }
 
+// turns sends each request for a registry to another process in turn.
+type turns struct {
+	processes []*replica
+	sent      int
+	// patched are the processes that received the content of uploads, by path, and moved counts the uploads that another one finished.
+	patched map[string]*replica
+	moved   int
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *turns) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !strings.HasPrefix(r.URL.Path, "/v2/") {
+		return http.DefaultTransport.RoundTrip(r) // the server that issues tokens
+	}
+	to := t.processes[t.sent%len(t.processes)]
+	t.sent++
+	switch before := t.patched[r.URL.Path]; {
+	case r.Method == http.MethodPatch:
+		t.patched[r.URL.Path] = to
+	case r.Method == http.MethodPut && before != nil && before != to:
+		t.moved++
+	}
+	forwarded := r.Clone(r.Context())
+	forwarded.URL.Host = fmt.Sprintf("127.0.0.1:%d", to.options.HTTPPort)
+	response, err := http.DefaultTransport.RoundTrip(forwarded)
+	if err == nil { // each process has an address of its own here
+		response.Header.Set("Location", strings.Replace(response.Header.Get("Location"), forwarded.URL.Host, r.URL.Host, 1))
+	}
+	return response, err
+}
+
 var _ = Describe("A container registry in processes of its own", Ordered, func() {
 	BeforeAll(func() { start(manager, one, two, images, copies) })
 
@@ -79,6 +110,17 @@ var _ = Describe("A container registry in processes of its own", Ordered, func()
 		defer response.Body.Close()
 		Expect(response).To(HaveHTTPStatus(http.StatusNotFound))
 		Expect(response).To(HaveHTTPBody(ContainSubstring("the container registry is at " + images.address())))
+	})
+
+	It("stores an image whose every request meets another process, as behind a load balancer", func() {
+		made := rest.Must[project](one.by("root"), http.StatusCreated, "POST /projects", `{"path":"images-of-balancer"}`)
+		pushed, turns := newImage(), &turns{processes: []*replica{images, copies}, patched: map[string]*replica{}}
+		Expect(remote.Write(images.image(made.Path+":1"), pushed, append(as("root"), remote.WithTransport(turns))...)).To(Succeed())
+		Expect(turns.moved).To(BeNumerically(">=", 3), "uploads of layers that one process began and the other one finished")
+		pulled, err := remote.Image(copies.image(made.Path+":1"), as("root")...)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(validate.Image(pulled)).To(Succeed())
+		Expect(pulled.Digest()).To(Equal(must(pushed.Digest())))
 	})
 
 	It("leaves a push that a killed process has begun to another process", func() {
