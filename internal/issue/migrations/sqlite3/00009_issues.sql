@@ -1,4 +1,5 @@
--- The issues of projects, which are the subjects. text is what a search looks through: the title and the description, folded.
+-- The issues of projects, which are the subjects. text is what a search looks through: the title and the description, folded. The times are in
+-- seconds.
 CREATE TABLE issues (
     id                INTEGER   NOT NULL PRIMARY KEY AUTOINCREMENT,
     subject_kind TEXT NOT NULL,
@@ -18,6 +19,8 @@ CREATE TABLE issues (
     epic_id           INTEGER NOT NULL DEFAULT 0,
     weight            INTEGER,
     due_date          TEXT NOT NULL DEFAULT '',
+    time_estimate     INTEGER NOT NULL DEFAULT 0,
+    time_spent        INTEGER NOT NULL DEFAULT 0,
     closer_id         INTEGER NOT NULL DEFAULT 0,
     closer_uid        TEXT NOT NULL DEFAULT '',
     closed_at         TIMESTAMP,
@@ -48,6 +51,14 @@ CREATE TABLE issue_assignees (
     PRIMARY KEY (issue_id, user_uid)
 );
 CREATE INDEX issue_assignees_of_user ON issue_assignees (user_uid, issue_id);
+-- The users who have subscribed to an issue, or unsubscribed from one in which they take part.
+CREATE TABLE issue_subscriptions (
+    issue_id   INTEGER NOT NULL REFERENCES issues (id) ON DELETE CASCADE,
+    user_id    INTEGER NOT NULL,
+    user_uid   TEXT NOT NULL,
+    subscribed BOOLEAN NOT NULL,
+    PRIMARY KEY (issue_id, user_uid)
+);
 -- The index of text by trigrams. It keeps no text of its own.
 CREATE VIRTUAL TABLE issue_texts USING fts5 (text, content = 'issues', content_rowid = 'id', tokenize = 'trigram case_sensitive 1');
 CREATE TRIGGER issue_text_is_added AFTER INSERT ON issues BEGIN

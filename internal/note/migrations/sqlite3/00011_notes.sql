@@ -1,5 +1,6 @@
 -- The notes on items, such as issues. The subject is the project or group of the item. Notes of one discussion have the same discussion; a note
--- that nobody can reply to is individual.
+-- that nobody can reply to is individual. position is the place in the diff of a merge request, as JSON, and commit_id the commit that a published
+-- draft note is about.
 CREATE TABLE notes (
     id           INTEGER   NOT NULL PRIMARY KEY AUTOINCREMENT,
     subject_kind TEXT NOT NULL,
@@ -13,6 +14,8 @@ CREATE TABLE notes (
     system       BOOLEAN NOT NULL,
     internal     BOOLEAN NOT NULL,
     body         TEXT NOT NULL,
+    position     TEXT,
+    commit_id    TEXT NOT NULL DEFAULT '',
     author_id    INTEGER NOT NULL,
     author_uid   TEXT NOT NULL,
     resolver_id  INTEGER NOT NULL DEFAULT 0,
