@@ -151,7 +151,7 @@ func TestList_agreesWithGitLog(t *testing.T) {
 				}
 				some += len(want)
 			}
-			g.Expect(some).To(BeNumerically(">", 100))
+			g.Expect(some).To(BeNumerically(">", soak.Times(10, 100)))
 		})
 	}
 }
