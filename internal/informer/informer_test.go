@@ -159,7 +159,7 @@ func TestCache_keepsOnlyLabelledSecretsOfTenants(t *testing.T) {
 		g.Expect(by.Namespaces).To(HaveLen(2))
 	}
 	g.Expect(platform.LabelSelector).To(BeNil())
-	g.Expect(tenants.LabelSelector.String()).To(Equal("forgeplane.dev/secret in (bot-token,import,remote-mirror,trigger-token)"))
+	g.Expect(tenants.LabelSelector.String()).To(Equal("forgeplane.dev/secret in (bot-token,import,remote-mirror,trigger-token,variable)"))
 	kept, err := tenants.Transform(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "s", Labels: map[string]string{"forgeplane.dev/secret": "trigger-token"},
