@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -297,6 +298,32 @@ func TestOCI_listReferrers(t *testing.T) {
 	r.must(http.StatusBadRequest, http.MethodGet, "/referrers/nonsense", "", "")
 	status, _, _ := r.do(t, "", http.MethodGet, r.base+"/referrers/"+d.String(), nil, nil)
 	r.g.Expect(status).To(Equal(http.StatusUnauthorized))
+}
+
+func TestOCI_listReferrersByPages(t *testing.T) {
+	r := newRepository(t, "acme/app/oci")
+	text, d := r.manifest(nil)
+	subject := &v1.Descriptor{MediaType: v1.MediaTypeImageManifest, Digest: d, Size: int64(len(text))}
+	var pushed, listed []digest.Digest
+	for n := range 5 { // a page has 3 MiB
+		text, d := r.manifest(func(m *v1.Manifest) {
+			m.Subject, m.ArtifactType, m.Annotations = subject, "application/vnd.example.signature", map[string]string{"of": strings.Repeat(strconv.Itoa(n), 1<<20)}
+		})
+		r.must(http.StatusCreated, http.MethodPut, "/manifests/"+d.String(), v1.MediaTypeImageManifest, text)
+		pushed = append(pushed, d)
+	}
+	next, pages := r.base+"/referrers/"+d.String()+"?artifactType=application/vnd.example.signature", 0
+	for ; next != ""; pages++ {
+		header, body := r.must(http.StatusOK, http.MethodGet, next, "", "")
+		var index v1.Index
+		r.g.Expect(json.Unmarshal([]byte(body), &index)).To(Succeed())
+		for _, m := range index.Manifests {
+			listed = append(listed, m.Digest)
+		}
+		next, _, _ = strings.Cut(strings.TrimPrefix(header.Get("Link"), "<"), ">")
+	}
+	r.g.Expect(listed).To(ConsistOf(pushed))
+	r.g.Expect(pages).To(Equal(3))
 }
 
 func TestOCI_delete(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/opencontainers/go-digest"
 
+	"github.com/forgeplane/forgeplane/apiserver/registryhttp"
 	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/test/tools"
 )
@@ -37,14 +38,15 @@ func TestS3_servesClient(t *testing.T) {
 	w.client(t, "acme/app/oci").pushInChunks()
 }
 
-func TestS3_takesChunksOfAllSizes(t *testing.T) {
+func TestS3_takesChunksOfAllSizesInProcessesInTurn(t *testing.T) {
 	r := newWorldOnS3(t).client(t, "acme/app/oci")
+	processes := []string{r.server.URL, r.another(t, registryhttp.Options{})}
 	// A part of an object of S3 has 5 MiB at least, and the last one can have less.
 	chunks := []string{strings.Repeat("a", 100), strings.Repeat("b", 6<<20), "c", strings.Repeat("d", 12<<20), strings.Repeat("e", 1000)}
 	started, _ := r.must(http.StatusAccepted, http.MethodPost, "/blobs/uploads/", "", "")
 	at := started.Get("Location")
-	for _, chunk := range chunks {
-		next, _ := r.must(http.StatusAccepted, http.MethodPatch, at, binary, chunk)
+	for i, chunk := range chunks {
+		next, _ := r.must(http.StatusAccepted, http.MethodPatch, r.at(processes[i%2], at), binary, chunk)
 		at = next.Get("Location")
 	}
 	all := strings.Join(chunks, "")

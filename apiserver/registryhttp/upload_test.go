@@ -76,10 +76,16 @@ func (s stream) end(g *WithT, last string) answer {
 // commit ends an upload with its last part.
 func (r *repository) commit(status int, host, location, last, all string) string {
 	r.t.Helper()
-	target, err := url.Parse(with(location, "digest="+digest.FromString(all).String()))
-	r.g.Expect(err).NotTo(HaveOccurred())
-	_, body := r.must(status, http.MethodPut, host+target.RequestURI(), binary, last)
+	_, body := r.must(status, http.MethodPut, r.at(host, with(location, "digest="+digest.FromString(all).String())), binary, last)
 	return body
+}
+
+// at returns the same location at another host.
+func (r *repository) at(host, location string) string {
+	r.t.Helper()
+	target, err := url.Parse(location)
+	r.g.Expect(err).NotTo(HaveOccurred())
+	return host + target.RequestURI()
 }
 
 // onProcesses runs a test with the URL of the same process, and with that of another one.
@@ -130,10 +136,8 @@ func TestUpload_isNotChangedAfterItsCommit(t *testing.T) {
 func TestUpload_goesOnOnlyWhereItHasEnded(t *testing.T) {
 	onProcesses(t, func(r *repository, host string) {
 		started, _ := r.must(http.StatusAccepted, http.MethodPost, "/blobs/uploads/", "", "")
-		target, err := url.Parse(started.Get("Location"))
-		r.g.Expect(err).NotTo(HaveOccurred())
 		s := r.stream(started.Get("Location"))
-		next, _ := r.must(http.StatusAccepted, http.MethodPatch, host+target.RequestURI(), binary, "abcdefgh")
+		next, _ := r.must(http.StatusAccepted, http.MethodPatch, r.at(host, started.Get("Location")), binary, "abcdefgh")
 		ended := s.end(r.g, "12345")
 		r.g.Expect(ended.status).To(Equal(http.StatusServiceUnavailable), ended.body)
 		r.commit(http.StatusCreated, host, next.Get("Location"), "", "abcdefgh")

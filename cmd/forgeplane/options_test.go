@@ -64,6 +64,13 @@ func TestValidate_namesTheWrongFlag(t *testing.T) {
 		"--quota-retained-size":         {"--quota-retained-size=-1Gi"},
 		"--slots-reserved":              {"--slots-reserved=100"},
 		"--rest-writes":                 {"--rest-writes=Deny"},
+		"--registry must be":            {"--registry=on"},
+		"--registry-collect-interval":   {"--registry-collect-interval=1s"},
+		"--registry-collect-grace":      {"--registry-collect-grace=1m"},
+		"--registry-token-lifetime":     {"--registry-token-lifetime=48h"},
+		"requires --registry-url":       {"--registry=separate"},
+		"--registry-url must":           {"--registry-url=https://registry.example/images"},
+		"--registry-max-size":           {"--registry-max-size=-1Gi"},
 	} {
 		NewWithT(t).Expect(parse(t, args...).validate()).To(MatchError(ContainSubstring(flag)))
 	}

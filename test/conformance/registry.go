@@ -42,6 +42,13 @@ func pushImage(reference string) v1.Image {
 	return i
 }
 
+func digestOf(i v1.Image) v1.Hash {
+	GinkgoHelper()
+	d, err := i.Digest()
+	Expect(err).NotTo(HaveOccurred())
+	return d
+}
+
 func referenceTo(reference string) name.Reference {
 	GinkgoHelper()
 	r, err := name.ParseReference(registryHost() + "/" + reference)
@@ -134,8 +141,6 @@ var _ = throughEachDoor("The container registry", func(d *door) {
 
 		tag, _, err := c.GetRegistryRepositoryTagDetail(path, id, "d")
 		Expect(err).NotTo(HaveOccurred())
-		digest, err := i.Digest()
-		Expect(err).NotTo(HaveOccurred())
 		config, err := i.ConfigName()
 		Expect(err).NotTo(HaveOccurred())
 		m, err := i.Manifest()
@@ -146,7 +151,7 @@ var _ = throughEachDoor("The container registry", func(d *door) {
 		}
 		Expect(tag).To(HaveValue(Equal(gitlab.RegistryRepositoryTag{
 			Name: "d", Path: path + ":d", Location: registryHost() + "/" + path + ":d", Revision: config.Hex, ShortRevision: config.Hex[:9],
-			Digest: digest.String(), CreatedAt: &built, TotalSize: size,
+			Digest: digestOf(i).String(), CreatedAt: &built, TotalSize: size,
 		})))
 		inner := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: i})
 		outer := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: inner})
@@ -176,9 +181,7 @@ var _ = throughEachDoor("The container registry", func(d *door) {
 			Expect(err).To(MatchError(gitlab.ErrNotFound))
 			Expect(answered(r)).To(Equal(`404 {"message":"404 Tag Not Found"}`))
 		}
-		digest, err := i.Digest()
-		Expect(err).NotTo(HaveOccurred())
-		_, err = images.Image(referenceTo(path+"/web@"+digest.String()), signedIn(guest))
+		_, err = images.Image(referenceTo(path+"/web@"+digestOf(i).String()), signedIn(guest))
 		Expect(err).NotTo(HaveOccurred(), "the image remains available by its digest")
 
 		r, err = d.as(developer).ContainerRegistry.DeleteRegistryRepository(team.project.ID, id)
@@ -197,6 +200,33 @@ var _ = throughEachDoor("The container registry", func(d *door) {
 		Expect(d.repositoriesOf(maintainer, team.project.ID)).To(BeEmpty())
 		pushImage(path + "/web:again")
 		Expect(d.repositoriesOf(maintainer, team.project.ID)).To(HaveExactElements(HaveField("ID", BeNumerically(">", id))))
+	})
+
+	It("goes with a project that gets another path", d.again(), func() {
+		team := d.newTeam(gitlab.PrivateVisibility)
+		former := team.project.PathWithNamespace
+		pushed := pushImage(former + "/web:1.0")
+		id := d.repositoriesOf(guest, team.project.ID)[0].ID
+		expectAt := func(path string) {
+			GinkgoHelper()
+			Expect(d.repositoriesOf(guest, path)).To(HaveExactElements(And(HaveField("ID", id), HaveField("Path", path+"/web"))))
+			pulled, err := images.Image(referenceTo(path+"/web:1.0"), signedIn(guest))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(pulled.Digest()).To(Equal(digestOf(pushed)))
+			Expect(images.Write(referenceTo(path+"/web:2.0"), pushed, signedIn(developer))).To(Succeed())
+		}
+		renamed, _, err := d.as(owner).Projects.EditProject(team.project.ID, &gitlab.EditProjectOptions{Path: gitlab.Ptr(team.project.Path + "-renamed")})
+		Expect(err).NotTo(HaveOccurred())
+		expectAt(renamed.PathWithNamespace)
+		below := d.newGroup(owner, team.group, gitlab.PrivateVisibility)
+		moved, _, err := d.as(owner).Projects.TransferProject(team.project.ID, &gitlab.TransferProjectOptions{Namespace: below.ID})
+		Expect(err).NotTo(HaveOccurred())
+		expectAt(moved.PathWithNamespace)
+
+		_, _, err = d.as(owner).Projects.CreateProject(&gitlab.CreateProjectOptions{Path: &team.project.Path, NamespaceID: &team.group.ID})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(d.repositoriesOf(owner, former)).To(BeEmpty())
+		Expect(images.Image(referenceTo(former+"/web:1.0"), signedIn(owner))).Error().To(MatchError(ContainSubstring("NAME_UNKNOWN")))
 	})
 
 	It("follows the access level of the project", func() {
@@ -260,11 +290,9 @@ var _ = Describe("A client of the registry", func() {
 		team := own.newTeam(gitlab.PrivateVisibility)
 		path := team.project.PathWithNamespace
 		i := pushImage(path + "/web:1.0")
-		digest, err := i.Digest()
-		Expect(err).NotTo(HaveOccurred())
 		Expect(images.Delete(referenceTo(path+"/web:1.0"), signedIn(maintainer))).To(Succeed())
-		Expect(images.Delete(referenceTo(path+"/web@"+digest.String()), signedIn(developer))).NotTo(Succeed())
-		Expect(images.Delete(referenceTo(path+"/web@"+digest.String()), signedIn(maintainer))).To(Succeed())
+		Expect(images.Delete(referenceTo(path+"/web@"+digestOf(i).String()), signedIn(developer))).NotTo(Succeed())
+		Expect(images.Delete(referenceTo(path+"/web@"+digestOf(i).String()), signedIn(maintainer))).To(Succeed())
 		Eventually(func() (lines []string) {
 			_, all := linesOf(told.path)
 			for _, e := range all {
@@ -279,10 +307,10 @@ var _ = Describe("A client of the registry", func() {
 			}
 			return lines
 		}).WithPolling(polling).Should(ConsistOf(
-			"developer put image done 201 push ContainerImage "+path+"/web@"+digest.String()+", push ContainerTag "+path+"/web:1.0",
+			"developer put image done 201 push ContainerImage "+path+"/web@"+digestOf(i).String()+", push ContainerTag "+path+"/web:1.0",
 			"maintainer delete image done 202 delete ContainerTag "+path+"/web:1.0",
 			"developer delete image refused 401", "developer delete image refused 401", // the client tries again with another token
-			"maintainer delete image done 202 delete ContainerImage "+path+"/web@"+digest.String(),
+			"maintainer delete image done 202 delete ContainerImage "+path+"/web@"+digestOf(i).String(),
 		))
 	})
 })

@@ -177,6 +177,25 @@ var _ = Describe("A container registry in processes of its own", Ordered, func()
 		}
 	})
 
+	It("does what the flags of its process say", func() {
+		made := rest.Must[project](one.by("root"), http.StatusCreated, "POST /projects", `{"path":"images-of-flags"}`)
+		Expect(remote.Write(copies.image(made.Path+":1"), newImage(), as("root")...)).To(Succeed())
+		large, err := random.Image(1<<20, 1)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(remote.Write(copies.image(made.Path+":2"), large, as("root")...)).To(MatchError(ContainSubstring("limit of 1048576 bytes")))
+		Expect(remote.Write(images.image(made.Path+":2"), large, as("root")...)).To(Succeed())
+		Expect(remote.Delete(copies.image(made.Path+":1"), as("root")...)).To(MatchError(ContainSubstring("delete the image by its digest")))
+		Expect(remote.Delete(images.image(made.Path+":1"), as("root")...)).To(Succeed())
+
+		request, err := http.NewRequest(http.MethodGet, one.address()+"/jwt/auth?service=container_registry", http.NoBody)
+		Expect(err).NotTo(HaveOccurred())
+		request.SetBasicAuth("root", token("root"))
+		response, err := http.DefaultClient.Do(request)
+		Expect(err).NotTo(HaveOccurred())
+		defer response.Body.Close()
+		Expect(response).To(HaveHTTPBody(ContainSubstring(`"expires_in":7200`)))
+	})
+
 	It("can be collected by a command", func() {
 		text := admin.Do(checkout.Program("forgeplane"), "registry", "gc", "--registry-collect-grace=1h",
 			"--activity-database="+images.options.Activity, "--registry-storage="+filepath.Join(filepath.Dir(images.options.Activity), "registry"))

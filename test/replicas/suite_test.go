@@ -60,12 +60,16 @@ var _ = BeforeSuite(func() {
 	one, two = newReplica(cluster.ControlPlane, root, "one", forgeplane.APIServer), newReplica(cluster.ControlPlane, root, "two", forgeplane.APIServer)
 	images, copies = newReplica(cluster.ControlPlane, root, "images", forgeplane.Registry), newReplica(cluster.ControlPlane, root, "copies", forgeplane.Registry)
 	for _, r := range []*replica{one, two} {
-		r.options.Flags = []string{"--registry=separate", "--registry-url=" + images.address()}
+		r.options.Flags = []string{"--registry=separate", "--registry-url=" + images.address(), "--registry-token-lifetime=2h"}
 	}
 	for _, r := range []*replica{images, copies} {
 		// Clients refuse an address of a private network that is not that of the registry as the place of tokens.
 		r.options.Flags = []string{fmt.Sprintf("--external-url=http://localhost:%d", one.options.HTTPPort), "--registry-url=" + r.address()}
 	}
+	configured := filepath.Join(root, "storage.yaml")
+	Expect(os.WriteFile(configured, fmt.Appendf(nil, "filesystem: {rootdirectory: %q}\n", filepath.Join(root, "registry")), 0o600)).To(Succeed())
+	copies.options.Flags = append(copies.options.Flags, "--registry-storage-file="+configured, "--registry-storage="+filepath.Join(root, "unused"),
+		"--registry-tag-delete=false", "--registry-max-size=1Mi")
 	two.wire, images.wire = newWire(cluster.ControlPlane.URL()), newWire(cluster.ControlPlane.URL())
 	front := startBalancer(one.options.TLSPort, two.options.TLSPort)
 	for _, r := range replicas() {

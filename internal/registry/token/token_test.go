@@ -16,6 +16,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/forgeplane/forgeplane/test/patience"
 )
 
 var noon = time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)
@@ -206,6 +208,32 @@ func TestKeys_deletedSecretInvalidatesTokens(t *testing.T) {
 	g.Expect(err).To(MatchError(ErrInvalid))
 	_, err = keys[0].Verify(issue(t, keys[0]))
 	g.Expect(err).NotTo(HaveOccurred())
+}
+
+func TestKeys_areReplacedWhileTheyRun(t *testing.T) {
+	g := NewWithT(t)
+	keys, shared, c := processes(t, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		keys[0].Run(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	known := func() ([]string, error) {
+		var secret corev1.Secret
+		err := shared.Get(t.Context(), client.ObjectKey{Namespace: "platform", Name: SecretName}, &secret)
+		return keysIn(secret.Data), err
+	}
+	g.Eventually(c.HasWaiters).WithTimeout(patience.Wait).Should(BeTrue())
+	g.Expect(known()).To(HaveLen(1))
+	text := issue(t, keys[0])
+	c.Step(rotation)
+	g.Eventually(known).WithTimeout(patience.Wait).Should(HaveLen(2))
+	g.Expect(keys[0].Verify(text)).Error().To(MatchError(ErrInvalid), "it has expired")
 }
 
 func TestParseScope(t *testing.T) {
