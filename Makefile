@@ -14,7 +14,7 @@ endif
 
 TOOL := $(GO) tool -modfile=hack/tools/go.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
-MODULES := . hack/client hack/controlplane hack/helm hack/images hack/node hack/tools
+MODULES := . hack/client hack/controlplane hack/helm hack/images hack/node hack/runner hack/tools
 
 # Programs that need no C library run everywhere, and one build cache serves all targets.
 export CGO_ENABLED = 0
@@ -36,6 +36,11 @@ help: ## Show the targets.
 .PHONY: run
 run: build controlplane ## Run Forgeplane on this machine, with its own control plane and samples.
 	@exec bin/run
+
+.PHONY: runner
+runner: ## Run a CI runner on this machine that executes the jobs of "make run" with a shell.
+	@$(GO) build -C hack/runner -ldflags='-s -w' -o ../../bin/ . gitlab.com/gitlab-org/gitlab-runner
+	@. "$(abspath $(or $(DEV_DIR),.dev))/env" && exec bin/runner -data "$(abspath $(or $(DEV_DIR),.dev))/runner"
 
 .PHONY: test
 test: build controlplane helm ## Run all tests, those that are random or long in part, with a control plane.
@@ -119,7 +124,7 @@ PATIENT = GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=2m
 # Packages without a control plane begin: they find most mistakes within minutes. Then come the suites that mostly wait, so that the controllers use
 # the processors meanwhile.
 FIRST := ./api/... ./cmd/... ./hack/... ./internal/... ./apiserver/... ./test/conventions ./test/docs \
-	./test/e2e ./test/conformance/... ./test/replicas ./test/crash ./test/tenancy ./test/run ./test/chart ./test/walkthrough
+	./test/e2e/... ./test/conformance/... ./test/replicas ./test/crash ./test/tenancy ./test/run ./test/chart ./test/walkthrough
 
 # Memory is cheaper than time here, so garbage is collected a quarter as often, also in the control planes. The linters include go vet. Two suites
 # keep two processors busy, and a third one only makes each of them take longer. A suite takes less than four minutes, and up to twice as long on a

@@ -86,7 +86,12 @@ func (a *auditor) send(door audit.Door, s sample, c caller) {
 		}
 		a.world.reset()
 	}
+	e.writes = e.writes && !(quiet[s.endpoint.String()] && answer.Code < 300)
+	a.sent[id] = e
 }
+
+// quiet are the endpoints whose success changes nothing that is worth a line.
+var quiet = map[string]bool{"POST /runners/verify": true, "DELETE /runners/managers": true}
 
 // TestAudit_logsEveryWriteOnceAndNoReads calls every endpoint of the table, for callers who are admitted and callers who are refused.
 func TestAudit_logsEveryWriteOnceAndNoReads(t *testing.T) {
@@ -160,6 +165,10 @@ func (a *auditor) compare(got audit.Event) {
 	if got.Door != want.door || got.Action != want.sample.endpoint.String() || got.Target != want.target || got.Status != want.status ||
 		got.Result != result || got.Address != "203.0.113.9" {
 		a.t.Errorf("%s: %+v", what, got)
+	}
+	if !want.sample.endpoint.TakesCredential(endpoint.AccessToken) {
+		a.written(what, want, got) // the caller does not matter
+		return
 	}
 	if user := want.who.user(want.sample.subject()); user != 0 && (got.User == nil || got.User.ID != user || got.User.Username == "") {
 		a.t.Errorf("%s: the user is %+v, want %d", what, got.User, user)

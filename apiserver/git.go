@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/pipeline"
 	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
@@ -32,8 +34,13 @@ var (
 	_ githttp.Projects      = (*gitAccess)(nil)
 )
 
-// Authenticate takes an access token as the password, with any username.
+// Authenticate takes an access token or a job token as the password, with any username. A job token can only fetch.
 func (g *gitAccess) Authenticate(ctx context.Context, _, password string) (githttp.Caller, error) {
+	if strings.HasPrefix(password, pipeline.TokenPrefix) {
+		c, err := g.auth.Job(ctx, password)
+		c.Scopes = []v1alpha1.TokenScope{v1alpha1.ScopeReadRepository}
+		return g.known(c, err)
+	}
 	return g.known(g.auth.Token(ctx, password))
 }
 
@@ -82,6 +89,12 @@ func (g *gitAccess) Find(ctx context.Context, fullPath string, caller githttp.Ca
 	audit.From(ctx).About(p, scope.Path())
 	who, _ := caller.Who.(auth.Caller) // the anonymous caller if it is not set
 	access, err := g.auth.Access(ctx, who, scope)
+	if err == nil && who.Job != nil {
+		who, access, err = g.auth.AccessOfJob(ctx, who, scope)
+	}
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil, githttp.ErrNotFound
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/note"
 	"github.com/forgeplane/forgeplane/internal/pipeline"
 	"github.com/forgeplane/forgeplane/internal/reaction"
+	"github.com/forgeplane/forgeplane/internal/runner"
 	"github.com/forgeplane/forgeplane/internal/stateevent"
 )
 
@@ -35,13 +36,14 @@ var itemTables = []string{
 	"iids", "issues", "issue_labels", "issue_assignees", "issue_subscriptions", "epics", "epic_labels", "notes", "reactions", "state_events", "milestones",
 	"merge_requests", "merge_request_labels", "merge_request_assignees", "merge_request_reviewers", "merge_request_approvals",
 	"merge_request_subscriptions", "merge_request_issues", "merge_request_versions", "merge_request_approval_rules", "merge_request_approvers",
-	"draft_notes", "pipelines", "pipeline_jobs", "pipeline_variables",
+	"draft_notes", "pipelines", "pipeline_jobs", "pipeline_variables", "pipeline_logs", "runners", "runner_places",
 }
 
 // items are issue 1 and merge request 1 of the project, and epic 1 of the group. Each has a note of each user and one of the author. All users have
 // reacted to each item and to the note of its author, and each item was closed once. Merge request 1 has a version and an approval rule, and all users
 // have approved merge request 2. All users have a draft note on merge request 1. Milestone 1 is of the project, and milestone 2 of the group. Pipeline 1
-// of the branch topic has job 1, which has succeeded, job 2, which is pending, and the manual job 3.
+// of the branch topic has job 1, which has succeeded, job 2, which is pending, the manual job 3, and job 4, which is running. Runner 1 is of the
+// project and of the other one.
 type items struct {
 	t *testing.T
 	// conn has a copy of the initial state attached, and version is the version of the data after the last reset.
@@ -121,6 +123,8 @@ func newItems(t *testing.T, stores activity.Stores, objects []client.Object, che
 		check(err)
 		if open.ID == reviewed.ID {
 			addPipeline(t, stores, pipeline.Pipeline{In: in, Ref: "topic", SHA: now.Start, Source: "push", User: author})
+			other := database.Subject{Kind: database.KindProject, ID: otherProjectID, UID: project(objects, "other").UID}
+			check(stores.Runners.Create(t.Context(), &runner.Runner{Type: runner.OfProject, RunUntagged: true, Tags: []string{}}, runnerToken, in, other))
 		}
 	}
 	conn, err := databasetest.SQL(t, file).Conn(t.Context())
@@ -134,21 +138,28 @@ func newItems(t *testing.T, stores activity.Stores, objects []client.Object, che
 	return all
 }
 
-// addPipeline adds a pipeline with a job that has succeeded, a pending one and a manual one.
+// The tokens of runner 1 and of job 4.
+const runnerToken, jobToken = "the-token-of-the-runner", "the-token-of-the-job"
+
+// addPipeline adds a pipeline with a job that has succeeded, a pending one, a manual one and a running one.
 func addPipeline(t *testing.T, stores activity.Stores, p pipeline.Pipeline) {
 	t.Helper()
 	var jobs []*pipeline.Job
-	for _, when := range []string{"on_success", "always", "manual"} {
-		jobs = append(jobs, &pipeline.Job{Name: when, Stage: "test", When: when, Needs: []pipeline.Need{}, Tags: []string{}, Spec: &config.Job{}})
+	for _, when := range []string{"on_success", "always", "manual", "on_success"} {
+		jobs = append(jobs, &pipeline.Job{Name: fmt.Sprint(when, len(jobs)), Stage: "test", When: when, Needs: []pipeline.Need{}, Tags: []string{}, Spec: &config.Job{}})
 	}
 	err := stores.Pipelines.Create(t.Context(), &p, jobs, nil)
 	if err == nil {
 		_, err = stores.Pipelines.Advance(t.Context(), p.ID)
 	}
-	for _, s := range []pipeline.Status{pipeline.Running, pipeline.Success} {
-		if err == nil {
-			_, err = stores.Pipelines.Move(t.Context(), *jobs[0], s, "")
-		}
+	if err == nil {
+		_, err = stores.Pipelines.Take(t.Context(), *jobs[0], 1, pipeline.NewToken())
+	}
+	if err == nil {
+		_, err = stores.Pipelines.Succeed(t.Context(), *jobs[0])
+	}
+	if err == nil {
+		_, err = stores.Pipelines.Take(t.Context(), *jobs[3], 1, jobToken)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -81,6 +81,8 @@ func (s sample) near() map[string]string {
 	switch path := s.endpoint.Path(); {
 	case strings.HasPrefix(path, "/groups/"):
 		return namedInGroup
+	case strings.HasPrefix(path, "/jobs/"):
+		return namedOfRunner
 	case strings.Contains(path, "/merge_requests/"):
 		return namedInMergeRequest
 	default:
@@ -126,6 +128,7 @@ var named = map[string]string{
 	"protected_branches/{name}":          "main",
 	"labels/{label_id}":                  "bug",
 	"triggers/{trigger_id}":              strconv.Itoa(triggerID),
+	"ref/{ref}":                          "ci",
 	"access_tokens/{token_id}":           strconv.Itoa(projectTokenID),
 	"badges/{badge_id}":                  strconv.Itoa(badgeID),
 	"variables/{key}":                    "HOST",
@@ -155,8 +158,16 @@ var named = map[string]string{
 	"versions/{version_id}":                                    "1",
 	"approval_rules/{approval_rule_id}":                        "1",
 	"pipelines/{pipeline_id}":                                  "1",
+	"runners/{id}":                                             "1",
+	"runners/{runner_id}":                                      "1",
 	"jobs/{job_id}":                                            "1",
 }
+
+// ofRunner is a request of runner 1.
+var ofRunner = fmt.Sprintf(`{"token":%q}`, runnerToken)
+
+// namedOfRunner are those that differ below /jobs.
+var namedOfRunner = map[string]string{"jobs/{job_id}": "4"}
 
 // namedInGroup are those that differ below /groups.
 var namedInGroup = map[string]string{
@@ -304,8 +315,20 @@ var bodies = map[string]string{
 	"POST /groups/{id}/epics/{epic_id}/discussions/{discussion_id}/notes":               `{"body":"New"}`,
 	"PUT /groups/{id}/epics/{epic_id}/discussions/{discussion_id}/notes/{note_id}":      `{"body":"Changed"}`,
 
-	"POST /projects/{id}/pipeline":        `{"ref":"ci"}`,
-	"GET /projects/{id}/pipelines/latest": `{"ref":"topic"}`,
+	"POST /projects/{id}/pipeline":                   `{"ref":"ci"}`,
+	"POST /projects/{id}/trigger/pipeline":           fmt.Sprintf(`{"ref":"ci","token":%q}`, triggerValue(triggerID)),
+	"POST /projects/{id}/ref/{ref}/trigger/pipeline": fmt.Sprintf(`{"token":%q}`, triggerValue(triggerID)),
+	"GET /projects/{id}/pipelines/latest":            `{"ref":"topic"}`,
+
+	"POST /user/runners":                       `{"runner_type":"instance_type"}`,
+	"PUT /runners/{id}":                        `{"description":"Renamed"}`,
+	"POST /projects/{id}/runners":              `{"runner_id":1}`,
+	"POST /runners/verify":                     ofRunner,
+	"DELETE /runners":                          ofRunner,
+	"DELETE /runners/managers":                 ofRunner,
+	"POST /runners/reset_authentication_token": ofRunner,
+	"POST /jobs/request":                       ofRunner,
+	"PUT /jobs/{job_id}":                       fmt.Sprintf(`{"token":%q,"state":"success"}`, jobToken),
 
 	"POST /markdown":                         `{"text":"# Hello"}`,
 	"POST /projects/{id}/ci/lint":            `{"content":"test: {script: make}"}`,
@@ -344,6 +367,8 @@ var idle = map[string]bool{
 	// Discussions on issues and epics cannot be resolved.
 	"PUT /projects/{id}/issues/{issue_iid}/discussions/{discussion_id}": true,
 	"PUT /groups/{id}/epics/{epic_id}/discussions/{discussion_id}":      true,
+	// Only a header has the job token.
+	"PATCH /jobs/{job_id}/trace": true,
 	// The draft note of another user is missing.
 	"GET " + draftNote:              true,
 	"PUT " + draftNote:              true,
@@ -379,9 +404,13 @@ var variants = map[string][]sample{
 		{note: "below a group", body: fmt.Sprintf(`{"parent_id":%d}`, aboveID), names: map[string]string{"namespaces/{namespace}": "team"}},
 	},
 	"GET /namespaces/{namespace}": {{note: "by its path", names: map[string]string{"namespaces/{namespace}": "above%2Fteam"}}},
-	"POST /groups":                {{note: "below a group", in: "group", body: fmt.Sprintf(`{"name":"New","path":"new","parent_id":%d}`, groupID)}},
-	"POST /projects":              {{note: "in a group", in: "group", body: fmt.Sprintf(`{"name":"New","namespace_id":%d}`, groupID)}},
-	"DELETE /projects/{id}/fork":  {{note: "of a fork", in: "group", names: map[string]string{"projects/{id}": strconv.Itoa(thirdProjectID)}}},
+	"POST /user/runners": {
+		{note: "of a project", body: fmt.Sprintf(`{"runner_type":"project_type","project_id":%d}`, projectID), in: "project"},
+		{note: "of a group", body: fmt.Sprintf(`{"runner_type":"group_type","group_id":%d}`, groupID), in: "group"},
+	},
+	"POST /groups":               {{note: "below a group", in: "group", body: fmt.Sprintf(`{"name":"New","path":"new","parent_id":%d}`, groupID)}},
+	"POST /projects":             {{note: "in a group", in: "group", body: fmt.Sprintf(`{"name":"New","namespace_id":%d}`, groupID)}},
+	"DELETE /projects/{id}/fork": {{note: "of a fork", in: "group", names: map[string]string{"projects/{id}": strconv.Itoa(thirdProjectID)}}},
 	"POST /projects/{id}/fork/{forked_from_id}": {
 		{note: "a hidden project", names: map[string]string{"fork/{forked_from_id}": strconv.Itoa(exposedProjectID)}},
 	},

@@ -41,6 +41,8 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/reactions"
 	"github.com/forgeplane/forgeplane/apiserver/v4/remotemirrors"
 	"github.com/forgeplane/forgeplane/apiserver/v4/repositories"
+	"github.com/forgeplane/forgeplane/apiserver/v4/runnerjobs"
+	"github.com/forgeplane/forgeplane/apiserver/v4/runners"
 	"github.com/forgeplane/forgeplane/apiserver/v4/settings"
 	"github.com/forgeplane/forgeplane/apiserver/v4/stateevents"
 	"github.com/forgeplane/forgeplane/apiserver/v4/storagemoves"
@@ -98,6 +100,8 @@ func families(k family.Kit) []endpoint.Table {
 		files.New(k).Table().Named("Files"),
 		cilint.New(k).Table().Named("CI configuration"),
 		pipelines.New(k).Table().Named("Pipelines and jobs"),
+		runners.New(k).Table().Named("Runners"),
+		runnerjobs.New(k).Table().Named("Jobs of runners"),
 		variables.New(k).Table().Named("CI variables"),
 		reactions.New(k).Table().Named("Emoji reactions"),
 		stateevents.New(k).Table().Named("Resource state events"),

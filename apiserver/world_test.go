@@ -241,6 +241,9 @@ func deployKey(id int64, project, key string) *v1alpha1.DeployKey {
 	}
 }
 
+// triggerValue returns the value of the trigger token with an id.
+func triggerValue(id int64) string { return fmt.Sprintf("the-value-of-trigger-token-%d", id) }
+
 // triggerToken returns a trigger token of a user, or without an owner if user is empty.
 func triggerToken(id int64, user string) *v1alpha1.TriggerToken {
 	t := &v1alpha1.TriggerToken{
@@ -248,6 +251,7 @@ func triggerToken(id int64, user string) *v1alpha1.TriggerToken {
 		Spec: v1alpha1.TriggerTokenSpec{
 			ID: id, ProjectRef: v1alpha1.Reference{Name: "app"}, Description: "Nightly",
 		},
+		Status: v1alpha1.TriggerTokenStatus{Digest: credential.Digest(triggerValue(id))},
 	}
 	if user != "" {
 		t.Spec.OwnerRef = &v1alpha1.Reference{Name: user}
@@ -434,7 +438,9 @@ func newWorldWith(t *testing.T, v v1alpha1.Visibility, engine git.Options) *worl
 	cat := w.store.world.Catalog()
 	w.repos = familytest.Limited(t, cat, engine)
 	w.repository = familytest.Push(t, w.repos, app, history(t))
-	k := newKit(t, cat, auth.NewGuard(auth.NewAuthenticator(cat, clocktesting.NewFakePassiveClock(noon), clusterAdministrators{}), cat, w.repos))
+	authenticator := auth.NewAuthenticator(cat, clocktesting.NewFakePassiveClock(noon), clusterAdministrators{})
+	k := newKit(t, cat, auth.NewGuard(authenticator, cat, w.repos))
+	authenticator.Executing(k.Activity.Runners, k.Activity.Pipelines)
 	if err := k.Activity.Moves.Record(t.Context(), storagemove.Move{ID: moveID, State: v1alpha1.StorageMoveFinished, Project: storagemove.Project{UID: app.UID, ID: projectID}}); err != nil {
 		t.Fatal(err)
 	}

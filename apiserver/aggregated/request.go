@@ -24,7 +24,7 @@ func resolve(resolver *route.Resolver, next http.Handler) http.Handler {
 			if r = withPath(r, Prefix+path); polls {
 				r = r.WithContext(context.WithValue(r.Context(), pollsKey{}, true))
 			}
-			auth.HideToken(r) // audit writes down queries
+			r = auth.HideToken(r) // audit writes down queries
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -52,6 +52,9 @@ const (
 	AdminJobTokenScope endpoint.Ability = "admin_job_token_scope"
 	// AdminRemoteMirrors allows seeing, creating, changing and removing the mirrors of a project.
 	AdminRemoteMirrors endpoint.Ability = "admin_remote_mirrors"
+	// AdminRunners allows seeing, creating, changing and removing the runners of a project, and AdminGroupRunners those of a group.
+	AdminRunners      endpoint.Ability = "admin_runners"
+	AdminGroupRunners endpoint.Ability = "admin_group_runners"
 	// ManageVariables allows seeing, creating, changing and removing the CI variables of a project, with their values.
 	ManageVariables endpoint.Ability = "manage_variables"
 	// ReadLabels and WriteLabels apply to the labels of a project.
@@ -198,6 +201,7 @@ var rules = map[endpoint.Ability]rule{
 	WriteBadges:                 {about: aboutProject, role: role.Maintainer},
 	AdminJobTokenScope:          {about: aboutProject, role: role.Maintainer},
 	AdminRemoteMirrors:          {about: aboutProject, role: role.Maintainer},
+	AdminRunners:                {about: aboutProject, role: role.Maintainer},
 	ManageVariables:             {about: aboutProject, role: role.Maintainer, secret: true},
 	ReadLabels:                  {about: aboutProject},
 	WriteLabels:                 {about: aboutProject, role: role.Reporter},
@@ -238,6 +242,7 @@ var rules = map[endpoint.Ability]rule{
 	WriteGroupMilestones:        {about: aboutGroup, role: role.Reporter},
 	ReadGroupImages:             {about: aboutGroup, role: role.Reporter},
 	ManageGroupTokens:           {about: aboutGroup, role: role.Owner},
+	AdminGroupRunners:           {about: aboutGroup, role: role.Owner},
 	ManageGroupVariables:        {about: aboutGroup, role: role.Owner, secret: true},
 	AdminGroupProtectedBranches: {about: aboutGroup, role: role.Owner},
 	AdminInstance:               {about: aboutInstance, role: role.Admin},

@@ -21,6 +21,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/pipeline"
+	"github.com/forgeplane/forgeplane/internal/runner"
 	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
 
@@ -52,6 +54,9 @@ type Caller struct {
 	Token v1alpha1.Identified
 	// Scopes limit what the caller may do.
 	Scopes []v1alpha1.TokenScope
+	// Runner is the runner that calls. It has no user. Job is the job whose token the caller presented.
+	Runner *runner.Runner
+	Job    *pipeline.Job
 }
 
 // Anonymous reports whether the caller has not signed in.
@@ -70,6 +75,12 @@ func (c Caller) Auditor() bool { return c.User != nil && c.User.Spec.Auditor }
 // identity gets the share of callers who have not signed in, because a tenant can have many identities; an identity that administers the
 // instance does not. A caller without an identity keeps the address that ctx has.
 func (c Caller) keyed(ctx context.Context) context.Context {
+	switch {
+	case c.Runner != nil:
+		return fair.With(ctx, fair.Runner(c.Runner.ID))
+	case c.User == nil && c.Job != nil:
+		return fair.With(ctx, fair.Runner(c.Job.RunnerID))
+	}
 	if c.User != nil {
 		return fair.With(ctx, c.Key())
 	}
@@ -177,6 +188,8 @@ type Authenticator struct {
 	clock          clock.PassiveClock
 	administrators Administrators
 	uses           Uses
+	runners        Runners
+	jobs           Jobs
 }
 
 // NewAuthenticator returns an authenticator that looks up tokens in cat. administrators may be nil if no Kubernetes identities call.

@@ -3,6 +3,8 @@ package auth
 import (
 	"net/http"
 	"strings"
+
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
 // Where clients send access tokens (API behaviour, section 1.2), in addition to the header Authorization.
@@ -11,6 +13,9 @@ const (
 	tokenParameter  = "private_token"
 	bearerParameter = "access_token"
 	sudoParameter   = "sudo"
+	// triggerParameter and jobParameter are the parameters of trigger tokens and of job tokens.
+	triggerParameter = "token"
+	jobParameter     = "job_token"
 	// parameters is a part of both parameter names, so that a query without it need not be parsed.
 	parameters = "token"
 )
@@ -41,13 +46,17 @@ func tokenIn(body map[string]string) (value string, bearer bool) {
 	return body[bearerParameter], true
 }
 
-// HideToken moves an access token from the query, which is logged, to a header, which is not. It changes the request's URL and replaces its
-// header.
-func HideToken(r *http.Request) {
+// HideToken returns a request whose query, which is logged, has no token: an access token is in a header, which is not logged, and endpoints get
+// other tokens as before. It changes the URL of r and replaces its header.
+func HideToken(r *http.Request) *http.Request {
 	if !strings.Contains(r.URL.RawQuery, parameters) {
-		return
+		return r
 	}
+	r = endpoint.Conceal(r, triggerParameter, jobParameter)
 	query := r.URL.Query()
+	if !query.Has(tokenParameter) && !query.Has(bearerParameter) {
+		return r
+	}
 	for _, name := range []string{tokenParameter, bearerParameter} {
 		if value := query.Get(name); value != "" && r.Header.Get(tokenHeader) == "" {
 			r.Header = r.Header.Clone()
@@ -56,4 +65,5 @@ func HideToken(r *http.Request) {
 		query.Del(name)
 	}
 	r.URL.RawQuery = query.Encode()
+	return r
 }

@@ -63,7 +63,7 @@ var _ endpoint.Guard = (*Guard)(nil)
 // Admit identifies the caller, finds the subject, and then checks the ability that the endpoint needs. A subject that the caller may not
 // see is not found (404). An action that they may not perform on a visible subject is forbidden (403).
 func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent) (context.Context, any, error) {
-	caller, err := g.identify(r, sent.Identity)
+	caller, err := g.caller(r, e, sent)
 	// An invalid token counts as no token: then the address counts.
 	ctx := caller.keyed(r.Context())
 	if limited := ratelimit.Count(ctx); limited != nil {
@@ -160,7 +160,7 @@ func (g *Guard) admit(ctx context.Context, s *Subject) (f form, record any, err 
 	if err := g.there(ctx, e); err != nil {
 		return f, nil, err
 	}
-	anonymous := s.Caller.Anonymous()
+	anonymous := s.Caller.Anonymous() && s.Caller.Runner == nil && s.Caller.Job == nil
 	if anonymous && e.ForAnonymous() == endpoint.Refused {
 		return f, nil, endpoint.Unauthorized("").Describe(signIn)
 	}

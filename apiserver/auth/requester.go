@@ -29,3 +29,10 @@ func (g *Guard) Requester(ctx context.Context, who database.User) (Caller, error
 	}
 	return Caller{User: u, Admin: u.Spec.Admin}, nil
 }
+
+// Known returns a user or bot as the caller of work that goes on after their request. The error is catalog.ErrNotFound if it is gone, and an answer if
+// the user is blocked.
+func (g *Guard) Known(ctx context.Context, who database.User) (Caller, error) {
+	c, err := g.auth.Known(ctx, who)
+	return c, refused(err, false)
+}

@@ -139,8 +139,8 @@ func (g *Guard) Check(e *endpoint.Endpoint) error {
 		return fmt.Errorf("%T is not a kind of subject", e.Subject())
 	}
 	for _, c := range e.Credentials() {
-		if c != endpoint.AccessToken {
-			return fmt.Errorf("no caller can have a credential of kind %s", c)
+		if !f.takes(e, c) {
+			return fmt.Errorf("no caller of %T can have a credential of kind %s", e.Subject(), c)
 		}
 	}
 	if name := e.RequiredFeature(); name != "" {

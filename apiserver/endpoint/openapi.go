@@ -146,6 +146,9 @@ func (s *schemas) operation(e *Endpoint) object {
 	if !slices.Equal(e.credentials, []Credential{AccessToken}) {
 		op["x-credentials"] = e.credentials
 	}
+	if !e.TakesCredential(AccessToken) {
+		op["security"] = []object{{}}
+	}
 	e.limits(op)
 	if e.polls > 0 {
 		op["x-long-poll"] = object{"seconds": e.polls.Seconds()}

@@ -50,7 +50,7 @@ func readParameters(r *http.Request, limit int64, up *uploads) (parameters, erro
 // readQuery collects the parameters of a query.
 func readQuery(r *http.Request) (parameters, error) {
 	all := parameters{}
-	query, err := pairs(r.URL.RawQuery)
+	query, err := pairs(rawQuery(r))
 	if err != nil {
 		return nil, Parameters("the query string is malformed")
 	}

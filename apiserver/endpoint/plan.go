@@ -49,8 +49,9 @@ type plan struct {
 	fields  []field
 	choices []choice
 	// files are the names of files, and raw is the raw body if there is one.
-	files map[string]bool
-	raw   *rawBody
+	files   map[string]bool
+	raw     *rawBody
+	payload *payload
 }
 
 // field is one parameter.
@@ -93,6 +94,7 @@ func compileStruct(t reflect.Type) *plan {
 	p := &plan{typ: t, files: map[string]bool{}}
 	for _, sf := range reflect.VisibleFields(t) {
 		p.compileRaw(sf)
+		p.compilePayload(sf)
 		name, ok := sf.Tag.Lookup("param")
 		if !ok {
 			continue
@@ -150,6 +152,7 @@ func (p *plan) decode(sent parameters, path map[string]string) (any, error) {
 	var d decoding
 	d.fill(p, request.Elem(), sent, path, "")
 	p.raw.fill(request.Elem(), sent)
+	p.payload.fill(request.Elem(), sent)
 	if len(d.problems) > 0 {
 		return nil, d.refusal()
 	}

@@ -31,8 +31,10 @@ func (e *ConfigurationError) Error() string { return e.Problems.Error() }
 
 // The values of CI_PIPELINE_SOURCE.
 const (
-	SourceAPI  = "api"
-	SourcePush = "push"
+	SourceAPI      = "api"
+	SourcePush     = "push"
+	SourceTrigger  = "trigger"
+	SourcePipeline = "pipeline"
 )
 
 // Request describes a pipeline to create.
@@ -51,6 +53,8 @@ type Request struct {
 	Source string
 	// Variables replace those of the configuration.
 	Variables []pipeline.Variable
+	// UpstreamJob is the id of the job of another pipeline that triggered this one; 0 without one.
+	UpstreamJob int64
 	// Origin identifies the event, as in pipeline.Pipeline.
 	Origin string
 }
@@ -81,6 +85,9 @@ func (l *Launcher) launch(ctx context.Context, r Request, repo *git.Repository, 
 	if err != nil {
 		return p, err
 	}
+	if p.Protected, err = l.protected(ctx, r); err != nil {
+		return p, err
+	}
 	p.Name, p.OnNewCommit, p.OnJobFailure = plan.Name, plan.AutoCancel.OnNewCommit, plan.AutoCancel.OnJobFailure
 	jobs, err := rows(plan)
 	if err != nil {
@@ -96,7 +103,7 @@ func (l *Launcher) launch(ctx context.Context, r Request, repo *git.Repository, 
 // row returns the pipeline of a request.
 func (r *Request) row() pipeline.Pipeline {
 	return pipeline.Pipeline{
-		In: item.Place(r.In), Ref: r.Ref, Tag: r.Tag, SHA: r.SHA, Before: r.Before, Source: r.Source, Origin: r.Origin, User: item.User(r.By.User),
+		In: item.Place(r.In), Ref: r.Ref, Tag: r.Tag, SHA: r.SHA, Before: r.Before, Source: r.Source, UpstreamJob: r.UpstreamJob, Origin: r.Origin, User: item.User(r.By.User),
 	}
 }
 

@@ -13,11 +13,9 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
-	"github.com/forgeplane/forgeplane/internal/bottoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/ci"
@@ -139,7 +137,7 @@ func (p *Pushes) create(ctx context.Context, of push, origin string) error {
 		return err
 	}
 	r := Request{In: scope, Source: SourcePush, SHA: of.Update.New, Origin: origin}
-	if r.By, err = p.caller(ctx, of.By); err != nil {
+	if r.By, err = p.Guard.Known(ctx, of.By); err != nil {
 		return err
 	}
 	r.Ref, r.Tag, _ = branchOrTag(of.Update.Name)
@@ -187,20 +185,4 @@ func (p *Pushes) push(ctx context.Context, r Request, repo *git.Repository) erro
 		return nil
 	}
 	return err
-}
-
-// caller returns the user or the bot of a push.
-func (p *Pushes) caller(ctx context.Context, who database.User) (auth.Caller, error) {
-	c, err := p.Guard.Requester(ctx, who)
-	if !errors.Is(err, catalog.ErrNotFound) {
-		return c, err
-	}
-	bot, err := bottoken.ByUserID(ctx, p.Catalog, who.ID)
-	if err == nil && bot.User.UID != who.UID {
-		err = catalog.ErrNotFound
-	}
-	if err != nil {
-		return auth.Caller{}, err
-	}
-	return auth.Caller{User: bot.User, Bot: &bot}, nil
 }

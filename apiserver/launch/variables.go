@@ -35,7 +35,7 @@ func (l *Launcher) more(r Request, head *object.Commit) []config.Variable {
 	project, path := r.In.Project, r.In.Path()
 	namespace := strings.TrimSuffix(path, "/"+project.Spec.Path)
 	_, description, _ := strings.Cut(head.Message, "\n")
-	return []config.Variable{
+	all := []config.Variable{
 		{Key: "CI_COMMIT_BEFORE_SHA", Value: cmp.Or(r.Before, strings.Repeat("0", len(r.SHA)))},
 		{Key: "CI_COMMIT_MESSAGE", Value: head.Message}, {Key: "CI_COMMIT_TITLE", Value: head.Title()},
 		{Key: "CI_COMMIT_DESCRIPTION", Value: strings.TrimSpace(description)}, {Key: "CI_COMMIT_AUTHOR", Value: head.Author.Name + " <" + head.Author.Email + ">"},
@@ -45,19 +45,21 @@ func (l *Launcher) more(r Request, head *object.Commit) []config.Variable {
 		{Key: "CI_SERVER_URL", Value: l.WebURL}, {Key: "CI_API_V4_URL", Value: l.WebURL + "/api/v4"},
 		{Key: "GITLAB_USER_ID", Value: fmt.Sprint(r.By.User.RESTID())}, {Key: "GITLAB_USER_LOGIN", Value: r.By.User.Spec.Username},
 	}
+	if r.Source == SourceTrigger || r.Source == SourcePipeline {
+		all = append(all, config.Variable{Key: "CI_PIPELINE_TRIGGERED", Value: "true"})
+	}
+	return all
 }
 
 // variables returns the variables that replace those of the configuration: those of the request, and before them those of the project, its
 // groups and the installation, of which the masked ones are apart. Rules decide which jobs have an environment, so they get no variables of
 // particular environments.
 func (l *Launcher) variables(ctx context.Context, r Request) (all, masked []config.Variable, err error) {
-	var rules []protection.Rule
-	if !r.Tag {
-		if rules, err = protection.Rules(ctx, l.Catalog, r.In, []string{r.Ref}, l.Clock.Now()); err != nil {
-			return nil, nil, fmt.Errorf("finding the protections: %w", err)
-		}
+	protected, err := l.protected(ctx, r)
+	if err != nil {
+		return nil, nil, err
 	}
-	declared, err := variable.New(l.Catalog, l.Namespace).For(ctx, l.Credentials, r.In, variable.Job{Protected: len(rules) > 0})
+	declared, err := variable.New(l.Catalog, l.Namespace).For(ctx, l.Credentials, r.In, variable.Job{Protected: protected})
 	for _, v := range declared {
 		of := config.Variable{Key: v.Key, Value: v.Value, Raw: v.Raw}
 		switch given := func(g pipeline.Variable) bool { return g.Key == v.Key }; {
@@ -72,6 +74,18 @@ func (l *Launcher) variables(ctx context.Context, r Request) (all, masked []conf
 		all = append(all, config.Variable{Key: v.Key, Value: v.Value})
 	}
 	return all, masked, err
+}
+
+// protected reports whether the branch of a pipeline is protected. Nothing protects tags.
+func (l *Launcher) protected(ctx context.Context, r Request) (bool, error) {
+	if r.Tag {
+		return false, nil
+	}
+	rules, err := protection.Rules(ctx, l.Catalog, r.In, []string{r.Ref}, l.Clock.Now())
+	if err != nil {
+		return false, fmt.Errorf("finding the protections: %w", err)
+	}
+	return len(rules) > 0, nil
 }
 
 var noSlug = regexp.MustCompile(`[^a-z0-9]`)

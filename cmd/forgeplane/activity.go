@@ -16,6 +16,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/pipeline"
 )
 
 // activityEnv is the environment variable with the URL of the activity database.
@@ -79,11 +80,14 @@ func (o *options) openActivity(ctx context.Context) (activity.Stores, error) {
 	return activity.Open(ctx, name, clock.RealClock{})
 }
 
-// addSweeper adds to mgr the sweeper that removes the activity of objects that are gone.
+// addSweeper adds to mgr the sweeper that removes the activity of objects that are gone, and the watch that ends abandoned jobs.
 func addSweeper(mgr ctrl.Manager, s shared) error {
 	sweeper := s.Sweeper(s.catalog, s.registry != nil, clock.RealClock{}, mgr.GetLogger().WithName("activity"))
 	if err := mgr.Add(sweeper); err != nil {
 		return fmt.Errorf("adding the sweeper of the activity database: %w", err)
+	}
+	if err := mgr.Add(pipeline.NewWatch(s.Pipelines, clock.RealClock{}, mgr.GetLogger().WithName("pipelines"))); err != nil {
+		return fmt.Errorf("adding the watch of abandoned jobs: %w", err)
 	}
 	return nil
 }

@@ -68,7 +68,6 @@ func TestValidate_namesTheWrongFlag(t *testing.T) {
 		"--registry-collect-interval":   {"--registry-collect-interval=1s"},
 		"--registry-collect-grace":      {"--registry-collect-grace=1m"},
 		"--registry-token-lifetime":     {"--registry-token-lifetime=48h"},
-		"requires --registry-url":       {"--registry=separate"},
 		"--registry-url must":           {"--registry-url=https://registry.example/images"},
 		"--registry-max-size":           {"--registry-max-size=-1Gi"},
 	} {

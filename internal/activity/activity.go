@@ -24,6 +24,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
 	"github.com/forgeplane/forgeplane/internal/revision"
+	"github.com/forgeplane/forgeplane/internal/runner"
 	"github.com/forgeplane/forgeplane/internal/stateevent"
 	"github.com/forgeplane/forgeplane/internal/storagemove"
 	"github.com/forgeplane/forgeplane/internal/subscription"
@@ -49,6 +50,7 @@ type Stores struct {
 	StateEvents   *stateevent.Store
 	Revisions     *revision.Store
 	Pipelines     *pipeline.Store
+	Runners       *runner.Store
 
 	swept []swept
 }
@@ -152,6 +154,10 @@ var aggregates = []aggregate{
 	{pipeline.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Pipelines = pipeline.New(s.Database, c)
 		return append(places(s.Pipelines.JobSubjects()), places(s.Pipelines.Subjects())...)
+	}},
+	{runner.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
+		s.Runners = runner.New(s.Database, c)
+		return places(s.Runners.Subjects(), "runner_id")
 	}},
 }
 

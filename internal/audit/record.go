@@ -129,6 +129,8 @@ const (
 	Pipeline = "Pipeline"
 	// Job is a job of a pipeline.
 	Job = "Job"
+	// Runner is the kind of runners.
+	Runner = "Runner"
 )
 
 // Did adds a write outside the cluster, such as of a tag of an image. The id is 0 for objects without an id.

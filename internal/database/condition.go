@@ -1,6 +1,7 @@
 package database
 
 import (
+	"slices"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -19,6 +20,15 @@ func Not(c Condition) Condition {
 	return func(db bun.IDB) (string, []any) {
 		query, args := c(db)
 		return "NOT (" + query + ")", args
+	}
+}
+
+// Or is true of the rows of which at least one of two conditions is true.
+func Or(a, b Condition) Condition {
+	return func(db bun.IDB) (string, []any) {
+		first, args := a(db)
+		second, more := b(db)
+		return "(" + first + ") OR (" + second + ")", slices.Concat(args, more)
 	}
 }
 

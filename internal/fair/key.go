@@ -29,6 +29,7 @@ const (
 	address
 	namespace
 	bots
+	runner
 )
 
 // User returns the key of a user with a REST id, for all tokens and identities of the user.
@@ -57,6 +58,9 @@ func Namespace(name string) Key { return Key{kind: namespace, name: name} }
 
 // Bots returns the key of all bots of the project or group with a UID, because anyone who can create one of them can create many.
 func Bots(target string) Key { return Key{kind: bots, name: target} }
+
+// Runner returns the key of the runner with an id.
+func Runner(id int64) Key { return Key{kind: runner, user: id} }
 
 // Address returns the key of an anonymous caller. An IPv6 network of 64 bits counts as one address, because its users can choose any
 // address in it.
@@ -110,13 +114,13 @@ func From(ctx context.Context) Key {
 }
 
 // words are the names of the kinds of keys in String.
-var words = map[kind]string{self: "self", user: "user", identity: "identity", address: "address", namespace: "namespace", bots: "bots"}
+var words = map[kind]string{self: "self", user: "user", identity: "identity", address: "address", namespace: "namespace", bots: "bots", runner: "runner"}
 
 // String returns the key as text, which ParseKey reads.
 func (k Key) String() string {
 	value := k.name
 	switch k.kind {
-	case user:
+	case user, runner:
 		value = strconv.FormatInt(k.user, 10)
 	case address:
 		value = k.address.String()
@@ -137,7 +141,7 @@ func ParseKey(text string) (k Key, err error) {
 		}
 	}
 	switch k.kind {
-	case user:
+	case user, runner:
 		k.name = ""
 		k.user, err = strconv.ParseInt(value, 10, 64)
 	case address:

@@ -103,24 +103,13 @@ func (r *run) play(j *Job, by User) (*Job, error) {
 	return nil, ErrNotPlayable
 }
 
-// Move changes the status of a job as the runner that executes it reports. reason is the failure reason of a failed job. The error is
-// ErrTransition if the job cannot have the status now, such as after it was canceled.
-func (s *Store) Move(ctx context.Context, j Job, next Status, reason string) (Job, error) {
-	return s.changeJob(ctx, j, func(r *run, j *Job) (*Job, error) {
-		if !r.become(j, next) {
-			return nil, ErrTransition
-		}
-		if next == Failed {
-			j.FailureReason = reason
-		}
-		return j, nil
-	})
-}
-
 // Erase records that the log and the artifacts of a job were removed. The error is ErrNotErasable if the job has not ended or was erased before.
 func (s *Store) Erase(ctx context.Context, j Job, by User) (Job, error) {
 	j.Erased, j.Eraser = s.clock.Now().UTC(), by
-	err := s.db.Write(ctx, fmt.Sprintf("erasing job %d", j.ID), func(ctx context.Context, db bun.IDB) error {
+	err := s.db.Atomically(ctx, fmt.Sprintf("erasing job %d", j.ID), func(ctx context.Context, db bun.IDB) error {
+		if _, err := db.NewDelete().Model((*logPart)(nil)).Where("job_id = ?", j.ID).Exec(ctx); err != nil {
+			return err
+		}
 		result, err := db.NewUpdate().Model(&j).Column("erased_at", "eraser_id", "eraser_uid").WherePK().Where("erased_at IS NULL").
 			Where("status IN (?)", bun.List([]Status{Success, Failed, Canceled})).Exec(ctx)
 		return database.Changed(result, err, ErrNotErasable)
@@ -183,7 +172,7 @@ func (s *Store) write(ctx context.Context, db bun.IDB, r *run) error {
 			continue // a retry
 		}
 		_, err := db.NewUpdate().Model(j).WherePK().Column("status", "failure_reason", "retried", "user_id", "user_uid", "queued_at", "started_at",
-			"finished_at", "scheduled_at").Exec(ctx)
+			"finished_at", "scheduled_at", "runner_id", "token_digest", "contacted_at", "allow_failure").Exec(ctx)
 		if err != nil {
 			return err
 		}

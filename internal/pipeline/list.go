@@ -123,6 +123,14 @@ func (s *Store) Variables(ctx context.Context, id int64) (all []Variable, err er
 	return all, err
 }
 
+// VariablesOf returns the variables that requests gave to a job: those of its pipeline, and then those of the job itself, both by their keys.
+func (s *Store) VariablesOf(ctx context.Context, j Job) (all []Variable, err error) {
+	err = s.db.Read(ctx, fmt.Sprintf("reading the variables of job %d", j.ID), func(ctx context.Context, db bun.IDB) error {
+		return db.NewSelect().Model(&all).Where("pipeline_id = ?", j.PipelineID).Where("job_id IN (0, ?)", j.ID).Order("job_id", "key").Scan(ctx)
+	})
+	return all, err
+}
+
 // Summary has what the jobs of a pipeline say of it.
 type Summary struct {
 	// Duration is the time during which at least one job was running.

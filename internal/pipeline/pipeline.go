@@ -46,6 +46,8 @@ type Pipeline struct {
 	Ref string `bun:"ref"`
 	Tag bool   `bun:"tag"`
 	SHA string `bun:"sha"`
+	// Protected says that the branch was protected when the pipeline was created.
+	Protected bool `bun:"protected"`
 	// Before is the former commit of the ref; empty if the pipeline is not about a push to an existing branch.
 	Before string `bun:"before_sha"`
 	// Source is the value of CI_PIPELINE_SOURCE.
@@ -56,6 +58,8 @@ type Pipeline struct {
 	// OnNewCommit and OnJobFailure are the values of workflow:auto_cancel; empty for the defaults.
 	OnNewCommit  string `bun:"on_new_commit"`
 	OnJobFailure string `bun:"on_job_failure"`
+	// UpstreamJob is the id of the job of another pipeline that triggered this one; 0 without one.
+	UpstreamJob int64 `bun:"upstream_job_id"`
 	// Origin identifies the event that the pipeline was created for, so that there is only one for it; empty if that does not matter.
 	Origin   string        `bun:"origin,nullzero"`
 	User     database.User `bun:"embed:user_"`
@@ -96,6 +100,11 @@ type Job struct {
 	Spec *config.Job `bun:"spec,type:text"`
 	// Retried says that the job was replaced by a retry.
 	Retried bool `bun:"retried"`
+	// RunnerID is the id of the runner that got the job, and TokenDigest the digest of the job token. Contacted is the time at which the runner last
+	// sent something about the job. They are zero before.
+	RunnerID    int64     `bun:"runner_id"`
+	TokenDigest string    `bun:"token_digest,nullzero"`
+	Contacted   time.Time `bun:"contacted_at,nullzero"`
 	// User is the user with whose rights the job runs, and Eraser the one who erased it.
 	User      database.User `bun:"embed:user_"`
 	Eraser    database.User `bun:"embed:eraser_"`

@@ -86,10 +86,14 @@ func (s site) statuses(p pipeline.Pipeline) (all []pipeline.Status) {
 // run makes a job run and end a minute later.
 func (s site) run(p pipeline.Pipeline, i int, result pipeline.Status) {
 	s.t.Helper()
-	j, err := s.Move(s.t.Context(), s.jobs(p)[i], pipeline.Running, "")
+	j, err := s.Take(s.t.Context(), s.jobs(p)[i], 1, pipeline.NewToken())
 	s.Expect(err).NotTo(HaveOccurred())
 	s.clock.SetTime(s.clock.Now().Add(time.Minute))
-	_, err = s.Move(s.t.Context(), j, result, "script_failure")
+	if result == pipeline.Success {
+		_, err = s.Succeed(s.t.Context(), j)
+	} else {
+		_, err = s.Store.Fail(s.t.Context(), j, pipeline.Failure{Reason: "script_failure"})
+	}
 	s.Expect(err).NotTo(HaveOccurred())
 }
 
@@ -128,16 +132,16 @@ func TestStore_runsJobsInOrder(t *testing.T) {
 	})
 }
 
-func TestMove_refusesStatusThatCannotFollow(t *testing.T) {
+func TestTake_givesJobToOneRunner(t *testing.T) {
 	onEachEngine(t, func(s site) {
 		p := s.create(pipeline.Pipeline{}, when("a", 0, "on_success"))
-		_, err := s.Move(s.t.Context(), s.jobs(p)[0], pipeline.Success, "")
+		_, err := s.Succeed(s.t.Context(), s.jobs(p)[0])
 		s.Expect(err).To(MatchError(pipeline.ErrTransition), "it was not running")
 		// Several runners ask at once.
 		results := make([]error, 5)
 		var group sync.WaitGroup
 		for i := range results {
-			group.Go(func() { _, results[i] = s.Move(s.t.Context(), s.jobs(p)[0], pipeline.Running, "") })
+			group.Go(func() { _, results[i] = s.Take(s.t.Context(), s.jobs(p)[0], int64(i), pipeline.NewToken()) })
 		}
 		group.Wait()
 		refused := slices.DeleteFunc(results, func(err error) bool { return err == nil })

@@ -37,7 +37,9 @@ var content = map[string][]string{
 	"Milestones":            {"milestones"},
 	"Notes and discussions": {"notes"},
 	"Pipelines and jobs":    {"pipelines"},
+	"Jobs of runners":       {"runners"},
 	"Repository":            {"repositories", "limits"},
+	"Runners":               {"runners"},
 	"Resource state events": {"stateevents"},
 	"Tags":                  {"branches"},
 }

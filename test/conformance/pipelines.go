@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -61,6 +62,35 @@ var _ = throughEachDoor("Pipelines", func(d *door) {
 		Expect(answered(r)).To(Equal("204"))
 		_, _, err = c.GetPipeline(team.project.ID, pushed.ID)
 		Expect(err).To(MatchError(gitlab.ErrNotFound))
+	})
+
+	It("are created with a trigger token, as soon as there is one", func() {
+		team, _ := d.newPipelines()
+		token := d.newTrigger(maintainer, team.project.ID, "Release robot")
+		c := d.as(nobody).PipelineTriggers
+		o := &gitlab.RunPipelineTriggerOptions{Ref: gitlab.Ptr("topic"), Token: &token.Token, Variables: map[string]string{"TARGET": "staging"}}
+		for _, id := range []any{team.project.ID, team.project.PathWithNamespace} {
+			p, r, err := c.RunPipelineTrigger(id, o)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(r.StatusCode).To(Equal(201))
+			Expect(p).To(And(HaveField("Source", gitlab.PipelineSource("trigger")), HaveField("Status", "created"), HaveField("User.Username", maintainer.name)))
+			given, _, err := d.as(maintainer).Pipelines.GetPipelineVariables(id, p.ID)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(given).To(HaveExactElements(And(HaveField("Key", "TARGET"), HaveField("Value", "staging")),
+				And(HaveField("Key", "TRIGGER_PAYLOAD"), HaveField("VariableType", gitlab.FileVariableType), HaveField("Value", Not(ContainSubstring(token.Token))))))
+		}
+		r := send(d.as(nobody), fmt.Sprintf("POST projects/%d/ref/topic/trigger/pipeline?token=%s", team.project.ID, token.Token), "")
+		Expect(r.StatusCode).To(Equal(201))
+		Eventually(func() *time.Time {
+			shown, _, err := d.as(maintainer).PipelineTriggers.GetPipelineTrigger(team.project.ID, token.ID)
+			Expect(err).NotTo(HaveOccurred())
+			return shown.LastUsed
+		}).WithPolling(polling).Should(HaveValue(BeTemporally("~", time.Now(), time.Minute)))
+
+		o.Token = gitlab.Ptr(token.Token + "x")
+		_, r, err := c.RunPipelineTrigger(team.project.ID, o)
+		Expect(err).To(HaveOccurred())
+		Expect(answered(r)).To(Equal(`404 {"message":"404 Not Found"}`))
 	})
 
 	It("are created by a request with variables", func() {

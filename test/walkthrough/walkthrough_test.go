@@ -7,15 +7,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/test/installation"
+	"github.com/forgeplane/forgeplane/test/process"
 	"github.com/forgeplane/forgeplane/test/suite"
 	"github.com/forgeplane/forgeplane/test/terminal"
+	"github.com/forgeplane/forgeplane/test/tools"
 )
 
 func TestWalkthrough(t *testing.T) {
@@ -99,6 +103,28 @@ var _ = Describe("The commands", Ordered, ContinueOnFailure, func() {
 			}
 		})
 	}
+
+	It("of the README push a job, which make runner executes", func() {
+		tools.Runner(GinkgoTB()) // make runner finds most of it in the build cache
+		shell := open()
+		make, err := exec.LookPath("make")
+		Expect(err).NotTo(HaveOccurred())
+		output := filepath.Join(GinkgoT().TempDir(), "runner.out")
+		runner, err := process.Start(process.Program{Name: "make runner", Path: make, Args: []string{"runner"}, Dir: checkout.Dir, Env: os.Environ(), Log: output})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(runner.Stop)
+		const show = `. .dev/env; kubectl get --raw "/apis/rest.forgeplane.dev/v4/projects/acme%2Fwebsite/`
+		Eventually(func() (string, error) { return shell.run(show + `pipelines?ref=tested&status=success"`) }).WithPolling(time.Second).
+			Should(ContainSubstring(`"source":"push"`), func() string {
+				text, _ := os.ReadFile(output)
+				return string(text)
+			})
+		jobs, err := shell.run(show + `jobs"`)
+		Expect(err).NotTo(HaveOccurred())
+		id := regexp.MustCompile(`^\[\{"id":(\d+)`).FindStringSubmatch(jobs)
+		Expect(id).NotTo(BeNil(), jobs)
+		Expect(shell.run(show + "jobs/" + id[1] + `/trace"`)).To(ContainSubstring("Tested for dana"))
+	})
 
 	It("that are run elsewhere still exist", func() {
 		for command := range elsewhere {

@@ -65,6 +65,8 @@ type Forge struct {
 	IDs    *ids.Allocator
 	// Clock stands still at noon of 15 June 2026 until a test sets it.
 	Clock *clocktesting.FakePassiveClock
+	// Authenticator identifies the callers of requests.
+	Authenticator *auth.Authenticator
 	// Uses records when tokens are used in requests.
 	Uses *Uses
 	// Work are the options of the queues of the families by their names, and Tasks the tasks that were added to them.
@@ -105,7 +107,8 @@ func New(t testing.TB, objects ...client.Object) *Forge {
 	}
 	f.Writer = f.WriterReading(f.Client)
 	f.Background = f.Writer
-	f.Guard = auth.NewGuard(auth.NewAuthenticator(f.Catalog, f.Clock, nil).Noting(f.Uses), f.Catalog, nil).Featuring(f.Features)
+	f.Authenticator = auth.NewAuthenticator(f.Catalog, f.Clock, nil).Noting(f.Uses)
+	f.Guard = auth.NewGuard(f.Authenticator, f.Catalog, nil).Featuring(f.Features)
 	return f
 }
 

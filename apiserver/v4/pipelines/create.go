@@ -67,27 +67,33 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	if _, err := s.Caller.Person(); err != nil {
 		return Detailed{}, err
 	}
-	if s.Scope.Project.Spec.Archived {
-		return Detailed{}, endpoint.Forbidden("")
-	}
 	given, err := variables(r.Variables)
 	if err != nil {
 		return Detailed{}, err
 	}
-	request := launch.Request{In: s.Scope, By: s.Caller, Ref: r.Ref, Source: launch.SourceAPI, Variables: given}
-	request.SHA, request.Tag, err = f.resolve(ctx, s.Subject, r.Ref)
+	return f.launch(ctx, s, launch.Request{Ref: r.Ref, Source: launch.SourceAPI, Variables: given})
+}
+
+// launch creates the pipeline of a request for a branch or tag, if the caller can run jobs there. It completes the request.
+func (f *Family) launch(ctx context.Context, s auth.Project, r launch.Request) (Detailed, error) {
+	if s.Scope.Project.Spec.Archived {
+		return Detailed{}, endpoint.Forbidden("")
+	}
+	r.In, r.By = s.Scope, s.Caller
+	var err error
+	r.SHA, r.Tag, err = f.resolve(ctx, s.Subject, r.Ref)
 	if ref.Missing(err) {
 		return Detailed{}, refused(noReference)
 	} else if err != nil {
 		return Detailed{}, err
 	}
-	if may, err := f.mayRun(ctx, s.Subject, r.Ref, request.Tag); err != nil {
+	if may, err := f.mayRun(ctx, s.Subject, r.Ref, r.Tag); err != nil {
 		return Detailed{}, err
 	} else if !may {
 		return Detailed{}, refused(fmt.Sprintf("You do not have sufficient permission to run a pipeline on '%s'. "+
 			"Please select a different branch or contact your administrator for assistance.", r.Ref))
 	}
-	p, err := f.launcher.Launch(ctx, request)
+	p, err := f.launcher.Launch(ctx, r)
 	if err != nil {
 		return Detailed{}, unlaunched(err)
 	}

@@ -40,6 +40,10 @@ func (f *Family) Table() endpoint.Table {
 			Doc("List the pipelines of a project."),
 		endpoint.Post("/projects/{id}/pipeline", f.create).Needs(auth.CreatePipelines).
 			Doc("Create a pipeline for a branch or tag. The caller must be allowed to push to a protected branch or to merge into it."),
+		triggering(endpoint.Post("/projects/{id}/trigger/pipeline", f.trigger)).
+			Doc("Create a pipeline for a branch or tag with a trigger token, as its owner."),
+		triggering(endpoint.Post("/projects/{id}/ref/{ref}/trigger/pipeline", f.triggerRef)).
+			Doc("Create a pipeline for the branch or tag in the path with a trigger token, as its owner."),
 		endpoint.Get(ofProject+"/latest", f.latest).Needs(auth.ReadPipelines).Anonymous(endpoint.Served).
 			Doc("Get the latest pipeline for the newest commit of a branch or tag."),
 		endpoint.Get(one, f.get).Needs(auth.ReadPipelines).Found(f.find).Anonymous(endpoint.Served).
@@ -60,6 +64,8 @@ func (f *Family) Table() endpoint.Table {
 			Doc("List the jobs of a project."),
 		endpoint.Get(oneJob, f.getJob).Needs(auth.ReadPipelines).Found(f.findJob).Anonymous(endpoint.Served).
 			Doc("Get a job."),
+		endpoint.Get(oneJob+"/trace", f.trace).Needs(auth.ReadPipelines).Found(f.findJob).Anonymous(endpoint.Served).
+			Doc("Get the log of a job."),
 		endpoint.Post(oneJob+"/cancel", f.cancelJob).Needs(auth.UpdatePipelines).Found(f.findJob).
 			Doc("Cancel a job, if it has not ended."),
 		endpoint.Post(oneJob+"/retry", f.retryJob).Needs(auth.UpdatePipelines).Found(f.findJob).
@@ -69,6 +75,11 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Post(oneJob+"/erase", f.eraseJob).Needs(auth.UpdatePipelines).Asks(auth.AdminPipelines).Found(f.findJob).
 			Doc("Erase the log and the artifacts of a job. Only for Maintainers and the user of the job."),
 	}
+}
+
+// triggering makes an endpoint take trigger tokens.
+func triggering(e *endpoint.Endpoint) *endpoint.Endpoint {
+	return e.Needs(auth.CreatePipelines).Takes(endpoint.TriggerToken).Carries(endpoint.TriggerToken, "token")
 }
 
 // found is a pipeline as the record of a request.

@@ -46,10 +46,10 @@ type world struct {
 	web *gittest.Client
 }
 
-func newWorld(t *testing.T) world {
+func newWorld(t *testing.T, more ...client.Object) world {
 	t.Helper()
 	web := familytest.Project("acme", "web", 20, "acme", v1alpha1.VisibilityPrivate)
-	f := familytest.New(t,
+	f := familytest.New(t, append([]client.Object{
 		familytest.User("mary", 2), familytest.User("dora", 3), familytest.User("rita", 4), familytest.User("olga", 5), familytest.User("otto", 6),
 		familytest.User("dave", 7), familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPrivate),
 		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer), familytest.InGroup("acme", "acme", "dora", v1alpha1.RoleDeveloper),
@@ -62,7 +62,7 @@ func newWorld(t *testing.T) world {
 				Push: []v1alpha1.AccessLevel{{Role: v1alpha1.AccessMaintainer}}, Merge: []v1alpha1.AccessLevel{{Role: v1alpha1.AccessMaintainer}},
 			},
 		},
-	)
+	}, more...)...)
 	repos := familytest.Repositories(t, f.Catalog)
 	f.Activity = familytest.Activity(t, f.Clock)
 	f.Keep(repos)
@@ -108,10 +108,14 @@ func (w world) run(p pipelines.Detailed, name string, result pipeline.Status) {
 	w.t.Helper()
 	j, err := w.Activity.Pipelines.GetJob(w.t.Context(), w.project().UID, w.named(p, name))
 	w.Expect(err).NotTo(HaveOccurred())
-	_, err = w.Activity.Pipelines.Move(w.t.Context(), j, pipeline.Running, "")
+	_, err = w.Activity.Pipelines.Take(w.t.Context(), j, 1, pipeline.NewToken())
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Clock.SetTime(w.Clock.Now().Add(time.Minute))
-	_, err = w.Activity.Pipelines.Move(w.t.Context(), j, result, "script_failure")
+	if result == pipeline.Success {
+		_, err = w.Activity.Pipelines.Succeed(w.t.Context(), j)
+	} else {
+		_, err = w.Activity.Pipelines.Fail(w.t.Context(), j, pipeline.Failure{Reason: "script_failure"})
+	}
 	w.Expect(err).NotTo(HaveOccurred())
 }
 

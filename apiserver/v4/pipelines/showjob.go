@@ -13,6 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/pipeline"
+	"github.com/forgeplane/forgeplane/internal/runner"
 )
 
 // common has the fields of all jobs.
@@ -44,9 +45,20 @@ type Job struct {
 	Project           JobProject    `json:"project"`
 	Artifacts         []struct{}    `json:"artifacts" doc:"Always empty."`
 	ArtifactsExpireAt endpoint.Time `json:"artifacts_expire_at" doc:"Always null."`
-	Runner            *struct{}     `json:"runner" doc:"Always null."`
+	Runner            *JobRunner    `json:"runner" doc:"Null until a runner has the job."`
 	Archived          bool          `json:"archived" doc:"Always false."`
 	TagList           []string      `json:"tag_list" doc:"The tags that a runner must have."`
+}
+
+// JobRunner is the runner of a job.
+type JobRunner struct {
+	ID          int64       `json:"id"`
+	Description string      `json:"description"`
+	Active      bool        `json:"active"`
+	Paused      bool        `json:"paused"`
+	Shared      bool        `json:"is_shared"`
+	Type        runner.Type `json:"runner_type"`
+	Name        *string     `json:"name" doc:"Always null."`
 }
 
 // JobProject says what the job token of a job is for.
@@ -70,9 +82,32 @@ func (f *Family) showJob(ctx context.Context, s auth.Subject, j pipeline.Job) (J
 
 func (f *Family) showJobs(ctx context.Context, s auth.Subject, some []pipeline.Job) ([]Job, error) {
 	all, err := f.common(ctx, s, some)
+	if err != nil {
+		return nil, err
+	}
+	runners, err := f.runners(ctx, some)
 	shown := make([]Job, len(all))
 	for i, c := range all {
-		shown[i] = Job{common: c, Artifacts: []struct{}{}, TagList: append([]string{}, some[i].Tags...)}
+		shown[i] = Job{common: c, Artifacts: []struct{}{}, TagList: append([]string{}, some[i].Tags...), Runner: runners[some[i].RunnerID]}
+	}
+	return shown, err
+}
+
+// runners returns the runners of jobs by their ids, as far as they exist.
+func (f *Family) runners(ctx context.Context, some []pipeline.Job) (map[int64]*JobRunner, error) {
+	var ids []int64
+	for _, j := range some {
+		if j.RunnerID != 0 {
+			ids = append(ids, j.RunnerID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	found, err := f.Activity.Runners.List(ctx, []runner.Condition{runner.WithIDs(ids...)}, 0, len(ids))
+	shown := make(map[int64]*JobRunner, len(found))
+	for _, r := range found {
+		shown[r.ID] = &JobRunner{ID: r.ID, Description: r.Description, Active: !r.Paused, Paused: r.Paused, Shared: r.Type == runner.OfInstance, Type: r.Type}
 	}
 	return shown, err
 }

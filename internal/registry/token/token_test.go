@@ -228,7 +228,10 @@ func TestKeys_areReplacedWhileTheyRun(t *testing.T) {
 		err := shared.Get(t.Context(), client.ObjectKey{Namespace: "platform", Name: SecretName}, &secret)
 		return keysIn(secret.Data), err
 	}
-	g.Eventually(c.HasWaiters).WithTimeout(patience.Wait).Should(BeTrue())
+	g.Eventually(func() error {
+		_, err := keys[0].UploadSecret()
+		return err
+	}).WithTimeout(patience.Wait).Should(Succeed())
 	g.Expect(known()).To(HaveLen(1))
 	text := issue(t, keys[0])
 	c.Step(rotation)

@@ -10,12 +10,14 @@ CREATE TABLE pipelines (
     ref            TEXT NOT NULL,
     tag            BOOLEAN NOT NULL,
     sha            TEXT NOT NULL,
+    protected      BOOLEAN NOT NULL,
     before_sha     TEXT NOT NULL,
     source         TEXT NOT NULL,
     status         TEXT NOT NULL,
     yaml_errors    TEXT NOT NULL,
     on_new_commit  TEXT NOT NULL,
     on_job_failure TEXT NOT NULL,
+    upstream_job_id BIGINT NOT NULL DEFAULT 0,
     origin         TEXT UNIQUE,
     user_id        BIGINT NOT NULL,
     user_uid       TEXT NOT NULL,
@@ -55,6 +57,9 @@ CREATE TABLE pipeline_jobs (
     tags           TEXT NOT NULL,
     spec           TEXT NOT NULL,
     retried        BOOLEAN NOT NULL,
+    runner_id      BIGINT NOT NULL DEFAULT 0,
+    token_digest   TEXT UNIQUE,
+    contacted_at   TIMESTAMPTZ,
     user_id        BIGINT NOT NULL,
     user_uid       TEXT NOT NULL,
     eraser_id      BIGINT NOT NULL DEFAULT 0,
@@ -77,4 +82,11 @@ CREATE TABLE pipeline_variables (
     value       TEXT NOT NULL,
     type        TEXT NOT NULL,
     PRIMARY KEY (pipeline_id, job_id, key)
+);
+-- The logs of jobs, as runners send them. start is the position of the first byte.
+CREATE TABLE pipeline_logs (
+    job_id  BIGINT NOT NULL REFERENCES pipeline_jobs (id) ON DELETE CASCADE,
+    start   BIGINT NOT NULL,
+    content BYTEA NOT NULL,
+    PRIMARY KEY (job_id, start)
 );

@@ -1,0 +1,185 @@
+package auth
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/bottoken"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/jobtoken"
+	"github.com/forgeplane/forgeplane/internal/pipeline"
+	"github.com/forgeplane/forgeplane/internal/runner"
+)
+
+// The headers in which runners send their own token, and the token of a job.
+const (
+	runnerHeader = "RUNNER-TOKEN"
+	jobHeader    = "JOB-TOKEN"
+)
+
+// Runners finds runners by their authentication tokens. A runner.Store implements it.
+type Runners interface {
+	ByToken(ctx context.Context, token string) (runner.Runner, error)
+}
+
+// Jobs finds jobs by their tokens. A pipeline.Store implements it.
+type Jobs interface {
+	ByToken(ctx context.Context, token string) (pipeline.Job, error)
+}
+
+// Executing sets where runners and jobs are looked up. Without it, there are none.
+func (a *Authenticator) Executing(r Runners, j Jobs) *Authenticator {
+	a.runners, a.jobs = r, j
+	return a
+}
+
+// Runner is the form of endpoints for runners.
+type Runner struct {
+	Subject
+	Runner runner.Runner
+}
+
+func (Runner) form() form {
+	return form{about: aboutInstance, of: func(s Subject, _ any) any { return Runner{s, *s.Caller.Runner} }}
+}
+
+// Job is the form of endpoints for a runner that executes a job. The job can have ended.
+type Job struct {
+	Subject
+	Job pipeline.Job
+}
+
+// Parameters implements endpoint.Located.
+func (Job) Parameters() []endpoint.Parameter {
+	return []endpoint.Parameter{{Doc: "Id of the job.", Integer: true}}
+}
+
+func (Job) form() form {
+	return form{about: aboutInstance, of: func(s Subject, _ any) any { return Job{s, *s.Caller.Job} }}
+}
+
+// takes reports whether callers of endpoints with a form can have a kind of credential.
+func (f form) takes(e *endpoint.Endpoint, c endpoint.Credential) bool {
+	switch c {
+	case endpoint.AccessToken:
+		return true
+	case endpoint.TriggerToken:
+		return f.about == aboutProject
+	case endpoint.RunnerToken:
+		_, is := e.Subject().(Runner)
+		return is
+	case endpoint.JobToken:
+		_, is := e.Subject().(Job)
+		return is
+	default:
+		return false
+	}
+}
+
+// runner returns the runner that sends a request as the caller.
+func (g *Guard) runner(r *http.Request, sent endpoint.Sent) (Caller, error) {
+	token := cmp.Or(r.Header.Get(runnerHeader), sent.Credentials[endpoint.RunnerToken])
+	if token == "" {
+		return Caller{}, endpoint.Parameters("token is missing")
+	}
+	found, err := g.auth.runners.ByToken(r.Context(), token)
+	if errors.Is(err, runner.ErrNotFound) {
+		err = endpoint.Forbidden("").Describe("The token of the runner is not valid: it may be unknown, replaced or that of a deleted runner.")
+	}
+	if err != nil {
+		return Caller{}, err
+	}
+	return Caller{Runner: &found}, nil
+}
+
+// job returns the job whose runner sends a request as the caller.
+func (g *Guard) job(r *http.Request, sent endpoint.Sent) (Caller, error) {
+	token := cmp.Or(r.Header.Get(jobHeader), sent.Credentials[endpoint.JobToken])
+	found, err := g.auth.jobs.ByToken(r.Context(), token)
+	if errors.Is(err, pipeline.ErrNotFound) || err == nil && sent.Path["job_id"] != strconv.FormatInt(found.ID, 10) {
+		err = endpoint.Forbidden("").Describe("The job token is not valid, or belongs to another job.")
+	}
+	if err != nil {
+		return Caller{}, err
+	}
+	return Caller{Job: &found}, nil
+}
+
+// Job returns the user of a job that is running, for the token of the job. The error is ErrInvalidToken, ErrExpired or ErrBlocked, or the error of a
+// lookup.
+func (a *Authenticator) Job(ctx context.Context, token string) (Caller, error) {
+	if a.jobs == nil {
+		return Caller{}, ErrInvalidToken
+	}
+	j, err := a.jobs.ByToken(ctx, token)
+	switch {
+	case errors.Is(err, pipeline.ErrNotFound):
+		return Caller{}, ErrInvalidToken
+	case err != nil:
+		return Caller{}, err
+	case j.Status != pipeline.Running:
+		return Caller{}, ErrExpired
+	}
+	c, err := a.Known(ctx, j.User)
+	if errors.Is(err, catalog.ErrNotFound) {
+		err = ErrInvalidToken
+	}
+	c.Job = &j
+	return c, err
+}
+
+// Known returns a user or bot as a caller. The error is catalog.ErrNotFound if it is gone, or ErrBlocked.
+func (a *Authenticator) Known(ctx context.Context, who database.User) (Caller, error) {
+	u, err := a.catalog.User(ctx, v1alpha1.Reference{ID: who.ID})
+	if err == nil && u.UID == who.UID {
+		return Caller{User: u, Admin: u.Spec.Admin}, a.usable(u)
+	}
+	if err != nil && !errors.Is(err, catalog.ErrNotFound) {
+		return Caller{}, err
+	}
+	bot, err := bottoken.ByUserID(ctx, a.catalog, who.ID)
+	if err == nil && bot.User.UID != who.UID {
+		err = catalog.ErrNotFound
+	}
+	if err != nil {
+		return Caller{}, err
+	}
+	return Caller{User: bot.User, Bot: &bot}, nil
+}
+
+// AccessOfJob returns the permissions of a job token on a project, and the caller who has them: the user of the job, or the anonymous caller where
+// the job token scope of the project does not allow the project of the job. The error is catalog.ErrNotFound if the token does not open the project.
+func (a *Authenticator) AccessOfJob(ctx context.Context, c Caller, target catalog.Scope) (Caller, Access, error) {
+	source, err := catalog.ByID[*v1alpha1.Project](ctx, a.catalog, c.Job.In.ID)
+	if err == nil && source.UID != c.Job.In.UID {
+		err = catalog.ErrNotFound
+	}
+	if err != nil {
+		return c, Access{}, err
+	}
+	user, err := a.Access(ctx, c, target)
+	if err != nil {
+		return c, Access{}, err
+	}
+	anybody, err := a.Access(ctx, Caller{}, target)
+	if err != nil {
+		return c, Access{}, err
+	}
+	outcome, err := jobtoken.NewScopes(a.catalog).Decide(ctx, source, target, jobtoken.Rights{User: user.Sees(), Anybody: anybody.Sees()})
+	switch {
+	case err != nil:
+		return c, Access{}, err
+	case outcome == jobtoken.AsUser:
+		return c, user, nil
+	case outcome == jobtoken.AsAnybody:
+		return Caller{}, anybody, nil
+	default:
+		return c, Access{}, catalog.ErrNotFound
+	}
+}

@@ -1,0 +1,43 @@
+package runnerjobs
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// interval is the time between two looks at the queue. All waiting runners share a look.
+const interval = time.Second
+
+// queue knows when jobs begin to wait for runners, in any process.
+type queue struct {
+	version func(ctx context.Context) (string, error)
+	clock   clock.PassiveClock
+
+	mu     sync.Mutex
+	known  string
+	looked time.Time
+}
+
+// current returns the version of the queue, which is a second old at most.
+func (q *queue) current(ctx context.Context) (string, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if now := q.clock.Now(); q.known == "" || now.Sub(q.looked) >= interval {
+		version, err := q.version(ctx)
+		if err != nil {
+			return "", err
+		}
+		q.known, q.looked = version, now
+	}
+	return q.known, nil
+}
+
+// changed returns a channel that is closed when it is worth looking again.
+func (q *queue) changed() <-chan struct{} {
+	changed := make(chan struct{})
+	time.AfterFunc(interval, func() { close(changed) })
+	return changed
+}

@@ -1,0 +1,151 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/uptrace/bun"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/internal/credential"
+	"github.com/forgeplane/forgeplane/internal/database"
+)
+
+// TokenPrefix begins the tokens of jobs.
+const TokenPrefix = "glcbt-"
+
+// NewToken returns a new token for a job.
+func NewToken() string {
+	random := make([]byte, 20)
+	_, _ = rand.Read(random) // it never fails: without randomness, the process ends
+	return TokenPrefix + hex.EncodeToString(random)
+}
+
+// Pending returns the jobs that wait for a runner and have a greater id than after, the oldest first, and at most so many. projects is nil for the
+// jobs of all projects. The jobs have no keywords.
+func (s *Store) Pending(ctx context.Context, projects []types.UID, after int64, most int) (some []Job, err error) {
+	err = s.db.Read(ctx, "listing pending jobs", func(ctx context.Context, db bun.IDB) error {
+		q := light(db.NewSelect().Model(&some)).Where("job.status = ?", Pending).Where("job.id > ?", after)
+		if projects != nil {
+			q = database.Select(db, q, []Condition{database.Among("job.subject_uid", projects)})
+		}
+		return q.Order("job.id").Limit(int64(most)).Scan(ctx)
+	})
+	return some, err
+}
+
+// Running returns the number of running jobs of each of some projects.
+func (s *Store) Running(ctx context.Context, projects []types.UID) (map[types.UID]int, error) {
+	var rows []struct {
+		UID types.UID `bun:"uid"`
+		N   int       `bun:"n"`
+	}
+	err := s.db.Read(ctx, "counting running jobs", func(ctx context.Context, db bun.IDB) error {
+		q := db.NewSelect().Model((*Job)(nil)).ColumnExpr("job.subject_uid AS uid, count(*) AS n").Where("job.status = ?", Running)
+		return database.Select(db, q, []Condition{database.Among("job.subject_uid", projects)}).Group("job.subject_uid").Scan(ctx, &rows)
+	})
+	counts := make(map[types.UID]int, len(rows))
+	for _, r := range rows {
+		counts[r.UID] = r.N
+	}
+	return counts, err
+}
+
+// Queue returns a text that changes when a job begins to wait for a runner.
+func (s *Store) Queue(ctx context.Context) (version string, err error) {
+	err = s.db.Read(ctx, "reading the queue of jobs", func(ctx context.Context, db bun.IDB) error {
+		return db.NewSelect().Model((*Job)(nil)).ColumnExpr("count(*) || ' ' || coalesce(CAST(max(job.queued_at) AS TEXT), '')").Where("job.status = ?", Pending).Scan(ctx, &version)
+	})
+	return version, err
+}
+
+// Take gives a pending job to a runner, with the token of the job. The error is ErrTransition if the job is not pending any more.
+func (s *Store) Take(ctx context.Context, j Job, runnerID int64, token string) (Job, error) {
+	return s.changeJob(ctx, j, func(r *run, j *Job) (*Job, error) {
+		if !r.become(j, Running) {
+			return nil, ErrTransition
+		}
+		j.RunnerID, j.TokenDigest, j.Contacted = runnerID, credential.Digest(token), r.now
+		return j, nil
+	})
+}
+
+// ByToken returns the job with a token, whatever its status is. The error is ErrNotFound if there is none. The job has no keywords.
+func (s *Store) ByToken(ctx context.Context, token string) (Job, error) {
+	var found []Job
+	err := s.db.Read(ctx, "finding a job by its token", func(ctx context.Context, db bun.IDB) error {
+		return light(db.NewSelect().Model(&found)).Where("token_digest = ?", credential.Digest(token)).Scan(ctx)
+	})
+	if err == nil && len(found) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return Job{}, err
+	}
+	return found[0], nil
+}
+
+// Failure describes why a job has failed.
+type Failure struct {
+	// Reason is a failure reason, such as script_failure.
+	Reason string
+	// ExitCode is the exit code of the script; nil if it is unknown.
+	ExitCode *int
+}
+
+// Succeed ends a running job. The error is ErrTransition if the job is not running any more.
+func (s *Store) Succeed(ctx context.Context, j Job) (Job, error) {
+	return s.changeJob(ctx, j, func(r *run, j *Job) (*Job, error) {
+		if !r.become(j, Success) {
+			return nil, ErrTransition
+		}
+		return j, nil
+	})
+}
+
+// Fail ends a running job, or one that waits for a runner, and runs it again as its keywords demand. The error is ErrTransition if the job has
+// ended.
+func (s *Store) Fail(ctx context.Context, of Job, f Failure) (failed Job, err error) {
+	err = s.db.Atomically(ctx, fmt.Sprintf("failing job %d", of.ID), func(ctx context.Context, db bun.IDB) error {
+		full, err := s.WithSpec(ctx, of.In.UID, of.ID)
+		if err != nil {
+			return err
+		}
+		attempts, err := db.NewSelect().Model((*Job)(nil)).Where("pipeline_id = ?", of.PipelineID).Where("position = ?", of.Position).Count(ctx)
+		if err != nil {
+			return err
+		}
+		failed, err = s.changeJob(ctx, of, func(r *run, j *Job) (*Job, error) {
+			if !r.fail(j, f.Reason) {
+				return nil, ErrTransition
+			}
+			if f.ExitCode != nil && slices.Contains(full.Spec.AllowFailure.ExitCodes, *f.ExitCode) {
+				j.AllowFailure = true
+			}
+			if f.retries(full, int(attempts)) {
+				r.enqueue(r.retry(j, j.User))
+			}
+			return j, nil
+		})
+		return err
+	})
+	return failed, err
+}
+
+// retries reports whether the keywords of a job demand another attempt after a failure.
+func (f Failure) retries(j Job, attempts int) bool {
+	again := j.Spec.Retry
+	if attempts > again.Max {
+		return false
+	}
+	if f.ExitCode != nil && slices.Contains(again.ExitCodes, *f.ExitCode) {
+		return true
+	}
+	if len(again.When) == 0 {
+		return len(again.ExitCodes) == 0
+	}
+	return slices.Contains(again.When, "always") || slices.Contains(again.When, f.Reason)
+}
