@@ -14,7 +14,7 @@ tests() { sh hack/memory.sh go test -count=1 -vet=off -ldflags=-s -p 2 -timeout 
 soak() {
 	case $1 in
 	crash) tests ./test/crash -ginkgo.skip-file moves_test.go ;;
-	e2e) tests ./test/e2e ;;
+	e2e) tests ./test/e2e/... ;;
 	fuzz) sh hack/fuzz.sh 1m ;;
 	git) tests ./internal/git/... ;;
 	image) tests ./test/image -v -ginkgo.v ;;

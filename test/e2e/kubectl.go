@@ -18,7 +18,7 @@ const publicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHJ9MBZRUCSqvFUMgobWvWcwx
 
 // kinds are the definitions in config/crd.
 func kinds() []apiextensionsv1.CustomResourceDefinition {
-	files, err := filepath.Glob("../../config/crd/forgeplane.dev_*.yaml")
+	files, err := filepath.Glob("../../../config/crd/forgeplane.dev_*.yaml")
 	if err != nil || len(files) == 0 {
 		panic("no definitions of kinds in config/crd")
 	}

@@ -2,10 +2,9 @@ package e2e
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,6 +17,9 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/argocd"
 )
+
+//go:embed testdata/health.yaml
+var clinicManifests string
 
 // verdicts returns the health of objects of Forgeplane as Argo CD sees it, by kind and name, and expects that kstatus agrees.
 func verdicts(objects []unstructured.Unstructured) map[string]string {
@@ -77,9 +79,7 @@ var _ = Describe("The health check for Argo CD", Ordered, func() {
 
 	BeforeAll(func() {
 		clinic = newTeam("clinic")
-		text, err := os.ReadFile(filepath.Join("testdata", "health.yaml"))
-		Expect(err).NotTo(HaveOccurred())
-		patients = strings.ReplaceAll(string(text), "DIRECTORY", show("", "repositorystorage/default", "{.spec.path}"))
+		patients = strings.ReplaceAll(clinicManifests, "DIRECTORY", show("", "repositorystorage/default", "{.spec.path}"))
 	})
 
 	It("calls an object that Forgeplane has not seen Progressing", func() {

@@ -1,3 +1,4 @@
+// Package e2e has the specs that use Forgeplane as its users do. The packages of its parts run them.
 package e2e
 
 import (
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
 	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/test/installation"
@@ -15,8 +17,33 @@ import (
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-func TestEndToEnd(t *testing.T) {
-	suite.Run(t, "Forgeplane from end to end")
+// Part is a part of the specs. Each part is a package with an installation of its own, so that it takes less than half the time limit of a
+// package.
+type Part string
+
+// These are the parts.
+const (
+	// Declarations are about objects as people declare, read and delete them.
+	Declarations Part = "declarations"
+	// Use is about clients: git, REST clients, mirrors and tokens.
+	Use Part = "use"
+)
+
+// declarations are the files of the specs of Declarations.
+var declarations = []string{"badges", "deletion", "health", "jobtokenscopes", "kubectl", "labels", "pruning", "samples", "shares", "visibility"}
+
+// Run runs the specs of a part.
+func Run(t *testing.T, p Part) {
+	t.Helper()
+	suite.Run(t, "Forgeplane from end to end: "+string(p), func(c *types.SuiteConfig) {
+		filter := &c.SkipFiles
+		if p == Declarations {
+			filter = &c.FocusFiles
+		}
+		for _, name := range declarations {
+			*filter = append(*filter, "/e2e/"+name+`\.go`)
+		}
+	})
 }
 
 const polling = 20 * time.Millisecond
