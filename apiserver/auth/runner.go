@@ -33,7 +33,7 @@ type Jobs interface {
 	ByToken(ctx context.Context, token string) (pipeline.Job, error)
 }
 
-// Executing sets where runners and jobs are looked up. Without it, there are none.
+// Executing sets the stores of runners and jobs. Without it, the tokens of runners and jobs are unknown.
 func (a *Authenticator) Executing(r Runners, j Jobs) *Authenticator {
 	a.runners, a.jobs = r, j
 	return a
@@ -153,8 +153,9 @@ func (a *Authenticator) Known(ctx context.Context, who database.User) (Caller, e
 	return Caller{User: bot.User, Bot: &bot}, nil
 }
 
-// AccessOfJob returns the permissions of a job token on a project, and the caller who has them: the user of the job, or the anonymous caller where
-// the job token scope of the project does not allow the project of the job. The error is catalog.ErrNotFound if the token does not open the project.
+// AccessOfJob returns the permissions of a job token on a project, and their caller. The caller is the user of the job. If the job token scope of the
+// project does not allow the project of the job, the caller is anonymous, or the error is catalog.ErrNotFound if anonymous callers cannot see the
+// project.
 func (a *Authenticator) AccessOfJob(ctx context.Context, c Caller, target catalog.Scope) (Caller, Access, error) {
 	source, err := catalog.ByID[*v1alpha1.Project](ctx, a.catalog, c.Job.In.ID)
 	if err == nil && source.UID != c.Job.In.UID {

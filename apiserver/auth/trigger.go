@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// hookHeader has the event of which a webhook informs. pipelineHook is the event that a pipeline has changed: it must not trigger another one.
+	// hookHeader names the event of a webhook. pipelineHook is the event of a changed pipeline, which must not trigger another pipeline.
 	hookHeader   = "X-Gitlab-Event"
 	pipelineHook = "Pipeline Hook"
 )

@@ -22,7 +22,7 @@ type source struct {
 
 // readGo reads comments, messages and the names of tests.
 func readGo(file string, text []byte) ([]*passage, error) {
-	test := strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "test/conformance/")
+	test := strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "test/conformance/") || strings.HasPrefix(file, "test/e2e/")
 	s := source{positions: token.NewFileSet(), comments: comments, test: test, inner: map[ast.Expr]bool{}}
 	if strings.HasPrefix(file, "api/") && !s.test {
 		s.comments = descriptions

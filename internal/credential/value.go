@@ -2,6 +2,8 @@ package credential
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -22,6 +24,16 @@ const (
 	// maxRotate is the maximum length of the annotation that requests another value.
 	maxRotate = 253
 )
+
+// tokenSize is the number of random bytes in a token.
+const tokenSize = 20
+
+// NewToken returns a new token: a prefix and 160 random bits in hexadecimal.
+func NewToken(prefix string) string {
+	random := make([]byte, tokenSize)
+	_, _ = rand.Read(random) // it never fails: without randomness, the process ends
+	return prefix + hex.EncodeToString(random)
+}
 
 // Remedy says how to fix a value that is not accepted.
 const Remedy = "set another value, or remove the key to get a generated one"

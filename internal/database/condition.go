@@ -23,7 +23,7 @@ func Not(c Condition) Condition {
 	}
 }
 
-// Or is true of the rows of which at least one of two conditions is true.
+// Or is true of rows for which at least one of two conditions is true.
 func Or(a, b Condition) Condition {
 	return func(db bun.IDB) (string, []any) {
 		first, args := a(db)

@@ -2,8 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"slices"
 
@@ -18,11 +16,7 @@ import (
 const TokenPrefix = "glcbt-"
 
 // NewToken returns a new token for a job.
-func NewToken() string {
-	random := make([]byte, 20)
-	_, _ = rand.Read(random) // it never fails: without randomness, the process ends
-	return TokenPrefix + hex.EncodeToString(random)
-}
+func NewToken() string { return credential.NewToken(TokenPrefix) }
 
 // Pending returns the jobs that wait for a runner and have a greater id than after, the oldest first, and at most so many. projects is nil for the
 // jobs of all projects. The jobs have no keywords.
@@ -73,7 +67,7 @@ func (s *Store) Take(ctx context.Context, j Job, runnerID int64, token string) (
 	})
 }
 
-// ByToken returns the job with a token, whatever its status is. The error is ErrNotFound if there is none. The job has no keywords.
+// ByToken returns the job with a token, without its keywords. The job can have any status. If it does not exist, the error is ErrNotFound.
 func (s *Store) ByToken(ctx context.Context, token string) (Job, error) {
 	var found []Job
 	err := s.db.Read(ctx, "finding a job by its token", func(ctx context.Context, db bun.IDB) error {

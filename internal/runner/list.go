@@ -76,10 +76,10 @@ func (s *Store) Count(ctx context.Context, of []Condition, most int) (n int, err
 	return n, err
 }
 
-// Get returns the runner with an id. The error is ErrNotFound if there is none.
+// Get returns the runner with an id. If it does not exist, the error is ErrNotFound.
 func (s *Store) Get(ctx context.Context, id int64) (Runner, error) { return s.one(ctx, WithIDs(id)) }
 
-// ByToken returns the runner with an authentication token. The error is ErrNotFound if there is none.
+// ByToken returns the runner with an authentication token. If it does not exist, the error is ErrNotFound.
 func (s *Store) ByToken(ctx context.Context, token string) (Runner, error) {
 	return s.one(ctx, database.Where("runner.digest = ?", credential.Digest(token)))
 }

@@ -3,10 +3,8 @@ package runner
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -105,11 +103,7 @@ func (s *Store) Subjects() sweep.Inherited { return sweep.Table(s.db, (*Place)(n
 const Prefix = "glrt-"
 
 // NewToken returns a new authentication token.
-func NewToken() string {
-	random := make([]byte, 20)
-	_, _ = rand.Read(random) // it never fails: without randomness, the process ends
-	return Prefix + hex.EncodeToString(random)
-}
+func NewToken() string { return credential.NewToken(Prefix) }
 
 // Create adds a runner with an authentication token and its places, and completes it.
 func (s *Store) Create(ctx context.Context, r *Runner, token string, places ...database.Subject) error {
@@ -157,7 +151,7 @@ func (s *Store) Reset(ctx context.Context, id int64, token string) error {
 	})
 }
 
-// Delete removes a runner. The error is ErrNotFound if there is none.
+// Delete removes a runner. If it does not exist, the error is ErrNotFound.
 func (s *Store) Delete(ctx context.Context, id int64) error {
 	return s.db.Write(ctx, fmt.Sprintf("deleting runner %d", id), func(ctx context.Context, db bun.IDB) error {
 		return found(db.NewDelete().Model((*Runner)(nil)).Where("id = ?", id).Exec(ctx))

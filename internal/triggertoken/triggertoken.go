@@ -2,27 +2,19 @@
 package triggertoken
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"strings"
+
+	"github.com/forgeplane/forgeplane/internal/credential"
 )
 
 // Prefix begins every generated value, so that a leaked one can be recognised.
 const Prefix = "glptt-"
 
-const (
-	// size is the number of random bytes in a value.
-	size = 20
-	// shown is the number of characters of a value that all callers who can see the token see.
-	shown = 4
-)
+// shown is the number of characters of a value that all callers who can see the token see.
+const shown = 4
 
 // Generate returns a new value.
-func Generate() string {
-	random := make([]byte, size)
-	_, _ = rand.Read(random) // it never fails: without randomness, the process ends
-	return Prefix + hex.EncodeToString(random)
-}
+func Generate() string { return credential.NewToken(Prefix) }
 
 // Short returns the part of a value that callers other than the owner see.
 func Short(value string) string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -65,8 +66,8 @@ func (f *Family) request(ctx context.Context, s auth.Runner, r *jobRequest) (end
 	return reply, nil
 }
 
-// short returns a text in the length that is kept of what a runner says of itself.
-func short(text string) string { return text[:min(len(text), 255)] }
+// short returns the first 255 bytes of a text, without a part of a character at the end.
+func short(text string) string { return strings.ToValidUTF8(text[:min(len(text), 255)], "") }
 
 // next returns the next job for a runner, or nil without one, and the version of the queue. It waits if the runner knows the version.
 func (f *Family) next(ctx context.Context, s auth.Runner, known, version string) (*Job, string, error) {
@@ -89,8 +90,8 @@ func (f *Family) next(ctx context.Context, s auth.Runner, known, version string)
 // batch is the number of pending jobs that are read at once.
 const batch = 100
 
-// look gives the oldest pending job that a runner can execute to the runner, and returns nil if there is none. Of the oldest jobs for a runner of the
-// installation, those of projects with the fewest running jobs come first.
+// look gives a runner the oldest pending job that it can execute, and returns nil without one. Runners of groups and of the installation prefer the
+// projects with the fewest running jobs.
 func (f *Family) look(ctx context.Context, s auth.Runner) (*Job, error) {
 	places, err := f.Activity.Runners.Places(ctx, s.Runner.ID)
 	if err != nil {

@@ -94,7 +94,7 @@ func (w world) runner(r runner.Runner, places ...database.Subject) string {
 	return token
 }
 
-// ask asks for a job with the token of a runner. It is nil if there is none.
+// ask requests a job with the token of a runner. It returns nil if no job is available.
 func (w world) ask(token string) *runnerjobs.Job {
 	w.t.Helper()
 	a := w.As("", "POST /jobs/request", fmt.Sprintf(`{"token":%q,"info":{"name":"gitlab-runner","version":"18.0","features":{"variables":true}}}`, token))

@@ -49,7 +49,7 @@ func (f *Family) conditions(r *filters) (all []runner.Condition) {
 	return all
 }
 
-// page lists the runners of which the filters and further conditions are true.
+// page lists the runners that match the filters and further conditions.
 func (f *Family) page(ctx context.Context, r *filters, more ...runner.Condition) (endpoint.List[Runner], error) {
 	of := append(f.conditions(r), more...)
 	return endpoint.Counted(ctx, r.Paging, endpoint.Source[runner.Runner]{
