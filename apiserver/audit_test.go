@@ -86,7 +86,7 @@ func (a *auditor) send(door audit.Door, s sample, c caller) {
 		}
 		a.world.reset()
 	}
-	e.writes = e.writes && !(quiet[s.endpoint.String()] && answer.Code < 300)
+	e.writes = e.writes && (!quiet[s.endpoint.String()] || answer.Code >= 300)
 	a.sent[id] = e
 }
 

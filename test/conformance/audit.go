@@ -99,9 +99,9 @@ func (a *account) add(d *door, by *person, q *http.Request, sent []byte, answer 
 }
 
 // changesNothing reports whether a request of a runner has succeeded without a change.
-func changesNothing(path string, status int) bool {
-	return status < http.StatusBadRequest && (strings.HasSuffix(path, "/runners/verify") || strings.HasSuffix(path, "/runners/managers") ||
-		strings.HasSuffix(path, "/trace") || strings.HasSuffix(path, "/jobs/request") && status == http.StatusNoContent)
+func changesNothing(at string, status int) bool {
+	return status < http.StatusBadRequest && (strings.HasSuffix(at, "/runners/verify") || strings.HasSuffix(at, "/runners/managers") ||
+		strings.HasSuffix(at, "/trace") || strings.HasSuffix(at, "/jobs/request") && status == http.StatusNoContent)
 }
 
 // shortest is the minimum length of a text that is treated as a secret.
