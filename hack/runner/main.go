@@ -44,8 +44,11 @@ func run(ctx context.Context, data, program string) error {
 	if err != nil {
 		return fmt.Errorf("finding the directory: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Join(data, "builds"), 0o700); err != nil {
-		return fmt.Errorf("creating the directory: %w", err)
+	home := filepath.Join(data, "home")
+	for _, d := range []string{home, filepath.Join(data, "builds")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return fmt.Errorf("creating the directory: %w", err)
+		}
 	}
 	own, err := authenticate(ctx, forge, token, filepath.Join(data, "token"))
 	if err != nil {
@@ -54,10 +57,11 @@ func run(ctx context.Context, data, program string) error {
 	fmt.Println("The runner waits for jobs. Press Ctrl-C to stop it.")
 	c := exec.CommandContext(ctx, program, "run-single", "--url", forge, "--executor", "shell",
 		"--shell", "bash", "--builds-dir", filepath.Join(data, "builds"), "--cache-dir", filepath.Join(data, "cache"))
-	c.Env = append(os.Environ(), "CI_SERVER_TOKEN="+own, "CONFIG_FILE="+filepath.Join(data, "config.toml"), "FORGEPLANE_TOKEN=")
+	// Jobs run in a login shell, which must not depend on the profile and the credentials of the developer.
+	c.Env = append(os.Environ(), "CI_SERVER_TOKEN="+own, "CONFIG_FILE="+filepath.Join(data, "config.toml"), "FORGEPLANE_TOKEN=", "HOME="+home)
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
-	c.WaitDelay = 10 * time.Second
+	c.WaitDelay = 3 * time.Second // it would go on waiting for a job
 	return c.Run()
 }
 
