@@ -1,8 +1,11 @@
 package apiserver
 
 import (
+	"archive/zip"
+	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/activity"
+	"github.com/forgeplane/forgeplane/internal/artifact"
 	"github.com/forgeplane/forgeplane/internal/ci/config"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
@@ -36,14 +40,14 @@ var itemTables = []string{
 	"iids", "issues", "issue_labels", "issue_assignees", "issue_subscriptions", "epics", "epic_labels", "notes", "reactions", "state_events", "milestones",
 	"merge_requests", "merge_request_labels", "merge_request_assignees", "merge_request_reviewers", "merge_request_approvals",
 	"merge_request_subscriptions", "merge_request_issues", "merge_request_versions", "merge_request_approval_rules", "merge_request_approvers",
-	"draft_notes", "pipelines", "pipeline_jobs", "pipeline_variables", "pipeline_logs", "runners", "runner_places",
+	"draft_notes", "pipelines", "pipeline_jobs", "pipeline_variables", "pipeline_logs", "pipeline_artifacts", "runners", "runner_places",
 }
 
 // items are issue 1 and merge request 1 of the project, and epic 1 of the group. Each has a note of each user and one of the author. All users have
 // reacted to each item and to the note of its author, and each item was closed once. Merge request 1 has a version and an approval rule, and all users
 // have approved merge request 2. All users have a draft note on merge request 1. Milestone 1 is of the project, and milestone 2 of the group. Pipeline 1
-// of the branch topic has job 1, which has succeeded, job 2, which is pending, the manual job 3, and job 4, which is running. Runner 1 is of the
-// project and of the other one.
+// of the branch topic has job 1, which has succeeded, job 2, which is pending, the manual job 3, and job 4, which is running. Pipeline 2
+// of the branch main has job 5, build, and has succeeded. Jobs 1 and 5 have an archive with notes.txt. Runner 1 is of the project and of the other one.
 type items struct {
 	t *testing.T
 	// conn has a copy of the initial state attached, and version is the version of the data after the last reset.
@@ -51,7 +55,7 @@ type items struct {
 	version int
 }
 
-func newItems(t *testing.T, stores activity.Stores, objects []client.Object, checker *mergecheck.Checker) *items {
+func newItems(t *testing.T, stores activity.Stores, kept *artifact.Store, objects []client.Object, checker *mergecheck.Checker) *items {
 	t.Helper()
 	app := project(objects, "app")
 	in := database.Subject{Kind: database.KindProject, ID: projectID, UID: app.UID}
@@ -122,7 +126,7 @@ func newItems(t *testing.T, stores activity.Stores, objects []client.Object, che
 		now, err := checker.Refresh(t.Context(), open)
 		check(err)
 		if open.ID == reviewed.ID {
-			addPipeline(t, stores, pipeline.Pipeline{In: in, Ref: "topic", SHA: now.Start, Source: "push", User: author})
+			addPipelines(t, stores.Pipelines, kept, pipeline.Pipeline{In: in, SHA: now.Start, Source: "push", User: author})
 			other := database.Subject{Kind: database.KindProject, ID: otherProjectID, UID: project(objects, "other").UID}
 			check(stores.Runners.Create(t.Context(), &runner.Runner{Type: runner.OfProject, RunUntagged: true, Tags: []string{}}, runnerToken, in, other))
 		}
@@ -141,29 +145,61 @@ func newItems(t *testing.T, stores activity.Stores, objects []client.Object, che
 // The tokens of runner 1 and of job 4.
 const runnerToken, jobToken = "the-token-of-the-runner", "the-token-of-the-job"
 
-// addPipeline adds a pipeline with a job that has succeeded, a pending one, a manual one and a running one.
-func addPipeline(t *testing.T, stores activity.Stores, p pipeline.Pipeline) {
+// addPipelines adds pipeline 1, with a job that has succeeded, a pending one, a manual one and a running one, and pipeline 2, with one that has succeeded.
+func addPipelines(t *testing.T, s *pipeline.Store, kept *artifact.Store, like pipeline.Pipeline) {
 	t.Helper()
-	var jobs []*pipeline.Job
-	for _, when := range []string{"on_success", "always", "manual", "on_success"} {
-		jobs = append(jobs, &pipeline.Job{Name: fmt.Sprint(when, len(jobs)), Stage: "test", When: when, Needs: []pipeline.Need{}, Tags: []string{}, Spec: &config.Job{}})
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	err := stores.Pipelines.Create(t.Context(), &p, jobs, nil)
+	create := func(branch string, names ...string) []*pipeline.Job {
+		p, jobs := like, []*pipeline.Job{}
+		p.Ref = branch
+		for i, name := range names {
+			j := &pipeline.Job{Name: name, Stage: "test", When: "on_success", Needs: []pipeline.Need{}, Tags: []string{}, Spec: &config.Job{}}
+			if i == 2 {
+				j.When = "manual"
+			}
+			jobs = append(jobs, j)
+		}
+		check(s.Create(t.Context(), &p, jobs, nil))
+		_, err := s.Advance(t.Context(), p.ID)
+		check(err)
+		return jobs
+	}
+	take := func(j *pipeline.Job, token string) {
+		_, err := s.Take(t.Context(), *j, 1, token)
+		check(err)
+	}
+	archive := notesArchive(t)
+	succeed := func(j *pipeline.Job) {
+		take(j, pipeline.NewToken())
+		a := pipeline.Artifact{JobID: j.ID, Type: pipeline.Archive, Format: "zip", Name: "artifacts.zip", Access: "all", Size: int64(len(archive))}
+		check(kept.Add(t.Context(), &a, bytes.NewReader(archive)))
+		_, err := s.Succeed(t.Context(), *j)
+		check(err)
+	}
+	jobs := create("topic", "build", "lint", "deploy", "test")
+	succeed(jobs[0])
+	take(jobs[3], jobToken)
+	succeed(create("main", "build")[0])
+}
+
+// notesArchive returns an archive with the file notes.txt.
+func notesArchive(t *testing.T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	into, err := w.Create("notes.txt")
 	if err == nil {
-		_, err = stores.Pipelines.Advance(t.Context(), p.ID)
+		_, err = into.Write([]byte("notes"))
 	}
-	if err == nil {
-		_, err = stores.Pipelines.Take(t.Context(), *jobs[0], 1, pipeline.NewToken())
-	}
-	if err == nil {
-		_, err = stores.Pipelines.Succeed(t.Context(), *jobs[0])
-	}
-	if err == nil {
-		_, err = stores.Pipelines.Take(t.Context(), *jobs[3], 1, jobToken)
-	}
-	if err != nil {
+	if err = errors.Join(err, w.Close()); err != nil {
 		t.Fatal(err)
 	}
+	return b.Bytes()
 }
 
 // watch makes the database record in the table touched which of itemTables were written.

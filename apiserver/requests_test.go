@@ -161,6 +161,9 @@ var named = map[string]string{
 	"runners/{id}":                                             "1",
 	"runners/{runner_id}":                                      "1",
 	"jobs/{job_id}":                                            "1",
+	"artifacts/{ref_name}":                                     "main",
+	"artifacts/{artifact_path}":                                "notes.txt",
+	"raw/{artifact_path}":                                      "notes.txt",
 }
 
 // ofRunner is a request of runner 1.
@@ -215,6 +218,7 @@ var others = map[string]map[string]string{
 	"PUT /projects/{id}/approval_rules/{approval_rule_id}":    {"approval_rules/{approval_rule_id}": strconv.Itoa(projectRuleID)},
 	"DELETE /projects/{id}/approval_rules/{approval_rule_id}": {"approval_rules/{approval_rule_id}": strconv.Itoa(projectRuleID)},
 
+	"GET /jobs/{job_id}/artifacts":             {"jobs/{job_id}": "1"},
 	"POST /projects/{id}/jobs/{job_id}/cancel": {"jobs/{job_id}": "2"},
 	"POST /projects/{id}/jobs/{job_id}/play":   {"jobs/{job_id}": "3"},
 
@@ -320,6 +324,10 @@ var bodies = map[string]string{
 	"POST /projects/{id}/ref/{ref}/trigger/pipeline": fmt.Sprintf(`{"token":%q}`, triggerValue(triggerID)),
 	"GET /projects/{id}/pipelines/latest":            `{"ref":"topic"}`,
 
+	"GET /projects/{id}/jobs/artifacts/{ref_name}/download":            `{"job":"build"}`,
+	"GET /projects/{id}/jobs/artifacts/{ref_name}/raw/{artifact_path}": `{"job":"build"}`,
+	"GET /jobs/{job_id}/artifacts":                                     fmt.Sprintf(`{"token":%q}`, jobToken),
+
 	"POST /user/runners":                       `{"runner_type":"instance_type"}`,
 	"PUT /runners/{id}":                        `{"description":"Renamed"}`,
 	"POST /projects/{id}/runners":              `{"runner_id":1}`,
@@ -367,8 +375,8 @@ var idle = map[string]bool{
 	// Discussions on issues and epics cannot be resolved.
 	"PUT /projects/{id}/issues/{issue_iid}/discussions/{discussion_id}": true,
 	"PUT /groups/{id}/epics/{epic_id}/discussions/{discussion_id}":      true,
-	// Only a header has the job token.
-	"PATCH /jobs/{job_id}/trace": true,
+	// Only a header or the query has the job token.
+	"PATCH /jobs/{job_id}/trace": true, "POST /jobs/{job_id}/artifacts": true,
 	// The draft note of another user is missing.
 	"GET " + draftNote:              true,
 	"PUT " + draftNote:              true,

@@ -34,6 +34,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/activity"
+	"github.com/forgeplane/forgeplane/internal/artifact"
 	stored "github.com/forgeplane/forgeplane/internal/avatar"
 	"github.com/forgeplane/forgeplane/internal/blob"
 	"github.com/forgeplane/forgeplane/internal/catalog"
@@ -446,7 +447,8 @@ func newWorldWith(t *testing.T, v v1alpha1.Visibility, engine git.Options) *worl
 	}
 	k.Activity.Subscriptions = forgetful{k.Activity.Subscriptions, &w.subscribed}
 	w.gallery = newGallery(t, cat, k.Activity.Database, app, k.Clock)
-	w.items = newItems(t, k.Activity, objects, mergecheck.New(cat, familytest.Limited(t, cat, engine), k.Activity, k.Clock))
+	k.Artifacts = artifact.NewStore(k.Activity.Pipelines, newBlobs(t))
+	w.items = newItems(t, k.Activity, k.Artifacts, objects, mergecheck.New(cat, familytest.Limited(t, cat, engine), k.Activity, k.Clock))
 	w.refs = refFiles(t, w.repository.Dir())
 	k.Images, k.ImagesHost, k.Avatars = w.gallery.registry, external.Host, avatars
 	k.Features = feature.New(w.store, familytest.Namespace, nil)
@@ -478,23 +480,29 @@ func (unscheduled) Add(context.Context, job.Task) error { return nil }
 // pictured gives an avatar to each project, group and user, before they are stored.
 func pictured(t *testing.T, objects []client.Object) *avatar.Avatars {
 	t.Helper()
-	blobs, err := blob.Open(t.Context(), "mem://")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = blobs.Close() })
-	avatars := stored.NewStore(blobs)
+	avatars := stored.NewStore(newBlobs(t))
 	for _, o := range objects {
 		of, is := o.(v1alpha1.Pictured)
 		if !is {
 			continue
 		}
 		o.SetUID(types.UID(fmt.Sprintf("%T-%s", o, o.GetName())))
+		var err error
 		if *of.Avatar(), err = avatars.Add(t.Context(), of, []byte("picture")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return avatar.New(avatars)
+}
+
+func newBlobs(t *testing.T) *blob.Store {
+	t.Helper()
+	blobs, err := blob.Open(t.Context(), "mem://")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = blobs.Close() })
+	return blobs
 }
 
 // forgetful is a store of subscriptions that reports every subscription as new, and every cancellation as successful.

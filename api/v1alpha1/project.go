@@ -87,6 +87,29 @@ type MergeRequests struct {
 	Approvals Approvals `json:"approvals,omitempty,omitzero"`
 }
 
+// Pipelines are the settings of the pipelines of a project.
+type Pipelines struct {
+	// public specifies whether everybody who can see the code can also see pipelines, with logs and artifacts. Otherwise, only Reporters and higher
+	// roles can. Defaults to true.
+	// +kubebuilder:default=true
+	// +optional
+	Public *bool `json:"public,omitempty"`
+
+	// keepLatestArtifacts specifies whether the artifacts of the latest successful pipeline of each branch and tag stay after they have expired.
+	// Defaults to true.
+	// +kubebuilder:default=true
+	// +optional
+	KeepLatestArtifacts *bool `json:"keepLatestArtifacts,omitempty"`
+}
+
+// ArePublic reports whether everybody who can see the code can see pipelines.
+func (p *Pipelines) ArePublic() bool { return p.Public == nil || *p.Public }
+
+// KeepsLatestArtifacts reports whether the artifacts of the latest successful pipelines stay.
+func (p *Pipelines) KeepsLatestArtifacts() bool {
+	return p.KeepLatestArtifacts == nil || *p.KeepLatestArtifacts
+}
+
 // Approvals are the settings of the approvals of merge requests.
 type Approvals struct {
 	// required is the number of approvals that a merge request needs by any users. Defaults to 0.
@@ -284,6 +307,11 @@ type ProjectSpec struct {
 	// +kubebuilder:default={squash:DefaultOff}
 	// +optional
 	MergeRequests MergeRequests `json:"mergeRequests,omitempty,omitzero"`
+
+	// pipelines are the settings of the pipelines of the project.
+	// +kubebuilder:default={}
+	// +optional
+	Pipelines Pipelines `json:"pipelines,omitempty,omitzero"`
 
 	// importURL is the URL of a repository to import once. If omitted, the repository starts empty. The scheme must be http or https;
 	// development mode also allows file. The URL must not contain credentials, a query or a fragment: use importSecretRef for credentials,

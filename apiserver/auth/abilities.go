@@ -163,6 +163,8 @@ type rule struct {
 	role role.Role
 	// code requires that the caller can also read the repository.
 	code bool
+	// jobs requires a Reporter if the pipelines of the project are not public.
+	jobs bool
 	// images requires that the caller can also pull images.
 	images bool
 	// insider withholds the ability from external users in groups of personal projects.
@@ -180,7 +182,7 @@ var rules = map[endpoint.Ability]rule{
 	ReadCode:                    {about: aboutProject, code: true, repository: true},
 	PushCode:                    {about: aboutProject, role: role.Developer, code: true, repository: true},
 	LintConfiguration:           {about: aboutProject, role: role.Developer, code: true, repository: true},
-	ReadPipelines:               {about: aboutProject, code: true},
+	ReadPipelines:               {about: aboutProject, code: true, jobs: true},
 	CreatePipelines:             {about: aboutProject, role: role.Developer, code: true, repository: true},
 	UpdatePipelines:             {about: aboutProject, role: role.Developer, code: true},
 	AdminPipelines:              {about: aboutProject, role: role.Maintainer, code: true, secret: true},
@@ -264,6 +266,8 @@ type Access struct {
 	visibility v1alpha1.Visibility
 	// code and images are the access to the repository and to the container registry; empty for a group.
 	code, images v1alpha1.FeatureAccess
+	// privateJobs says that only Reporters can see the pipelines of the project.
+	privateJobs bool
 }
 
 // may reports whether the caller has an ability. An ability that is not in rules is never granted.
@@ -272,7 +276,7 @@ func (a Access) may(what endpoint.Ability) bool {
 	if !ok || r.about == aboutInstance {
 		return ok && a.Admin
 	}
-	return a.admitted() && a.Role >= r.role && (!r.code || a.readsCode()) && (!r.images || a.readsImages()) && (!r.insider || !a.personal || a.insider)
+	return a.admitted() && a.Role >= r.role && (!r.code || a.readsCode()) && (!r.jobs || !a.privateJobs || a.Role >= role.Reporter) && (!r.images || a.readsImages()) && (!r.insider || !a.personal || a.insider)
 }
 
 // mayRead is may for a request that changes nothing, which an auditor needs no role for unless it shows credentials. Nobody reads code or

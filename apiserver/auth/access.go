@@ -42,6 +42,7 @@ func AccessOf(c Caller, s catalog.Seen) Access {
 	if s.Project != nil {
 		own = s.Project.Spec.Visibility
 		access.code, access.images = s.Project.Spec.Features.Repository, s.Project.Spec.Features.ContainerRegistry
+		access.privateJobs = !s.Project.Spec.Pipelines.ArePublic()
 	}
 	access.visibility = catalog.Visibility(own, s.Groups)
 	if c.Admin {

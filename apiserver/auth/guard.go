@@ -243,6 +243,13 @@ func (g *Guard) locate(ctx context.Context, s *Subject, about subject, id string
 		return err
 	}
 	tell(ctx, s.Scope)
+	if s.Caller.Job != nil {
+		s.Caller, s.Access, err = g.auth.AccessOfJob(ctx, s.Caller, s.Scope)
+		if errors.Is(err, catalog.ErrNotFound) {
+			err = endpoint.NotFound(name)
+		}
+		return err
+	}
 	if s.Access, err = g.auth.Access(ctx, s.Caller, s.Scope); err == nil && !s.Access.Sees() {
 		return endpoint.NotFound(name)
 	}

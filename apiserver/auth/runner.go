@@ -64,6 +64,26 @@ func (Job) form() form {
 	return form{about: aboutInstance, of: func(s Subject, _ any) any { return Job{s, *s.Caller.Job} }}
 }
 
+// OtherJob is the form of endpoints for a runner that executes a job and reads what another job has left.
+type OtherJob struct {
+	Subject
+	// Job is the running job, and ID that of the other one.
+	Job pipeline.Job
+	ID  int64
+}
+
+// Parameters implements endpoint.Located.
+func (OtherJob) Parameters() []endpoint.Parameter {
+	return []endpoint.Parameter{{Doc: "Id of the other job.", Integer: true}}
+}
+
+func (OtherJob) form() form {
+	return form{about: aboutInstance, of: func(s Subject, _ any) any {
+		id, _ := strconv.ParseInt(s.Named(), 10, 64) // no job has the id 0
+		return OtherJob{s, *s.Caller.Job, id}
+	}}
+}
+
 // takes reports whether callers of endpoints with a form can have a kind of credential.
 func (f form) takes(e *endpoint.Endpoint, c endpoint.Credential) bool {
 	switch c {
@@ -75,8 +95,9 @@ func (f form) takes(e *endpoint.Endpoint, c endpoint.Credential) bool {
 		_, is := e.Subject().(Runner)
 		return is
 	case endpoint.JobToken:
-		_, is := e.Subject().(Job)
-		return is
+		_, own := e.Subject().(Job)
+		_, other := e.Subject().(OtherJob)
+		return own || other || f.about == aboutProject && e.TakesCredential(endpoint.AccessToken)
 	default:
 		return false
 	}
@@ -98,11 +119,16 @@ func (g *Guard) runner(r *http.Request, sent endpoint.Sent) (Caller, error) {
 	return Caller{Runner: &found}, nil
 }
 
+// jobToken returns the job token of a request, or an empty text.
+func jobToken(r *http.Request, sent endpoint.Sent) string {
+	return cmp.Or(r.Header.Get(jobHeader), sent.Credentials[endpoint.JobToken])
+}
+
 // job returns the job whose runner sends a request as the caller.
-func (g *Guard) job(r *http.Request, sent endpoint.Sent) (Caller, error) {
-	token := cmp.Or(r.Header.Get(jobHeader), sent.Credentials[endpoint.JobToken])
-	found, err := g.auth.jobs.ByToken(r.Context(), token)
-	if errors.Is(err, pipeline.ErrNotFound) || err == nil && sent.Path["job_id"] != strconv.FormatInt(found.ID, 10) {
+func (g *Guard) job(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent) (Caller, error) {
+	found, err := g.auth.jobs.ByToken(r.Context(), jobToken(r, sent))
+	_, other := e.Subject().(OtherJob)
+	if errors.Is(err, pipeline.ErrNotFound) || err == nil && !other && sent.Path["job_id"] != strconv.FormatInt(found.ID, 10) {
 		err = endpoint.Forbidden("").Describe("The job token is not valid, or belongs to another job.")
 	}
 	if err != nil {

@@ -31,11 +31,14 @@ func (g *Guard) caller(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent
 		return g.trigger(r, sent)
 	case e.TakesCredential(endpoint.RunnerToken):
 		return g.runner(r, sent)
-	case e.TakesCredential(endpoint.JobToken):
-		return g.job(r, sent)
-	default:
-		return g.identify(r, sent.Identity)
+	case e.TakesCredential(endpoint.JobToken) && !e.TakesCredential(endpoint.AccessToken):
+		return g.job(r, e, sent)
 	}
+	if token := jobToken(r, sent); token != "" && e.TakesCredential(endpoint.JobToken) {
+		c, err := g.auth.Job(r.Context(), token)
+		return c, refused(err, false)
+	}
+	return g.identify(r, sent.Identity)
 }
 
 // trigger returns the owner of a trigger token, or the user of a job, as the caller. The answer to a token that does not trigger pipelines of the

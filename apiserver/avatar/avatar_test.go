@@ -149,7 +149,7 @@ func TestAvatar_isRefusedWithAReason(t *testing.T) {
 
 func TestAvatar_isRefusedIfTheStoreIsFull(t *testing.T) {
 	f, _ := newForgeAt(t, gittest.Mount(t, "nr_inodes=1"))
-	const want = `507 {"message":"The storage of avatars has no space left. Please tell an administrator."}`
+	const want = `507 {"message":"The storage of avatars and artifacts has no space left. Please tell an administrator."}`
 	for _, put := range []string{"PUT /groups/10", "POST /groups?name=New&path=new", "PUT /user/avatar"} {
 		if got := f.Upload("ann", put, "avatar", picture(t, 7)).String(); got != want {
 			t.Errorf("%s: got %s", put, got)

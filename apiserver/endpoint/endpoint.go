@@ -82,9 +82,11 @@ type Endpoint struct {
 	perMinute int
 	limited   string
 	limitedBy []LimitBy
-	// wildcard is the path parameter that matches the rest of the path. slash says that the path may end in a slash.
+	// wildcard is the path parameter that matches the rest of the path. slash says that the path may end in a slash. slashed
+	// is the path parameter that can contain slashes as they are.
 	wildcard string
 	slash    bool
+	slashed  string
 	answers  []Answer
 	uploads  *uploadLimits
 	unzipped int64

@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/router"
@@ -11,6 +12,31 @@ import (
 func (e *Endpoint) TrailingSlash() *Endpoint {
 	e.slash = true
 	return e
+}
+
+// Slashes also serves paths in which a parameter contains slashes that are not escaped, as some clients send the names of branches.
+func (e *Endpoint) Slashes(parameter string) *Endpoint {
+	e.slashed = parameter
+	return e
+}
+
+// slashedPath returns an expression for the paths of the endpoint in which the parameter of Slashes, its only group, can contain slashes.
+func (e *Endpoint) slashedPath() *regexp.Regexp {
+	segments := strings.Split(e.path, "/")
+	for i, s := range segments {
+		name := strings.Trim(s, "{}")
+		switch {
+		case name == s:
+			segments[i] = regexp.QuoteMeta(s)
+		case name == e.slashed:
+			segments[i] = "(.+?)"
+		case name == e.wildcard:
+			segments[i] = ".+"
+		default:
+			segments[i] = "[^/]+"
+		}
+	}
+	return regexp.MustCompile("^" + strings.Join(segments, "/") + "$")
 }
 
 // patterns returns the patterns of the paths that the endpoint serves.
@@ -41,6 +67,22 @@ func (h *Handler) route(e *Endpoint) {
 	for _, pattern := range e.patterns() {
 		h.routes.Add(e.method, pattern, e)
 	}
+	if e.slashed != "" {
+		h.slashed = append(h.slashed, e.slashedPath())
+	}
+}
+
+// find returns the endpoint for a path, and its parameters.
+func (h *Handler) find(method, escaped string) (e *Endpoint, path map[string]string, ok bool) {
+	if e, path, ok = h.routes.Find(method, escaped); ok {
+		return e, path, true
+	}
+	for _, pattern := range h.slashed {
+		if at := pattern.FindStringSubmatchIndex(escaped); at != nil {
+			return h.routes.Find(method, escaped[:at[2]]+strings.ReplaceAll(escaped[at[2]:at[3]], "/", "%2F")+escaped[at[3]:])
+		}
+	}
+	return nil, nil, false
 }
 
 // operations returns the Operation Objects of an endpoint by path.
@@ -67,7 +109,7 @@ func markWildcard(parameters []object, wildcard string) {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.begin(w, r)
 	escaped := r.URL.EscapedPath()
-	if e, path, ok := h.routes.Find(r.Method, escaped); ok {
+	if e, path, ok := h.find(r.Method, escaped); ok {
 		h.serve(w, r, e, path)
 		return
 	}
@@ -78,7 +120,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) unknown(w http.ResponseWriter, r *http.Request, escaped string) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		if _, _, ok := h.routes.Find(method, escaped); ok {
+		if _, _, ok := h.find(method, escaped); ok {
 			allowed = append(allowed, method)
 		}
 	}

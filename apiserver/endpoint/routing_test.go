@@ -21,13 +21,19 @@ type archive struct {
 	Ref string `param:"ref"`
 }
 
+type file struct {
+	Ref  string `param:"ref"`
+	Path string `param:"path"`
+}
+
 type store struct {
 	ID int64 `param:"id"`
 }
 
 var routed = endpoint.Table{
 	endpoint.Get("/jobs/{job_id}/artifacts/{path...}", repeated[artifact]),
-	endpoint.Get("/jobs/artifacts/{ref}/download", repeated[archive]),
+	endpoint.Get("/jobs/artifacts/{ref}/download", repeated[archive]).Slashes("ref"),
+	endpoint.Get("/jobs/artifacts/{ref}/raw/{path...}", repeated[file]).Slashes("ref"),
 	endpoint.Post("/jobs/{job_id}/artifacts/keep", repeated[struct {
 		JobID int64 `param:"job_id"`
 	}]),
@@ -45,6 +51,12 @@ func TestRoutes_preferWordsToParametersToWildcards(t *testing.T) {
 		{http.MethodGet, "/jobs/7/artifacts/a%2Fb%2Etxt", 200, `{"JobID":7,"Path":"a/b.txt"}`, ""},
 		{http.MethodGet, "/jobs/7/artifacts/%2E%2E/x", 200, `{"JobID":7,"Path":"../x"}`, ""},
 		{http.MethodGet, "/jobs/artifacts/feature%2Fx/download", 200, `{"Ref":"feature/x"}`, ""},
+		{http.MethodGet, "/jobs/artifacts/feature/x/download", 200, `{"Ref":"feature/x"}`, ""},
+		{http.MethodGet, "/jobs/artifacts/main/raw/a/b.txt", 200, `{"Ref":"main","Path":"a/b.txt"}`, ""},
+		{http.MethodGet, "/jobs/artifacts/feature/x/y/raw/a/b.txt", 200, `{"Ref":"feature/x/y","Path":"a/b.txt"}`, ""},
+		{http.MethodGet, "/jobs/artifacts/feature/x/raw/raw/b.txt", 200, `{"Ref":"feature/x","Path":"raw/b.txt"}`, ""},
+		{http.MethodPost, "/jobs/artifacts/feature/x/download", 405, `{"error":"405 Not Allowed"}`, "GET, HEAD"},
+		{http.MethodGet, "/jobs/artifacts/feature//download", 404, noRoute, ""},
 		{http.MethodGet, "/jobs/%61rtifacts/main/download", 200, `{"Ref":"main"}`, ""},
 		{http.MethodGet, "/jobs/artifacts/artifacts/x", 400, `{"error":"job_id is invalid"}`, ""},
 		{http.MethodPost, "/jobs/7/artifacts/keep", 201, `{"JobID":7}`, ""},

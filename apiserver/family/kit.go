@@ -13,6 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/activity"
+	"github.com/forgeplane/forgeplane/internal/artifact"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/egress"
@@ -37,6 +38,8 @@ type Kit struct {
 	Credentials *credential.Store
 	// Avatars are the pictures of projects, groups and users.
 	Avatars *avatar.Avatars
+	// Artifacts are the files that jobs keep.
+	Artifacts *artifact.Store
 	// Repositories are the repositories of projects, and Refs changes their refs.
 	Repositories *repository.Repositories
 	Refs         *ref.Updater

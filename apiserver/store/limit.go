@@ -42,7 +42,7 @@ func fullText(err error) string {
 	case errors.Is(err, git.ErrScratch), errors.Is(err, endpoint.ErrSpool):
 		return "The server has no space left for temporary files. Please tell an administrator."
 	case errors.Is(err, blob.ErrWrite):
-		return "The storage of avatars has no space left. Please tell an administrator."
+		return "The storage of avatars and artifacts has no space left. Please tell an administrator."
 	default:
 		return git.Full
 	}

@@ -138,7 +138,7 @@ func (o *options) bindForge(f *pflag.FlagSet) {
 		"networks and hosts that mirrors and imports can reach although they are not public, at any port, as in 10.0.0.0/8,git.internal")
 	f.IntSliceVar(&o.targetPorts, "allow-target-ports", egress.DefaultPorts, "ports that mirrors and imports can reach in public networks")
 	f.StringVar(&o.blobs, "blobs", o.blobs,
-		"place of avatars: a directory that all processes share, created if it is missing, or the URL of an object store, as in s3://bucket?region=eu-central-1, for which Forgeplane must be built with the tag s3")
+		"place of avatars and artifacts: a directory that all processes share, created if it is missing, or the URL of an object store, as in s3://bucket?region=eu-central-1, for which Forgeplane must be built with the tag s3")
 	o.service.bind(f)
 }
 

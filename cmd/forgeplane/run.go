@@ -25,6 +25,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/activity"
+	"github.com/forgeplane/forgeplane/internal/artifact"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/avatar"
 	"github.com/forgeplane/forgeplane/internal/blob"
@@ -59,8 +60,9 @@ type shared struct {
 	repositories *repository.Repositories
 	ids          *ids.Allocator
 	blobs        *blob.Store
-	// avatars are in blobs.
-	avatars *avatar.Store
+	// avatars and artifacts are in blobs.
+	avatars   *avatar.Store
+	artifacts *artifact.Store
 	// targets is the policy for connections to hosts that users name.
 	targets *egress.Policy
 	// requests limits the memory for requests and responses.
@@ -109,7 +111,7 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 		return fmt.Errorf("--blobs: %w", err)
 	}
 	defer func() { err = errors.Join(err, s.blobs.Close()) }()
-	s.avatars = avatar.NewStore(s.blobs)
+	s.avatars, s.artifacts = avatar.NewStore(s.blobs), artifact.NewStore(s.Pipelines, s.blobs)
 	if s.registry, err = o.registry(ctx, s); err != nil {
 		return err
 	}
@@ -184,6 +186,9 @@ func addParts(ctx context.Context, mgr ctrl.Manager, p parts, o *options, s shar
 		}
 		if err := mgr.Add(avatar.NewSweeper(s.avatars, s.catalog, clock.RealClock{}, mgr.GetLogger().WithName("avatars"))); err != nil {
 			return fmt.Errorf("adding the sweeper of avatars: %w", err)
+		}
+		if err := mgr.Add(artifact.NewCollector(s.artifacts, s.catalog, clock.RealClock{}, mgr.GetLogger().WithName("artifacts"))); err != nil {
+			return fmt.Errorf("adding the collector of artifacts: %w", err)
 		}
 		if err := o.addCollector(mgr, s); err != nil {
 			return err

@@ -53,7 +53,7 @@ func addServer(ctx context.Context, mgr ctrl.Manager, o *options, s shared) erro
 	}
 	server, err := apiserver.New(ctx, apiserver.Options{
 		Kit: family.Kit{
-			Catalog: s.catalog, Avatars: avatar.New(s.avatars), Repositories: s.repositories, Maintain: keeper.Ask, Activity: s.Stores, Features: features,
+			Catalog: s.catalog, Avatars: avatar.New(s.avatars), Artifacts: s.artifacts, Repositories: s.repositories, Maintain: keeper.Ask, Activity: s.Stores, Features: features,
 			Quotas: o.quotas, Targets: s.targets, Clock: clock.RealClock{}, Version: versionOf(number, commit), Namespace: o.namespace, Home: o.home,
 		},
 		Address: o.httpAddress, RuntimeDir: o.runtimeDir, HookBinary: o.hookBinary, ExternalURL: external, RESTWrites: o.restWrites,

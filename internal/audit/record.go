@@ -129,6 +129,8 @@ const (
 	Pipeline = "Pipeline"
 	// Job is a job of a pipeline.
 	Job = "Job"
+	// Artifacts are the artifacts of a job, or of all jobs of a project.
+	Artifacts = "Artifacts"
 	// Runner is the kind of runners.
 	Runner = "Runner"
 )

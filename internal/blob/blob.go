@@ -90,6 +90,29 @@ func (s *Store) Read(ctx context.Context, key string, most int64) (content []byt
 	return content, nil
 }
 
+// throughput is the slowest speed at which a store is expected to take a large blob, in bytes per second.
+const throughput = 1 << 20
+
+// Put stores the given number of bytes from a reader under a key, in place of an earlier blob. contentType is its media type.
+func (s *Store) Put(ctx context.Context, key, contentType string, from io.Reader, size int64) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout+time.Duration(size/throughput)*time.Second)
+	defer cancel()
+	if err := s.bucket.Upload(ctx, key, io.LimitReader(from, size), &blob.WriterOptions{ContentType: contentType}); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrWrite, key, err)
+	}
+	return nil
+}
+
+// Open returns a reader of a part of a blob that begins at an offset, for as long as ctx lasts. A negative length stands for the rest. The error is
+// ErrNotFound if there is no blob. The caller closes the reader.
+func (s *Store) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error) {
+	r, err := s.bucket.NewRangeReader(ctx, key, offset, length, nil)
+	if err != nil {
+		return nil, explain(key, err)
+	}
+	return r, nil
+}
+
 // Remove removes a blob. If there is none, it does nothing.
 func (s *Store) Remove(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)

@@ -3,12 +3,14 @@ package blob_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	_ "gocloud.dev/blob/memblob" // the driver of mem:// URLs
 	_ "gocloud.dev/blob/s3blob"  // the driver of s3:// URLs
@@ -75,6 +77,42 @@ func TestStore_hasNoBlobAfterRemoval(t *testing.T) {
 			if _, err := s.Read(ctx, "a/b", 1); !errors.Is(err, blob.ErrNotFound) {
 				t.Errorf("got %v", err)
 			}
+		}
+	})
+}
+
+func TestOpen_readsPartOfWhatWasPut(t *testing.T) {
+	onEach(t, func(t *testing.T, s *blob.Store) {
+		if err := s.Put(t.Context(), "a", "text/plain", strings.NewReader("0123456789"), 10); err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct {
+			offset, length int64
+			want           string
+		}{{0, -1, "0123456789"}, {3, 4, "3456"}, {8, -1, "89"}} {
+			r, err := s.Open(t.Context(), "a", tt.offset, tt.length)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(r)
+			if err = errors.Join(err, r.Close()); err != nil || string(got) != tt.want {
+				t.Errorf("got %q, %v; want %q", got, err, tt.want)
+			}
+		}
+		if _, err := s.Open(t.Context(), "missing", 0, -1); !errors.Is(err, blob.ErrNotFound) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestPut_leavesNothingAfterAFailure(t *testing.T) {
+	onEach(t, func(t *testing.T, s *blob.Store) {
+		broken := io.MultiReader(strings.NewReader("1234"), iotest.ErrReader(errors.New("the client has gone")))
+		if err := s.Put(t.Context(), "a", "text/plain", broken, 10); !errors.Is(err, blob.ErrWrite) {
+			t.Errorf("got %v", err)
+		}
+		if _, err := s.Open(t.Context(), "a", 0, -1); !errors.Is(err, blob.ErrNotFound) {
+			t.Errorf("got %v", err)
 		}
 	})
 }

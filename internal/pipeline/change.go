@@ -103,11 +103,14 @@ func (r *run) play(j *Job, by User) (*Job, error) {
 	return nil, ErrNotPlayable
 }
 
-// Erase records that the log and the artifacts of a job were removed. The error is ErrNotErasable if the job has not ended or was erased before.
+// Erase removes the log and the artifacts of a job. The error is ErrNotErasable if the job has not ended or was erased before.
 func (s *Store) Erase(ctx context.Context, j Job, by User) (Job, error) {
 	j.Erased, j.Eraser = s.clock.Now().UTC(), by
 	err := s.db.Atomically(ctx, fmt.Sprintf("erasing job %d", j.ID), func(ctx context.Context, db bun.IDB) error {
 		if _, err := db.NewDelete().Model((*logPart)(nil)).Where("job_id = ?", j.ID).Exec(ctx); err != nil {
+			return err
+		}
+		if err := removeArtifacts(ctx, db, j.ID); err != nil {
 			return err
 		}
 		result, err := db.NewUpdate().Model(&j).Column("erased_at", "eraser_id", "eraser_uid").WherePK().Where("erased_at IS NULL").

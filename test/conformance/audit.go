@@ -101,7 +101,7 @@ func (a *account) add(d *door, by *person, q *http.Request, sent []byte, answer 
 // changesNothing reports whether a request of a runner has succeeded without a change.
 func changesNothing(at string, status int) bool {
 	return status < http.StatusBadRequest && (strings.HasSuffix(at, "/runners/verify") || strings.HasSuffix(at, "/runners/managers") ||
-		strings.HasSuffix(at, "/trace") || strings.HasSuffix(at, "/jobs/request") && status == http.StatusNoContent)
+		strings.HasSuffix(at, "/trace") || strings.Contains(at, "/v4/jobs/") && strings.HasSuffix(at, "/artifacts") || strings.HasSuffix(at, "/jobs/request") && status == http.StatusNoContent)
 }
 
 // shortest is the minimum length of a text that is treated as a secret.

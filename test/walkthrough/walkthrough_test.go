@@ -81,6 +81,9 @@ var _ = Describe("The commands", Ordered, ContinueOnFailure, func() {
 			})
 
 			for _, block := range page.blocks {
+				if block.runner {
+					continue
+				}
 				It(fmt.Sprintf("in line %d", block.line), func() {
 					if strings.Contains(block.text, "skopeo ") {
 						needSkopeo()
@@ -104,7 +107,7 @@ var _ = Describe("The commands", Ordered, ContinueOnFailure, func() {
 		})
 	}
 
-	It("of the README push a job, which make runner executes", func() {
+	It("of the README push a job, which make runner executes, and those for jobs", func() {
 		tools.Runner(GinkgoTB()) // make runner finds most of it in the build cache
 		shell := open()
 		make, err := exec.LookPath("make")
@@ -124,6 +127,14 @@ var _ = Describe("The commands", Ordered, ContinueOnFailure, func() {
 		id := regexp.MustCompile(`^\[\{"id":(\d+)`).FindStringSubmatch(jobs)
 		Expect(id).NotTo(BeNil(), jobs)
 		Expect(shell.run(show + "jobs/" + id[1] + `/trace"`)).To(ContainSubstring("Tested for dana"))
+		for _, page := range pages() {
+			for _, block := range page.blocks {
+				if block.runner {
+					screen, err := shell.run(". .dev/env\n" + block.text)
+					Expect(err).NotTo(HaveOccurred(), "%s, line %d\n%s", page.path, block.line, screen)
+				}
+			}
+		}
 	})
 
 	It("that are run elsewhere still exist", func() {
@@ -174,11 +185,12 @@ type page struct {
 	blocks []block
 }
 
-// block is a fenced block of commands. A block that is marked as refused ends with a command that fails.
+// block is a fenced block of commands. A block that is marked as refused ends with a command that fails, and one that is marked with runner needs the
+// runner of make runner.
 type block struct {
-	line    int
-	text    string
-	refused bool
+	line            int
+	text            string
+	refused, runner bool
 }
 
 // pages returns README.md and then the pages in docs, in the order of their names.
@@ -217,7 +229,7 @@ func blocks(text string) []block {
 			all = append(all, *open)
 			open = nil
 		case fence && language == "sh" && mark != "untested":
-			open = &block{line: number + 1, refused: mark == "refused"}
+			open = &block{line: number + 1, refused: mark == "refused", runner: mark == "runner"}
 		case open != nil:
 			open.text += line
 		}

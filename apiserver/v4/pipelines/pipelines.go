@@ -35,7 +35,7 @@ const (
 
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
-	return endpoint.Table{
+	return append(f.artifactTable(), endpoint.Table{
 		endpoint.Get(ofProject, f.list).Needs(auth.ReadPipelines).Anonymous(endpoint.Served).
 			Doc("List the pipelines of a project."),
 		endpoint.Post("/projects/{id}/pipeline", f.create).Needs(auth.CreatePipelines).
@@ -74,7 +74,7 @@ func (f *Family) Table() endpoint.Table {
 			Doc("Start a manual or delayed job."),
 		endpoint.Post(oneJob+"/erase", f.eraseJob).Needs(auth.UpdatePipelines).Asks(auth.AdminPipelines).Found(f.findJob).
 			Doc("Erase the log and the artifacts of a job. Only for Maintainers and the user of the job."),
-	}
+	}...)
 }
 
 // triggering makes an endpoint take trigger tokens.

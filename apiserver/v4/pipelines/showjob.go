@@ -43,11 +43,38 @@ type common struct {
 type Job struct {
 	common
 	Project           JobProject    `json:"project"`
-	Artifacts         []struct{}    `json:"artifacts" doc:"Always empty."`
-	ArtifactsExpireAt endpoint.Time `json:"artifacts_expire_at" doc:"Always null."`
+	Artifacts         []Artifact    `json:"artifacts"`
+	ArtifactsFile     *ArtifactFile `json:"artifacts_file,omitempty" doc:"The archive."`
+	ArtifactsExpireAt endpoint.Time `json:"artifacts_expire_at" doc:"Null if the artifacts do not expire, or if there are none."`
 	Runner            *JobRunner    `json:"runner" doc:"Null until a runner has the job."`
 	Archived          bool          `json:"archived" doc:"Always false."`
 	TagList           []string      `json:"tag_list" doc:"The tags that a runner must have."`
+}
+
+// Artifact is a file that a job keeps.
+type Artifact struct {
+	FileType   string `json:"file_type" example:"archive"`
+	Size       int64  `json:"size" doc:"In bytes."`
+	Filename   string `json:"filename" example:"artifacts.zip"`
+	FileFormat string `json:"file_format" example:"zip"`
+}
+
+// ArtifactFile is the archive of a job.
+type ArtifactFile struct {
+	Filename string `json:"filename" example:"artifacts.zip"`
+	Size     int64  `json:"size" doc:"In bytes."`
+}
+
+// showArtifacts adds the artifacts of a job.
+func (j *Job) showArtifacts(all []pipeline.Artifact) {
+	j.Artifacts = make([]Artifact, len(all))
+	for i, a := range all {
+		j.Artifacts[i] = Artifact{a.Type, a.Size, a.Name, a.Format}
+		if a.Type == pipeline.Archive {
+			j.ArtifactsFile = &ArtifactFile{a.Name, a.Size}
+		}
+		j.ArtifactsExpireAt = endpoint.Time(a.Expires)
+	}
 }
 
 // JobRunner is the runner of a job.
@@ -85,10 +112,15 @@ func (f *Family) showJobs(ctx context.Context, s auth.Subject, some []pipeline.J
 	if err != nil {
 		return nil, err
 	}
+	stored, err := f.artifacts(ctx, s, some...)
+	if err != nil {
+		return nil, err
+	}
 	runners, err := f.runners(ctx, some)
 	shown := make([]Job, len(all))
 	for i, c := range all {
-		shown[i] = Job{common: c, Artifacts: []struct{}{}, TagList: append([]string{}, some[i].Tags...), Runner: runners[some[i].RunnerID]}
+		shown[i] = Job{common: c, TagList: append([]string{}, some[i].Tags...), Runner: runners[some[i].RunnerID]}
+		shown[i].showArtifacts(stored[some[i].ID])
 	}
 	return shown, err
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -118,6 +119,8 @@ type createRequest struct {
 	RepositoryAccess  string                   `param:"repository_access_level" values:"enabled,private,disabled" default:"enabled" doc:"Access to the repository."`
 	ContainerRegistry string                   `param:"container_registry_access_level" values:"enabled,private,disabled" default:"enabled" doc:"Access to the container registry."`
 	SquashOption      string                   `param:"squash_option" values:"never,always,default_on,default_off" default:"default_off" doc:"Whether merges squash commits."`
+	PublicJobs        bool                     `param:"public_jobs" default:"true" doc:"Whether everybody who can see the code can see pipelines, logs and artifacts; otherwise only Reporters."`
+	KeepLatest        bool                     `param:"keep_latest_artifact" default:"true" doc:"Whether the artifacts of the latest successful pipeline of each branch and tag stay after they have expired."`
 	Avatar            avatar.Upload            `param:"avatar" doc:"A picture of at most 200 KiB."`
 	Topics            []string                 `param:"topics" comma:"" doc:"Topics of the project."`
 	TagList           []string                 `param:"tag_list" comma:"" doc:"The former name of topics."`
@@ -140,6 +143,7 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 	spec.Visibility, spec.DefaultBranch, spec.ImportURL = entity.Visibilities[r.Visibility], r.DefaultBranch, r.ImportURL
 	spec.Features = v1alpha1.Features{Repository: features[r.RepositoryAccess], ContainerRegistry: features[r.ContainerRegistry]}
 	spec.MergeRequests.Squash = squashOptions[r.SquashOption]
+	spec.Pipelines = v1alpha1.Pipelines{Public: &r.PublicJobs, KeepLatestArtifacts: &r.KeepLatest}
 	into := ""
 	if r.NamespaceID.Set && !r.NamespaceID.Null {
 		into = strconv.FormatInt(r.NamespaceID.Value, 10)
@@ -314,6 +318,8 @@ type updateRequest struct {
 	RepositoryAccess  endpoint.Optional[string] `param:"repository_access_level" values:"enabled,private,disabled" doc:"Access to the repository."`
 	ContainerRegistry endpoint.Optional[string] `param:"container_registry_access_level" values:"enabled,private,disabled" doc:"Access to the container registry."`
 	SquashOption      endpoint.Optional[string] `param:"squash_option" values:"never,always,default_on,default_off" doc:"Whether merges squash commits."`
+	PublicJobs        endpoint.Optional[bool]   `param:"public_jobs" doc:"Whether everybody who can see the code can see pipelines, logs and artifacts; otherwise only Reporters."`
+	KeepLatest        endpoint.Optional[bool]   `param:"keep_latest_artifact" doc:"Whether the artifacts of the latest successful pipeline of each branch and tag stay after they have expired."`
 	Avatar            avatar.Upload             `param:"avatar" doc:"A picture of at most 200 KiB; empty to remove it."`
 
 	Topics  endpoint.Optional[[]string] `param:"topics" comma:"" doc:"Topics of the project; they replace the existing ones."`
@@ -361,6 +367,9 @@ func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (
 		}
 		if o, ok := squashOptions[r.SquashOption.Value]; ok {
 			spec.MergeRequests.Squash = o
+		}
+		spec.Pipelines = v1alpha1.Pipelines{
+			Public: ptr.To(r.PublicJobs.Or(spec.Pipelines.ArePublic())), KeepLatestArtifacts: ptr.To(r.KeepLatest.Or(spec.Pipelines.KeepsLatestArtifacts())),
 		}
 		return nil
 	})

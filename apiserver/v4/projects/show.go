@@ -32,6 +32,8 @@ type Details struct {
 	ContainerRegistryAccessLevel string       `json:"container_registry_access_level" doc:"enabled, private or disabled."`
 	ContainerRegistryEnabled     bool         `json:"container_registry_enabled"`
 	SquashOption                 string       `json:"squash_option" doc:"never, always, default_on or default_off."`
+	PublicJobs                   bool         `json:"public_jobs" doc:"Whether everybody who can see the code can see pipelines."`
+	KeepLatestArtifact           bool         `json:"keep_latest_artifact" doc:"Whether the artifacts of the latest successful pipelines stay after they have expired."`
 	RepositoryStorage            string       `json:"repository_storage,omitempty" doc:"Shown to administrators."`
 	ImportURL                    *string      `json:"import_url" doc:"Shown to callers who can change the project."`
 	ImportStatus                 string       `json:"import_status" doc:"none, started, finished or failed."`
@@ -113,6 +115,8 @@ func (f *Family) show(ctx context.Context, s catalog.Scope, to viewer) (Project,
 		ContainerRegistryAccessLevel: featureWord(p.Spec.Features.ContainerRegistry),
 		ContainerRegistryEnabled:     featureWord(p.Spec.Features.ContainerRegistry) != "disabled",
 		SquashOption:                 squashWord(p.Spec.MergeRequests.Squash),
+		PublicJobs:                   p.Spec.Pipelines.ArePublic(),
+		KeepLatestArtifact:           p.Spec.Pipelines.KeepsLatestArtifacts(),
 		SharedWithGroups:             shared,
 	}
 	if err := f.showForks(ctx, &shown, p, to); err != nil {

@@ -15,7 +15,7 @@ type Statistics struct {
 	RepositorySize        int64 `json:"repository_size"`
 	WikiSize              int64 `json:"wiki_size" doc:"Always 0."`
 	LFSObjectsSize        int64 `json:"lfs_objects_size" doc:"Always 0."`
-	JobArtifactsSize      int64 `json:"job_artifacts_size" doc:"Always 0."`
+	JobArtifactsSize      int64 `json:"job_artifacts_size"`
 	PipelineArtifactsSize int64 `json:"pipeline_artifacts_size" doc:"Always 0."`
 	PackagesSize          int64 `json:"packages_size" doc:"Always 0."`
 	SnippetsSize          int64 `json:"snippets_size" doc:"Always 0."`
@@ -31,12 +31,15 @@ func (f *Family) statistics(ctx context.Context, p *v1alpha1.Project) (*Statisti
 	case !git.OutOfReach(err) && !ref.Missing(err): // a list also shows projects whose repository is lost
 		return nil, err
 	}
+	var err error
+	if counted.JobArtifactsSize, err = f.Activity.Pipelines.ArtifactsSize(ctx, p.UID); err != nil {
+		return nil, err
+	}
 	if f.Images != nil {
-		var err error
 		if counted.ContainerRegistrySize, err = f.Images.Records.Size(ctx, p.UID); err != nil {
 			return nil, err
 		}
 	}
-	counted.StorageSize = counted.RepositorySize + counted.ContainerRegistrySize
+	counted.StorageSize = counted.RepositorySize + counted.JobArtifactsSize + counted.ContainerRegistrySize
 	return counted, nil
 }

@@ -3,7 +3,6 @@ package repositories
 import (
 	"context"
 	"io"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -81,7 +80,7 @@ func (f *Family) archive(ctx context.Context, s auth.Project, r *archiveRequest,
 		kind = "application/zip"
 	}
 	return endpoint.Content{
-		Type: kind, Size: -1, Header: http.Header{"Content-Disposition": {attachment(name + "." + string(format))}},
+		Type: kind, Size: -1, Header: endpoint.Attachment(name + "." + string(format)),
 		Write: func(w io.Writer) error {
 			err := snapshot.WriteArchive(ctx, repo, snapshot.Archive{Commit: commit, Path: path, Exclude: r.ExcludePaths, Prefix: name, Format: format}, w)
 			return orNotFound(err, endpoint.NotFound("File"))
@@ -106,12 +105,3 @@ func (f *Family) reference(ctx context.Context, s auth.Project, revision string)
 }
 
 func dashed(text string) string { return strings.ReplaceAll(text, "/", "-") }
-
-// attachment returns a Content-Disposition header that names the downloaded file.
-func attachment(name string) string {
-	plain := strings.IndexFunc(name, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) < 0
-	if plain {
-		return `attachment; filename="` + name + `"`
-	}
-	return mime.FormatMediaType("attachment", map[string]string{"filename": name})
-}

@@ -55,6 +55,11 @@ func (f *Family) Table() endpoint.Table {
 				paceHeader: "The seconds after which the runner should send the next part.",
 			}}).
 			Doc("Add to the log of a job. Only for the runner that executes it."),
+		endpoint.Post(oneJob+"/artifacts", f.upload).Takes(endpoint.JobToken).Carries(endpoint.JobToken, "token").Anybody().Uploads(maxArtifact, maxArtifact).
+			Answers(endpoint.Answer{Status: http.StatusCreated, Doc: "The artifact is stored.", Empty: true}).
+			Doc("Store an artifact of a job. Only for the runner that executes it."),
+		endpoint.Get(oneJob+"/artifacts", f.download).Takes(endpoint.JobToken).Carries(endpoint.JobToken, "token").Anybody().
+			Doc("Get the archive of an earlier job of the same pipeline. Only for a runner that executes a job."),
 	}
 }
 

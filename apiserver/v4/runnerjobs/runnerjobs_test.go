@@ -51,6 +51,12 @@ type world struct {
 
 func newWorld(t *testing.T) world {
 	t.Helper()
+	return newWorldWith(t, configuration)
+}
+
+// newWorldWith returns a world whose project has a CI configuration.
+func newWorldWith(t *testing.T, configuration string) world {
+	t.Helper()
 	web := familytest.Project("acme", "web", 20, "acme", v1alpha1.VisibilityPrivate)
 	f := familytest.New(t,
 		familytest.User("root", 1, familytest.Admin), familytest.User("mary", 2), familytest.User("dora", 3),
@@ -66,8 +72,12 @@ func newWorld(t *testing.T) world {
 	familytest.Push(t, repos, web, c)
 	f.Authenticator.Executing(f.Activity.Runners, f.Activity.Pipelines)
 	w := world{f, t, NewWithT(t), c.Git(t, "rev-parse", "HEAD")}
-	w.Serve(pipelines.New(w.Kit).Table(), runnerjobs.New(w.Kit).Table(), runners.New(w.Kit).Table())
+	w.serve()
 	return w
+}
+
+func (w world) serve() {
+	w.Serve(pipelines.New(w.Kit).Table(), runnerjobs.New(w.Kit).Table(), runners.New(w.Kit).Table())
 }
 
 func (w world) Expect(actual any, extra ...any) Assertion {

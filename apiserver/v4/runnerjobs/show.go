@@ -29,10 +29,10 @@ type Job struct {
 	Hooks         []Hook            `json:"hooks"`
 	Image         *Image            `json:"image,omitempty"`
 	Services      []Image           `json:"services"`
-	Artifacts     []struct{}        `json:"artifacts" doc:"Always empty."`
+	Artifacts     []Artifact        `json:"artifacts" doc:"What the runner uploads when the job ends."`
 	Cache         []Cache           `json:"cache"`
 	Credentials   []struct{}        `json:"credentials" doc:"Always empty."`
-	Dependencies  []struct{}        `json:"dependencies" doc:"Always empty."`
+	Dependencies  []Dependency      `json:"dependencies" doc:"The jobs whose archives the runner downloads before the job begins."`
 	Features      Features          `json:"features"`
 }
 
@@ -133,6 +133,10 @@ func (f *Family) show(ctx context.Context, e launch.Execution) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	before, err := f.dependencies(ctx, e)
+	if err != nil {
+		return nil, err
+	}
 	j, p, spec := e.Job, e.Pipeline, e.Job.Spec
 	timeout := spec.Timeout
 	if timeout == 0 {
@@ -145,7 +149,7 @@ func (f *Family) show(ctx context.Context, e launch.Execution) (*Job, error) {
 		ID: j.ID, Token: e.Token, AllowGitFetch: true, Variables: variables, Runner: RunnerInfo{int64(timeout.Seconds())},
 		Info: JobInfo{ID: j.ID, Name: j.Name, Stage: j.Stage, ProjectID: e.In.RESTID(), ProjectName: e.In.Project.Spec.Path},
 		Git:  f.git(e), Steps: steps(spec, timeout), Hooks: []Hook{}, Image: image(spec.Image), Services: []Image{}, Cache: caches,
-		Artifacts: []struct{}{}, Credentials: []struct{}{}, Dependencies: []struct{}{}, Features: Features{true, failureReasons},
+		Artifacts: artifacts(spec.Artifacts), Credentials: []struct{}{}, Dependencies: before, Features: Features{true, failureReasons},
 	}
 	if len(spec.PreGetSources) > 0 {
 		shown.Hooks = append(shown.Hooks, Hook{"pre_get_sources_script", spec.PreGetSources})

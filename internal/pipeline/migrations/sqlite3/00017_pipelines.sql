@@ -90,3 +90,21 @@ CREATE TABLE pipeline_logs (
     content BLOB NOT NULL,
     PRIMARY KEY (job_id, start)
 );
+-- The artifacts of jobs. Their content is in the blob store, under key. stored_at is NULL until the content is complete. A removed artifact, such as
+-- one of a deleted job, has no job: its row stays until the content is removed.
+CREATE TABLE pipeline_artifacts (
+    id         INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    job_id     INTEGER REFERENCES pipeline_jobs (id) ON DELETE SET NULL,
+    type       TEXT NOT NULL,
+    format     TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    access     TEXT NOT NULL,
+    key        TEXT NOT NULL,
+    size       INTEGER NOT NULL,
+    created_at TIMESTAMP NOT NULL,
+    stored_at  TIMESTAMP,
+    expires_at TIMESTAMP
+);
+CREATE UNIQUE INDEX pipeline_artifacts_of_job ON pipeline_artifacts (job_id, type) WHERE stored_at IS NOT NULL;
+CREATE INDEX pipeline_artifacts_all_of_job ON pipeline_artifacts (job_id);
+CREATE INDEX pipeline_artifacts_by_expiry ON pipeline_artifacts (expires_at);
