@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
-	"github.com/forgeplane/forgeplane/internal/pipeline"
 	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
@@ -36,12 +34,7 @@ var (
 
 // Authenticate takes an access token or a job token as the password, with any username. A job token can only fetch.
 func (g *gitAccess) Authenticate(ctx context.Context, _, password string) (githttp.Caller, error) {
-	if strings.HasPrefix(password, pipeline.TokenPrefix) {
-		c, err := g.auth.Job(ctx, password)
-		c.Scopes = []v1alpha1.TokenScope{v1alpha1.ScopeReadRepository}
-		return g.known(c, err)
-	}
-	return g.known(g.auth.Token(ctx, password))
+	return g.known(g.auth.SignIn(ctx, password))
 }
 
 // Again authenticates the caller with the current state of the token and the user.

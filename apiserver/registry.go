@@ -143,15 +143,15 @@ type RegistryServer struct {
 	images *images
 }
 
-// NewRegistryServer returns a server that is ready to be started. It uses the Address, Connections, RateLimits, ExternalURL, Catalog, Registry,
-// Others, Audit, Metrics, Clock and Log of its options. The registry ends with ctx.
+// NewRegistryServer returns a server that is ready to be started. It uses the Address, Connections, RateLimits, ExternalURL, Catalog, Activity,
+// Registry, Others, Audit, Metrics, Clock and Log of its options. The registry ends with ctx.
 func NewRegistryServer(ctx context.Context, o Options) (*RegistryServer, error) {
 	s := &RegistryServer{listener: newListener(o)}
 	if err := register(o.Metrics, s.limiter); err != nil {
 		return nil, err
 	}
 	var err error
-	if s.images, err = servedImages(ctx, o, auth.NewAuthenticator(o.Catalog, o.Clock, nil), func(r *http.Request) string { return s.limiter.Client(r).String() }); err != nil {
+	if s.images, err = servedImages(ctx, o, auth.NewAuthenticator(o.Catalog, o.Clock, nil).Executing(o.Activity.Runners, o.Activity.Pipelines), func(r *http.Request) string { return s.limiter.Client(r).String() }); err != nil {
 		return nil, err
 	}
 	s.handler = s.limiter.Handler(s.images.beside(http.NotFoundHandler()))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -277,13 +278,27 @@ func (a *Authenticator) bot(ctx context.Context, digest string) (Caller, error) 
 	return Caller{User: b.User, Bot: &b, Token: t, Scopes: t.Spec.Scopes}, nil
 }
 
-// Credential returns the digest and the UID of the token that the caller presented, for Issued.
+// SignIn returns the caller of an access token or of the token of a running job, with the errors of Token and Job.
+func (a *Authenticator) SignIn(ctx context.Context, value string) (Caller, error) {
+	if strings.HasPrefix(value, pipeline.TokenPrefix) {
+		return a.Job(ctx, value)
+	}
+	return a.Token(ctx, value)
+}
+
+// Credential returns the digest and the UID of the token that the caller presented, for Issued. The token of a job has no UID.
 func (c Caller) Credential() (digest string, uid types.UID) {
+	if c.Job != nil {
+		return c.Job.TokenDigest, ""
+	}
 	return digestOf(c.Token), c.Token.GetUID()
 }
 
-// Issued returns the caller of a token that was presented earlier, with the same errors as Token. It does not count as a use of the token.
+// Issued returns the caller of a token that was presented earlier, with the same errors as SignIn. It does not count as a use of the token.
 func (a *Authenticator) Issued(ctx context.Context, digest string, uid types.UID) (Caller, error) {
+	if uid == "" {
+		return a.jobByDigest(ctx, digest)
+	}
 	c, err := a.byDigest(ctx, digest)
 	if err == nil && c.Token.GetUID() != uid {
 		err = ErrInvalidToken

@@ -11,6 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/bottoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/jobtoken"
 	"github.com/forgeplane/forgeplane/internal/pipeline"
@@ -28,9 +29,9 @@ type Runners interface {
 	ByToken(ctx context.Context, token string) (runner.Runner, error)
 }
 
-// Jobs finds jobs by their tokens. A pipeline.Store implements it.
+// Jobs finds jobs by the digests of their tokens. A pipeline.Store implements it.
 type Jobs interface {
-	ByToken(ctx context.Context, token string) (pipeline.Job, error)
+	ByDigest(ctx context.Context, digest string) (pipeline.Job, error)
 }
 
 // Executing sets the stores of runners and jobs. Without it, the tokens of runners and jobs are unknown.
@@ -126,7 +127,7 @@ func jobToken(r *http.Request, sent endpoint.Sent) string {
 
 // job returns the job whose runner sends a request as the caller.
 func (g *Guard) job(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent) (Caller, error) {
-	found, err := g.auth.jobs.ByToken(r.Context(), jobToken(r, sent))
+	found, err := g.auth.jobs.ByDigest(r.Context(), credential.Digest(jobToken(r, sent)))
 	_, other := e.Subject().(OtherJob)
 	if errors.Is(err, pipeline.ErrNotFound) || err == nil && !other && sent.Path["job_id"] != strconv.FormatInt(found.ID, 10) {
 		err = endpoint.Forbidden("").Describe("The job token is not valid, or belongs to another job.")
@@ -140,10 +141,18 @@ func (g *Guard) job(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent) (
 // Job returns the user of a job that is running, for the token of the job. The error is ErrInvalidToken, ErrExpired or ErrBlocked, or the error of a
 // lookup.
 func (a *Authenticator) Job(ctx context.Context, token string) (Caller, error) {
+	return a.jobByDigest(ctx, credential.Digest(token))
+}
+
+// jobScopes are the scopes of job tokens.
+var jobScopes = []v1alpha1.TokenScope{v1alpha1.ScopeReadRepository, v1alpha1.ScopeReadRegistry, v1alpha1.ScopeWriteRegistry}
+
+// jobByDigest is Job with the digest of the token.
+func (a *Authenticator) jobByDigest(ctx context.Context, digest string) (Caller, error) {
 	if a.jobs == nil {
 		return Caller{}, ErrInvalidToken
 	}
-	j, err := a.jobs.ByToken(ctx, token)
+	j, err := a.jobs.ByDigest(ctx, digest)
 	switch {
 	case errors.Is(err, pipeline.ErrNotFound):
 		return Caller{}, ErrInvalidToken
@@ -156,7 +165,7 @@ func (a *Authenticator) Job(ctx context.Context, token string) (Caller, error) {
 	if errors.Is(err, catalog.ErrNotFound) {
 		err = ErrInvalidToken
 	}
-	c.Job = &j
+	c.Job, c.Scopes = &j, jobScopes
 	return c, err
 }
 

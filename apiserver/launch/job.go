@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/ci"
@@ -15,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/ci/config"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/pipeline"
+	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/runner"
 	"github.com/forgeplane/forgeplane/internal/variable"
 )
@@ -100,13 +102,36 @@ func (l *Launcher) RepositoryURL(e Execution) string {
 	if err != nil {
 		return ""
 	}
-	u.User = url.UserPassword("gitlab-ci-token", e.Token)
+	u.User = url.UserPassword(JobUser, e.Token)
 	return u.JoinPath(e.In.Path() + ".git").String()
 }
 
+// JobUser is the username with which a job signs in to Git and to the container registry. The password is the job token.
+const JobUser = "gitlab-ci-token"
+
 // secrets are the predefined variables that contain the job token.
 func (l *Launcher) secrets(e Execution) []Variable {
-	return []Variable{{Key: "CI_JOB_TOKEN", Value: e.Token, Masked: true, Raw: true}, {Key: "CI_REPOSITORY_URL", Value: l.RepositoryURL(e), Raw: true}}
+	all := []Variable{{Key: "CI_JOB_TOKEN", Value: e.Token, Masked: true, Raw: true}, {Key: "CI_REPOSITORY_URL", Value: l.RepositoryURL(e), Raw: true}}
+	if l.HasImages(e) {
+		all = append(all, Variable{Key: "CI_REGISTRY_PASSWORD", Value: e.Token, Masked: true, Raw: true})
+	}
+	return all
+}
+
+// HasImages reports whether the project of a job can have images.
+func (l *Launcher) HasImages(e Execution) bool {
+	return l.Images != nil && e.In.Project.Spec.Features.ContainerRegistry != v1alpha1.FeatureDisabled
+}
+
+// ofImages are the predefined variables about the container registry, apart from the password.
+func (l *Launcher) ofImages(e Execution) []config.Variable {
+	if !l.HasImages(e) {
+		return nil
+	}
+	return []config.Variable{
+		{Key: "CI_REGISTRY", Value: l.ImagesHost}, {Key: "CI_REGISTRY_IMAGE", Value: l.ImagesHost + "/" + registry.PathOf(e.In.Path(), "")},
+		{Key: "CI_REGISTRY_USER", Value: JobUser},
+	}
 }
 
 // predefined returns the predefined variables of a job, apart from secrets.
@@ -126,7 +151,7 @@ func (l *Launcher) predefined(ctx context.Context, e Execution) ([]Variable, err
 	}
 	of := &ci.Pipeline{Ref: p.Ref, Tag: p.Tag, Source: p.Source, Project: e.In.Path(), Files: commit.New(repo, e.In.Path(), p.SHA, p.Before)}
 	request := Request{In: e.In, By: e.By, Ref: p.Ref, Tag: p.Tag, SHA: p.SHA, Before: p.Before, Source: p.Source}
-	all := slices.Concat(Predefined(of, e.In.RESTID(), def.Branch), l.more(request, head), l.ofPipeline(e), l.ofJob(e), l.ofServer())
+	all := slices.Concat(Predefined(of, e.In.RESTID(), def.Branch), l.more(request, head), l.ofPipeline(e), l.ofJob(e), l.ofImages(e), l.ofServer())
 	shown := make([]Variable, len(all))
 	for i, v := range all {
 		shown[i] = Variable{Key: v.Key, Value: v.Value, Public: true, Raw: v.Key != environmentURL}

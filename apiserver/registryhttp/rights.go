@@ -2,6 +2,7 @@ package registryhttp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -39,11 +40,21 @@ func (r rights) of(ctx context.Context, caller auth.Caller, name string) (reposi
 	if err != nil {
 		return at, fmt.Errorf("finding the project of the repository %s: %w", name, err)
 	}
-	access, err := r.authenticator.Access(ctx, caller, at.scope)
+	own := caller.Job == nil || caller.Job.In.UID == means.Project.UID
+	var access auth.Access
+	if caller.Job == nil {
+		access, err = r.authenticator.Access(ctx, caller, at.scope)
+	} else {
+		caller, access, err = r.authenticator.AccessOfJob(ctx, caller, at.scope)
+	}
+	if errors.Is(err, catalog.ErrNotFound) {
+		return at, nil
+	}
 	if err != nil {
 		return at, fmt.Errorf("finding the role of the caller: %w", err)
 	}
 	pull, push, remove := access.Images()
+	push, remove = push && own, remove && own // jobs change only the images of their own project (API behaviour, section 2.11)
 	if !caller.Anonymous() && !caller.HasScope(v1alpha1.ScopeAPI, v1alpha1.ScopeWriteRegistry) {
 		pull = pull && caller.HasScope(v1alpha1.ScopeReadRegistry)
 		push, remove = false, false

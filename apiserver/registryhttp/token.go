@@ -53,8 +53,8 @@ type TokenOptions struct {
 	Log      logr.Logger
 }
 
-// TokenServer issues tokens to those who sign in with HTTP Basic authentication: any username, and an access token with a scope for the
-// registry as the password.
+// TokenServer issues tokens to those who sign in with HTTP Basic authentication: any username, and as the password an access token
+// with a scope for the registry or the token of a running job.
 type TokenServer struct {
 	o      TokenOptions
 	rights rights
@@ -216,11 +216,11 @@ func (s *TokenServer) caller(r *http.Request) (auth.Caller, error) {
 	if !ok || username == "" {
 		return auth.Caller{}, badCredentials
 	}
-	caller, err := s.o.Authenticator.Token(r.Context(), password)
+	caller, err := s.o.Authenticator.SignIn(r.Context(), password)
 	if errors.Is(err, auth.ErrInvalidToken) && s.o.Outdated != nil {
 		again, behind := s.o.Outdated(r.Context())
 		if err = cmp.Or(behind, err); again {
-			caller, err = s.o.Authenticator.Token(r.Context(), password)
+			caller, err = s.o.Authenticator.SignIn(r.Context(), password)
 		}
 	}
 	switch {
@@ -245,6 +245,9 @@ func (s *TokenServer) claims(ctx context.Context, caller auth.Caller, scopes []t
 	if caller.User != nil {
 		digest, uid := caller.Credential()
 		c.Subject, c.Type, c.Credential = caller.User.Spec.Username, "personal_access_token", &token.Credential{Digest: digest, UID: uid}
+		if caller.Job != nil {
+			c.Type = "build"
+		}
 	}
 	for _, scope := range scopes {
 		var granted token.Access

@@ -1,6 +1,7 @@
 package registryhttp_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,7 +13,9 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/apiserver/registryhttp"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest/objects"
 	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/pipeline"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
 	"github.com/forgeplane/forgeplane/internal/registry/token"
 )
@@ -74,6 +77,49 @@ func TestToken_grantsEachOfSeveralScopes(t *testing.T) {
 			g.Expect(claims.Access[1].Name).To(Equal("acme/open"))
 		})
 	}
+}
+
+func TestToken_ofJobAllowsWhatItsProjectAndJobTokenScopesAllow(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, project("lib", 24, v1alpha1.VisibilityPrivate, v1alpha1.FeatureEnabled), project("closed", 25, v1alpha1.VisibilityPrivate, v1alpha1.FeatureEnabled),
+		objects.JobTokenScope("acme", "lib", v1alpha1.Reference{Name: "lib"}, v1alpha1.Reference{Name: "app"}))
+	const running, ended = pipeline.TokenPrefix + "running", pipeline.TokenPrefix + "ended"
+	job := pipeline.Job{In: w.ProjectRow(20), User: w.UserRow("mary"), Status: pipeline.Running}
+	w.jobs[running] = job
+	job.Status = pipeline.Success
+	w.jobs[ended] = job
+	ask := func(value, repository string) (int, string) {
+		return w.ask(t, "gitlab-ci-token", value, url.Values{"service": {token.Service}, "scope": {"repository:" + repository + ":pull,push,delete"}})
+	}
+	for repository, granted := range map[string]string{
+		"acme/app": "pull,push,delete", "acme/lib": "pull", "acme/open": "pull", "acme/closed": "", "acme/none": "",
+	} {
+		status, body := ask(running, repository)
+		g.Expect(status).To(Equal(http.StatusOK), body)
+		var said struct{ Token string }
+		g.Expect(json.Unmarshal([]byte(body), &said)).To(Succeed())
+		claims, err := w.keys.Verify(said.Token)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(claims).To(And(HaveField("Type", "build"), HaveField("Subject", "mary")))
+		var actions []string
+		for _, a := range claims.Access {
+			actions = a.Actions
+		}
+		g.Expect(strings.Join(actions, ",")).To(Equal(granted), repository)
+	}
+	for _, value := range []string{ended, pipeline.TokenPrefix + "unknown"} {
+		status, body := ask(value, "acme/app")
+		g.Expect(status).To(Equal(http.StatusUnauthorized), body)
+	}
+
+	_, body := ask(running, "acme/app")
+	var said struct{ Token string }
+	g.Expect(json.Unmarshal([]byte(body), &said)).To(Succeed())
+	status, _, _ := w.do(t, said.Token, http.MethodGet, "/v2/acme/app/tags/list", nil, nil)
+	g.Expect(status).To(Equal(http.StatusNotFound), "there is no image yet")
+	w.jobs[running] = job
+	status, _, _ = w.do(t, said.Token, http.MethodGet, "/v2/acme/app/tags/list", nil, nil)
+	g.Expect(status).To(Equal(http.StatusUnauthorized), "the job has ended")
 }
 
 func TestToken_allowsWhatScopeOfAccessTokenAllows(t *testing.T) {

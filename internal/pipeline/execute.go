@@ -67,11 +67,11 @@ func (s *Store) Take(ctx context.Context, j Job, runnerID int64, token string) (
 	})
 }
 
-// ByToken returns the job with a token, without its keywords. The job can have any status. If it does not exist, the error is ErrNotFound.
-func (s *Store) ByToken(ctx context.Context, token string) (Job, error) {
+// ByDigest returns the job whose token has a digest, without its keywords. The job can have any status. If it does not exist, the error is ErrNotFound.
+func (s *Store) ByDigest(ctx context.Context, digest string) (Job, error) {
 	var found []Job
 	err := s.db.Read(ctx, "finding a job by its token", func(ctx context.Context, db bun.IDB) error {
-		return light(db.NewSelect().Model(&found)).Where("token_digest = ?", credential.Digest(token)).Scan(ctx)
+		return light(db.NewSelect().Model(&found)).Where("token_digest = ?", digest).Scan(ctx)
 	})
 	if err == nil && len(found) == 0 {
 		err = ErrNotFound

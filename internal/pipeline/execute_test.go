@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/internal/ci/config"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/pipeline"
 )
 
@@ -32,10 +33,10 @@ func TestTake_makesJobKnownByItsToken(t *testing.T) {
 		s.Expect(s.Queue(t.Context())).NotTo(Equal(before))
 		s.Expect(s.Pending(t.Context(), []types.UID{web.UID}, 0, 10)).To(HaveExactElements(HaveField("Name", "b")))
 		s.Expect(s.Running(t.Context(), []types.UID{web.UID, "other"})).To(Equal(map[types.UID]int{web.UID: 1}))
-		found, err := s.ByToken(t.Context(), token)
+		found, err := s.ByDigest(t.Context(), credential.Digest(token))
 		s.Expect(err).NotTo(HaveOccurred())
 		s.Expect(found).To(And(HaveField("ID", j.ID), HaveField("RunnerID", BeEquivalentTo(7)), HaveField("Status", pipeline.Running)))
-		s.Expect(s.ByToken(t.Context(), "unknown")).Error().To(MatchError(pipeline.ErrNotFound))
+		s.Expect(s.ByDigest(t.Context(), "unknown")).Error().To(MatchError(pipeline.ErrNotFound))
 		s.Expect(s.Get(t.Context(), web.UID, p.ID)).To(HaveField("Protected", true))
 		s.Expect(s.RetryJob(t.Context(), j, mary)).Error().To(MatchError(pipeline.ErrNotRetryable))
 		_, err = s.Succeed(t.Context(), j)
@@ -43,7 +44,7 @@ func TestTake_makesJobKnownByItsToken(t *testing.T) {
 		again, err := s.RetryJob(t.Context(), j, mary)
 		s.Expect(err).NotTo(HaveOccurred())
 		s.Expect(again).To(And(HaveField("RunnerID", BeZero()), HaveField("TokenDigest", "")))
-		s.Expect(s.ByToken(t.Context(), token)).To(HaveField("Retried", true), "its runner learns how it ended")
+		s.Expect(s.ByDigest(t.Context(), credential.Digest(token))).To(HaveField("Retried", true), "its runner learns how it ended")
 	})
 }
 

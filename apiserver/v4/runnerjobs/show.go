@@ -31,9 +31,17 @@ type Job struct {
 	Services      []Image           `json:"services"`
 	Artifacts     []Artifact        `json:"artifacts" doc:"What the runner uploads when the job ends."`
 	Cache         []Cache           `json:"cache"`
-	Credentials   []struct{}        `json:"credentials" doc:"Always empty."`
+	Credentials   []Credential      `json:"credentials" doc:"What the runner signs in with to pull images."`
 	Dependencies  []Dependency      `json:"dependencies" doc:"The jobs whose archives the runner downloads before the job begins."`
 	Features      Features          `json:"features"`
+}
+
+// Credential is what a runner signs in with.
+type Credential struct {
+	Type     string `json:"type" example:"registry"`
+	URL      string `json:"url" doc:"Host of the registry."`
+	Username string `json:"username"`
+	Password string `json:"password" doc:"The job token."`
 }
 
 // JobInfo describes a job.
@@ -149,7 +157,7 @@ func (f *Family) show(ctx context.Context, e launch.Execution) (*Job, error) {
 		ID: j.ID, Token: e.Token, AllowGitFetch: true, Variables: variables, Runner: RunnerInfo{int64(timeout.Seconds())},
 		Info: JobInfo{ID: j.ID, Name: j.Name, Stage: j.Stage, ProjectID: e.In.RESTID(), ProjectName: e.In.Project.Spec.Path},
 		Git:  f.git(e), Steps: steps(spec, timeout), Hooks: []Hook{}, Image: image(spec.Image), Services: []Image{}, Cache: caches,
-		Artifacts: artifacts(spec.Artifacts), Credentials: []struct{}{}, Dependencies: before, Features: Features{true, failureReasons},
+		Artifacts: artifacts(spec.Artifacts), Credentials: f.credentials(e), Dependencies: before, Features: Features{true, failureReasons},
 	}
 	if len(spec.PreGetSources) > 0 {
 		shown.Hooks = append(shown.Hooks, Hook{"pre_get_sources_script", spec.PreGetSources})
@@ -161,6 +169,14 @@ func (f *Family) show(ctx context.Context, e launch.Execution) (*Job, error) {
 		shown.Git.BeforeSHA = fmt.Sprintf("%0*d", len(p.SHA), 0)
 	}
 	return shown, nil
+}
+
+// credentials returns the credentials of the container registry, if the project of a job can have images.
+func (f *Family) credentials(e launch.Execution) []Credential {
+	if !f.launcher.HasImages(e) {
+		return []Credential{}
+	}
+	return []Credential{{"registry", f.ImagesHost, launch.JobUser, e.Token}}
 }
 
 // git says what the runner of a job fetches: the commit of the pipeline, even if the branch has moved on, and the branch or tag.

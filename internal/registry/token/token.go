@@ -71,8 +71,9 @@ type Claims struct {
 	Access     []Access    `json:"access"`
 }
 
-// Credential is an access token with the value that it had when a token was issued for it.
+// Credential is an access token with the value that it had when a token was issued for it, or the token of a job.
 type Credential struct {
+	// UID is empty for the token of a job.
 	UID types.UID `json:"uid"`
 	// Digest is the one by which the access token is found. The value cannot be guessed from it, because values are long and random.
 	Digest string `json:"digest"`
