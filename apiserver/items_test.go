@@ -32,6 +32,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/pipeline"
 	"github.com/forgeplane/forgeplane/internal/reaction"
 	"github.com/forgeplane/forgeplane/internal/runner"
+	"github.com/forgeplane/forgeplane/internal/schedule"
 	"github.com/forgeplane/forgeplane/internal/stateevent"
 )
 
@@ -40,14 +41,15 @@ var itemTables = []string{
 	"iids", "issues", "issue_labels", "issue_assignees", "issue_subscriptions", "epics", "epic_labels", "notes", "reactions", "state_events", "milestones",
 	"merge_requests", "merge_request_labels", "merge_request_assignees", "merge_request_reviewers", "merge_request_approvals",
 	"merge_request_subscriptions", "merge_request_issues", "merge_request_versions", "merge_request_approval_rules", "merge_request_approvers",
-	"draft_notes", "pipelines", "pipeline_jobs", "pipeline_variables", "pipeline_logs", "pipeline_artifacts", "runners", "runner_places",
+	"draft_notes", "pipelines", "pipeline_jobs", "pipeline_variables", "pipeline_logs", "pipeline_artifacts", "pipeline_schedules", "pipeline_schedule_variables", "runners", "runner_places",
 }
 
 // items are issue 1 and merge request 1 of the project, and epic 1 of the group. Each has a note of each user and one of the author. All users have
 // reacted to each item and to the note of its author, and each item was closed once. Merge request 1 has a version and an approval rule, and all users
 // have approved merge request 2. All users have a draft note on merge request 1. Milestone 1 is of the project, and milestone 2 of the group. Pipeline 1
 // of the branch topic has job 1, which has succeeded, job 2, which is pending, the manual job 3, and job 4, which is running. Pipeline 2
-// of the branch main has job 5, build, and has succeeded. Jobs 1 and 5 have an archive with notes.txt. Runner 1 is of the project and of the other one.
+// of the branch main has job 5, build, and has succeeded. Jobs 1 and 5 have an archive with notes.txt. Schedule 1
+// of the branch ci has the variable HOST. Runner 1 is of the project and of the other one.
 type items struct {
 	t *testing.T
 	// conn has a copy of the initial state attached, and version is the version of the data after the last reset.
@@ -127,6 +129,7 @@ func newItems(t *testing.T, stores activity.Stores, kept *artifact.Store, object
 		check(err)
 		if open.ID == reviewed.ID {
 			addPipelines(t, stores.Pipelines, kept, pipeline.Pipeline{In: in, SHA: now.Start, Source: "push", User: author})
+			addSchedule(t, stores.Schedules, schedule.Schedule{In: in, Owner: author})
 			other := database.Subject{Kind: database.KindProject, ID: otherProjectID, UID: project(objects, "other").UID}
 			check(stores.Runners.Create(t.Context(), &runner.Runner{Type: runner.OfProject, RunUntagged: true, Tags: []string{}}, runnerToken, in, other))
 		}
@@ -185,6 +188,19 @@ func addPipelines(t *testing.T, s *pipeline.Store, kept *artifact.Store, like pi
 	succeed(jobs[0])
 	take(jobs[3], jobToken)
 	succeed(create("main", "build")[0])
+}
+
+// addSchedule adds a schedule of the branch ci with a variable.
+func addSchedule(t *testing.T, s *schedule.Store, of schedule.Schedule) {
+	t.Helper()
+	of.Description, of.Ref, of.Cron, of.Zone, of.Active = "Every night", "ci", "0 3 * * *", "UTC", true
+	err := s.Create(t.Context(), &of)
+	if err == nil {
+		err = s.AddVariable(t.Context(), schedule.Variable{ScheduleID: of.ID, Key: "HOST", Value: "example.com", Type: "env_var"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // notesArchive returns an archive with the file notes.txt.

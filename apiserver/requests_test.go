@@ -161,6 +161,7 @@ var named = map[string]string{
 	"runners/{id}":                                             "1",
 	"runners/{runner_id}":                                      "1",
 	"jobs/{job_id}":                                            "1",
+	"pipeline_schedules/{pipeline_schedule_id}":                "1",
 	"artifacts/{ref_name}":                                     "main",
 	"artifacts/{artifact_path}":                                "notes.txt",
 	"raw/{artifact_path}":                                      "notes.txt",
@@ -323,6 +324,11 @@ var bodies = map[string]string{
 	"POST /projects/{id}/trigger/pipeline":           fmt.Sprintf(`{"ref":"ci","token":%q}`, triggerValue(triggerID)),
 	"POST /projects/{id}/ref/{ref}/trigger/pipeline": fmt.Sprintf(`{"token":%q}`, triggerValue(triggerID)),
 	"GET /projects/{id}/pipelines/latest":            `{"ref":"topic"}`,
+
+	"POST /projects/{id}/pipeline_schedules":                                       `{"description":"New","ref":"ci","cron":"0 3 * * *"}`,
+	"PUT /projects/{id}/pipeline_schedules/{pipeline_schedule_id}":                 `{"description":"Changed"}`,
+	"POST /projects/{id}/pipeline_schedules/{pipeline_schedule_id}/variables":      `{"key":"NEW","value":"new"}`,
+	"PUT /projects/{id}/pipeline_schedules/{pipeline_schedule_id}/variables/{key}": `{"value":"changed"}`,
 
 	"GET /projects/{id}/jobs/artifacts/{ref_name}/download":            `{"job":"build"}`,
 	"GET /projects/{id}/jobs/artifacts/{ref_name}/raw/{artifact_path}": `{"job":"build"}`,

@@ -43,6 +43,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/repositories"
 	"github.com/forgeplane/forgeplane/apiserver/v4/runnerjobs"
 	"github.com/forgeplane/forgeplane/apiserver/v4/runners"
+	"github.com/forgeplane/forgeplane/apiserver/v4/schedules"
 	"github.com/forgeplane/forgeplane/apiserver/v4/settings"
 	"github.com/forgeplane/forgeplane/apiserver/v4/stateevents"
 	"github.com/forgeplane/forgeplane/apiserver/v4/storagemoves"
@@ -100,6 +101,7 @@ func families(k family.Kit) []endpoint.Table {
 		files.New(k).Table().Named("Files"),
 		cilint.New(k).Table().Named("CI configuration"),
 		pipelines.New(k).Table().Named("Pipelines and jobs"),
+		schedules.New(k).Table().Named("Pipeline schedules"),
 		runners.New(k).Table().Named("Runners"),
 		runnerjobs.New(k).Table().Named("Jobs of runners"),
 		variables.New(k).Table().Named("CI variables"),

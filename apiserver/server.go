@@ -40,6 +40,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/mergecheck"
 	"github.com/forgeplane/forgeplane/internal/pipeline"
 	"github.com/forgeplane/forgeplane/internal/quota"
+	"github.com/forgeplane/forgeplane/internal/schedule"
 	"github.com/forgeplane/forgeplane/internal/tokenuse"
 	"github.com/forgeplane/forgeplane/internal/watermark"
 )
@@ -180,7 +181,7 @@ func newServer(ctx context.Context, o Options, families func(family.Kit) []endpo
 	return s, nil
 }
 
-// newPushes returns what creates pipelines after pushes. The server runs its queue, and the queue that moves pipelines on.
+// newPushes returns what creates pipelines after pushes. The server runs its queue, the queue of schedules, and the queue that moves pipelines on.
 func newPushes(k family.Kit, log logr.Logger) *launch.Pushes {
 	var pushes *launch.Pushes
 	tasks := k.Queue(job.QueueOptions{
@@ -190,7 +191,9 @@ func newPushes(k family.Kit, log logr.Logger) *launch.Pushes {
 		},
 	})
 	k.Queue(job.QueueOptions{Name: pipeline.QueueName, Limits: fair.Halves(concurrentRuns), Run: k.Activity.Pipelines.Run})
-	pushes = launch.NewPushes(launch.New(k), tasks, log)
+	launcher := launch.New(k)
+	k.Queue(job.QueueOptions{Name: schedule.QueueName, Limits: fair.Halves(concurrentLaunches), Run: launcher.Scheduled})
+	pushes = launch.NewPushes(launcher, tasks, log)
 	return pushes
 }
 

@@ -35,6 +35,7 @@ const (
 	SourcePush     = "push"
 	SourceTrigger  = "trigger"
 	SourcePipeline = "pipeline"
+	SourceSchedule = "schedule"
 )
 
 // Request describes a pipeline to create.
@@ -55,6 +56,8 @@ type Request struct {
 	Variables []pipeline.Variable
 	// UpstreamJob is the id of the job of another pipeline that triggered this one; 0 without one.
 	UpstreamJob int64
+	// Schedule is the id of the schedule that created this one; 0 without one.
+	Schedule int64
 	// Origin identifies the event, as in pipeline.Pipeline.
 	Origin string
 }
@@ -103,7 +106,7 @@ func (l *Launcher) launch(ctx context.Context, r Request, repo *git.Repository, 
 // row returns the pipeline of a request.
 func (r *Request) row() pipeline.Pipeline {
 	return pipeline.Pipeline{
-		In: item.Place(r.In), Ref: r.Ref, Tag: r.Tag, SHA: r.SHA, Before: r.Before, Source: r.Source, UpstreamJob: r.UpstreamJob, Origin: r.Origin, User: item.User(r.By.User),
+		In: item.Place(r.In), Ref: r.Ref, Tag: r.Tag, SHA: r.SHA, Before: r.Before, Source: r.Source, UpstreamJob: r.UpstreamJob, Schedule: r.Schedule, Origin: r.Origin, User: item.User(r.By.User),
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/cleanup"
+	"github.com/forgeplane/forgeplane/internal/timetable"
 )
 
 // Options configure the controller.
@@ -94,7 +95,7 @@ type ready struct {
 	project *v1alpha1.Project
 	policy  *cleanup.Policy
 	// schedule is nil for a cleanup that happens once.
-	schedule *cleanup.Schedule
+	schedule *timetable.Schedule
 }
 
 // check returns what a run needs, or the reason why none can begin.
@@ -115,7 +116,7 @@ func (c *Controller) check(ctx context.Context, m *v1alpha1.RegistryCleanup) (r 
 		return r, frame.Stalled(v1alpha1.ReasonInvalid, "%w", err)
 	}
 	if m.Spec.Schedule != "" {
-		if r.schedule, err = cleanup.ParseSchedule(m.Spec.Schedule, m.Spec.TimeZone, c.options.Clock.Now()); err != nil {
+		if r.schedule, err = timetable.Parse(m.Spec.Schedule, m.Spec.TimeZone, c.options.Clock.Now()); err != nil {
 			return r, frame.Stalled(v1alpha1.ReasonInvalid, "schedule: %w", err)
 		}
 	}

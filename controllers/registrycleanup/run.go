@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/cleanup"
+	"github.com/forgeplane/forgeplane/internal/timetable"
 )
 
 const (
@@ -34,7 +35,7 @@ const unavailable = "the images cannot be read or changed at the moment"
 func moment(t time.Time) *metav1.Time { return &metav1.Time{Time: t.Truncate(time.Second)} }
 
 // plan shows when the next run of the schedule is.
-func (c *Controller) plan(m *v1alpha1.RegistryCleanup, s *cleanup.Schedule) {
+func (c *Controller) plan(m *v1alpha1.RegistryCleanup, s *timetable.Schedule) {
 	switch {
 	case s == nil:
 		m.Status.NextRunAt = nil
@@ -61,7 +62,7 @@ func (c *Controller) wait(m *v1alpha1.RegistryCleanup) error {
 }
 
 // begin begins a run.
-func (c *Controller) begin(m *v1alpha1.RegistryCleanup, s *cleanup.Schedule) {
+func (c *Controller) begin(m *v1alpha1.RegistryCleanup, s *timetable.Schedule) {
 	now, number := c.options.Clock.Now(), int64(1)
 	if m.Status.LastRun != nil {
 		number += m.Status.LastRun.Number

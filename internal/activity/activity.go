@@ -25,6 +25,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/registry/record"
 	"github.com/forgeplane/forgeplane/internal/revision"
 	"github.com/forgeplane/forgeplane/internal/runner"
+	"github.com/forgeplane/forgeplane/internal/schedule"
 	"github.com/forgeplane/forgeplane/internal/stateevent"
 	"github.com/forgeplane/forgeplane/internal/storagemove"
 	"github.com/forgeplane/forgeplane/internal/subscription"
@@ -51,6 +52,7 @@ type Stores struct {
 	Revisions     *revision.Store
 	Pipelines     *pipeline.Store
 	Runners       *runner.Store
+	Schedules     *schedule.Store
 
 	swept []swept
 }
@@ -154,6 +156,10 @@ var aggregates = []aggregate{
 	{pipeline.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Pipelines = pipeline.New(s.Database, c)
 		return append(places(s.Pipelines.JobSubjects()), places(s.Pipelines.Subjects())...)
+	}},
+	{schedule.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
+		s.Schedules = schedule.New(s.Database, c)
+		return places(s.Schedules.Subjects())
 	}},
 	{runner.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Runners = runner.New(s.Database, c)

@@ -131,6 +131,8 @@ const (
 	Job = "Job"
 	// Artifacts are the artifacts of a job, or of all jobs of a project.
 	Artifacts = "Artifacts"
+	// Schedule is a schedule that creates pipelines.
+	Schedule = "PipelineSchedule"
 	// Runner is the kind of runners.
 	Runner = "Runner"
 )

@@ -32,6 +32,9 @@ func By(users ...types.UID) Condition { return database.Among("pipeline.user_uid
 // Named is true of pipelines with a name.
 func Named(name string) Condition { return database.Where("pipeline.name = ?", name) }
 
+// Scheduled is true of the pipelines of a schedule.
+func Scheduled(id int64) Condition { return database.Where("pipeline.schedule_id = ?", id) }
+
 // Tagged is true of the pipelines of tags, or of those of branches.
 func Tagged(is bool) Condition { return database.Where("pipeline.tag = ?", is) }
 

@@ -60,6 +60,8 @@ type Pipeline struct {
 	OnJobFailure string `bun:"on_job_failure"`
 	// UpstreamJob is the id of the job of another pipeline that triggered this one; 0 without one.
 	UpstreamJob int64 `bun:"upstream_job_id"`
+	// Schedule is the id of the schedule that created this one; 0 without one.
+	Schedule int64 `bun:"schedule_id"`
 	// Origin identifies the event that the pipeline was created for, so that there is only one for it; empty if that does not matter.
 	Origin   string        `bun:"origin,nullzero"`
 	User     database.User `bun:"embed:user_"`

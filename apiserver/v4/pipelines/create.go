@@ -2,18 +2,12 @@ package pipelines
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"regexp"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/launch"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
-	"github.com/forgeplane/forgeplane/internal/ci"
-	"github.com/forgeplane/forgeplane/internal/git"
-	"github.com/forgeplane/forgeplane/internal/git/object"
-	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/pipeline"
 )
 
@@ -34,14 +28,8 @@ type variable struct {
 	Type  string `param:"variable_type" values:"env_var,file" default:"env_var" doc:"Whether jobs get the value, or the path of a file with the value."`
 }
 
-const (
-	// maxVariables is the maximum number of variables in a request.
-	maxVariables = 100
-	// maxKey and maxValue are the maximum sizes of a variable in bytes.
-	maxKey, maxValue = 255, 64 << 10
-)
-
-var validKey = regexp.MustCompile(`^[a-zA-Z0-9_]+$`)
+// maxVariables is the maximum number of variables in a request.
+const maxVariables = 100
 
 // variables checks the variables of a request.
 func variables(given []variable) ([]pipeline.Variable, error) {
@@ -50,12 +38,10 @@ func variables(given []variable) ([]pipeline.Variable, error) {
 	}
 	all, known := make([]pipeline.Variable, len(given)), map[string]bool{}
 	for i, v := range given {
-		switch {
-		case len(v.Key) > maxKey || !validKey.MatchString(v.Key):
-			return nil, refused(fmt.Sprintf("Invalid variable name: %.100q; it must have letters, digits and underscores alone, and at most %d of them", v.Key, maxKey))
-		case len(v.Value) > maxValue:
-			return nil, refused(fmt.Sprintf("The value of the variable %s is larger than %d bytes", v.Key, maxValue))
-		case known[v.Key]:
+		if wrong := launch.CheckVariable(v.Key, v.Value); wrong != "" {
+			return nil, refused(wrong)
+		}
+		if known[v.Key] {
 			return nil, refused("Duplicate variable name: " + v.Key)
 		}
 		all[i], known[v.Key] = pipeline.Variable{Key: v.Key, Value: v.Value, Type: pipeline.VariableType(v.Type)}, true
@@ -81,13 +67,13 @@ func (f *Family) launch(ctx context.Context, s auth.Project, r launch.Request) (
 	}
 	r.In, r.By = s.Scope, s.Caller
 	var err error
-	r.SHA, r.Tag, err = f.resolve(ctx, s.Subject, r.Ref)
+	r.SHA, r.Tag, err = f.launcher.Resolve(ctx, s.Scope.Project, r.Ref)
 	if ref.Missing(err) {
 		return Detailed{}, refused(noReference)
 	} else if err != nil {
 		return Detailed{}, err
 	}
-	if may, err := f.mayRun(ctx, s.Subject, r.Ref, r.Tag); err != nil {
+	if may, err := f.launcher.MayRun(ctx, s.Subject, r.Ref, r.Tag); err != nil {
 		return Detailed{}, err
 	} else if !may {
 		return Detailed{}, refused(fmt.Sprintf("You do not have sufficient permission to run a pipeline on '%s'. "+
@@ -95,45 +81,8 @@ func (f *Family) launch(ctx context.Context, s auth.Project, r launch.Request) (
 	}
 	p, err := f.launcher.Launch(ctx, r)
 	if err != nil {
-		return Detailed{}, unlaunched(err)
+		return Detailed{}, launch.Refused(err)
 	}
 	did(ctx, "create", s.Subject, p)
 	return f.detail(ctx, s.Subject, p)
-}
-
-// unlaunched converts an error of Launch that callers can know.
-func unlaunched(err error) error {
-	var mistakes *launch.ConfigurationError
-	switch {
-	case errors.As(err, &mistakes):
-		return refused(mistakes.Problems.Strings()...)
-	case errors.Is(err, launch.ErrNoConfiguration):
-		return refused(launch.ErrNoConfiguration.Error())
-	case errors.Is(err, ci.ErrFiltered):
-		return refused(ci.ErrFiltered.Error())
-	default:
-		return err
-	}
-}
-
-// resolve returns the commit of a branch or tag. A branch takes precedence over a tag with the same name.
-func (f *Family) resolve(ctx context.Context, s auth.Subject, name string) (sha string, tag bool, err error) {
-	if object.CheckRefName(ref.Branches+name) != nil {
-		return "", false, refs.ErrNotFound
-	}
-	repo, err := f.Repositories.Content(ctx, s.Scope.Project)
-	var objects []git.Object
-	if err == nil {
-		objects, err = repo.Objects(ctx, ref.Branches+name, ref.Tags+name)
-	}
-	switch {
-	case err != nil:
-		return "", false, err
-	case objects[0].ID != "":
-		return objects[0].ID, false, nil
-	case objects[1].ID == "":
-		return "", false, refs.ErrNotFound
-	}
-	sha, err = refs.Commit(ctx, repo, name) // the tag can be an object of its own
-	return sha, true, err
 }

@@ -29,7 +29,7 @@ func (f *Family) latest(ctx context.Context, s auth.Project, r *latestRequest) (
 		}
 		name = head.Branch
 	}
-	sha, tag, err := f.resolve(ctx, s.Subject, name)
+	sha, tag, err := f.launcher.Resolve(ctx, s.Scope.Project, name)
 	if ref.Missing(err) {
 		return Detailed{}, endpoint.NotFound("Pipeline")
 	} else if err != nil {

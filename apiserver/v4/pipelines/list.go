@@ -37,7 +37,12 @@ func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endp
 		return endpoint.List[Pipeline]{}, err
 	}
 	q.Conditions = append(q.Conditions, by...)
-	return endpoint.Counted(ctx, r.Paging, endpoint.Source[pipeline.Pipeline]{
+	return f.listed(ctx, s.Subject, r.Paging, q)
+}
+
+// listed returns a page of pipelines.
+func (f *Family) listed(ctx context.Context, s auth.Subject, p endpoint.Paging, q pipeline.Query) (endpoint.List[Pipeline], error) {
+	return endpoint.Counted(ctx, p, endpoint.Source[pipeline.Pipeline]{
 		Rows: func(ctx context.Context, skip, most int) ([]pipeline.Pipeline, error) {
 			return f.Activity.Pipelines.List(ctx, q, skip, most)
 		},

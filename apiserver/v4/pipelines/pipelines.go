@@ -44,6 +44,8 @@ func (f *Family) Table() endpoint.Table {
 			Doc("Create a pipeline for a branch or tag with a trigger token, as its owner."),
 		triggering(endpoint.Post("/projects/{id}/ref/{ref}/trigger/pipeline", f.triggerRef)).
 			Doc("Create a pipeline for the branch or tag in the path with a trigger token, as its owner."),
+		endpoint.Get("/projects/{id}/pipeline_schedules/{pipeline_schedule_id}/pipelines", f.listOfSchedule).Needs(auth.ReadPipelines).Found(f.findSchedule).
+			Anonymous(endpoint.Served).Doc("List the pipelines of a schedule, the oldest first."),
 		endpoint.Get(ofProject+"/latest", f.latest).Needs(auth.ReadPipelines).Anonymous(endpoint.Served).
 			Doc("Get the latest pipeline for the newest commit of a branch or tag."),
 		endpoint.Get(one, f.get).Needs(auth.ReadPipelines).Found(f.find).Anonymous(endpoint.Served).
@@ -133,26 +135,12 @@ func answer(err error) error {
 	}
 }
 
-// mayRun reports whether the caller can run jobs with the rights that a branch or tag gives: those who can push to a branch, or merge into it.
-func (f *Family) mayRun(ctx context.Context, s auth.Subject, name string, tag bool) (bool, error) {
-	full := ref.Branches + name
-	if tag {
-		full = ref.Tags + name
-	}
-	rules, err := f.Guard.Rules(ctx, auth.Project{Subject: s}, []string{name})
-	if err != nil {
-		return false, err
-	}
-	verdict, err := ref.MayMerge(ctx, rules, f.Guard.Actor(s), full)
-	return verdict.Allowed, err
-}
-
 // admit returns 403 if the caller cannot change the jobs of a pipeline: the project is archived, or its branch is protected from the caller.
 func (f *Family) admit(ctx context.Context, s auth.Subject, p pipeline.Pipeline) error {
 	if s.Scope.Project.Spec.Archived {
 		return endpoint.Forbidden("")
 	}
-	may, err := f.mayRun(ctx, s, p.Ref, p.Tag)
+	may, err := f.launcher.MayRun(ctx, s, p.Ref, p.Tag)
 	if err == nil && !may {
 		err = endpoint.Forbidden("")
 	}

@@ -1,4 +1,5 @@
-package cleanup
+// Package timetable reads schedules in the syntax of cron.
+package timetable
 
 import (
 	"errors"
@@ -10,7 +11,7 @@ import (
 	"github.com/robfig/cron/v3" // the parser of CronJobs
 )
 
-// Schedule says when cleanups begin.
+// Schedule says when something begins.
 type Schedule struct {
 	cron *cron.SpecSchedule
 	zone *time.Location
@@ -21,7 +22,7 @@ type Schedule struct {
 // everyHour are the bits of the hours of a day.
 const everyHour = 1<<24 - 1
 
-// Errors of ParseSchedule.
+// Errors of Parse.
 var (
 	// ErrSchedule says that a schedule is malformed, or never comes.
 	ErrSchedule = errors.New(`it must have the five fields of cron, as in "0 3 * * 0", or be @hourly, @daily, @weekly, @monthly or @yearly`)
@@ -29,9 +30,9 @@ var (
 	ErrZone = errors.New("it must be a time zone of the IANA database, as in Europe/Berlin")
 )
 
-// ParseSchedule returns a schedule in the syntax of cron, in a time zone of the IANA database, or in UTC if it is empty. The error is ErrSchedule
+// Parse returns a schedule in the syntax of cron, in a time zone of the IANA database, or in UTC if it is empty. The error is ErrSchedule
 // or ErrZone.
-func ParseSchedule(text, zone string, now time.Time) (*Schedule, error) {
+func Parse(text, zone string, now time.Time) (*Schedule, error) {
 	if strings.EqualFold(zone, "local") {
 		return nil, ErrZone
 	}
