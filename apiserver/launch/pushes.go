@@ -177,7 +177,10 @@ func (p *Pushes) push(ctx context.Context, r Request, repo *git.Repository) erro
 			row.Status = pipeline.Skipped
 			err = p.Activity.Pipelines.Create(ctx, &row, nil, nil)
 		}
-	} else if _, err = p.launch(ctx, r, repo, head); errors.As(err, &mistakes) {
+	} else if row, err = p.launch(ctx, r, repo, head); err == nil {
+		_, err = p.Activity.Pipelines.CancelRedundant(ctx, row)
+	} else if errors.As(err, &mistakes) {
+		row = r.row()
 		row.Status, row.Errors = pipeline.Failed, mistakes.Error()
 		err = p.Activity.Pipelines.Create(ctx, &row, nil, nil)
 	}
