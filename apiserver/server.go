@@ -181,7 +181,8 @@ func newServer(ctx context.Context, o Options, families func(family.Kit) []endpo
 	return s, nil
 }
 
-// newPushes returns what creates pipelines after pushes. The server runs its queue, the queue of schedules, and the queue that moves pipelines on.
+// newPushes returns what creates pipelines after pushes. The server runs its queue, the queues of schedules and of bridges, and the queue that moves
+// pipelines on.
 func newPushes(k family.Kit, log logr.Logger) *launch.Pushes {
 	var pushes *launch.Pushes
 	tasks := k.Queue(job.QueueOptions{
@@ -193,6 +194,7 @@ func newPushes(k family.Kit, log logr.Logger) *launch.Pushes {
 	k.Queue(job.QueueOptions{Name: pipeline.QueueName, Limits: fair.Halves(concurrentRuns), Run: k.Activity.Pipelines.Run})
 	launcher := launch.New(k)
 	k.Queue(job.QueueOptions{Name: schedule.QueueName, Limits: fair.Halves(concurrentLaunches), Run: launcher.Scheduled})
+	k.Queue(job.QueueOptions{Name: pipeline.BridgeQueue, Limits: fair.Halves(concurrentLaunches), Run: launcher.Bridge})
 	pushes = launch.NewPushes(launcher, tasks, log)
 	return pushes
 }

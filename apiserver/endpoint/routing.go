@@ -77,6 +77,9 @@ func (h *Handler) find(method, escaped string) (e *Endpoint, path map[string]str
 	if e, path, ok = h.routes.Find(method, escaped); ok {
 		return e, path, true
 	}
+	if strings.Contains(escaped, "//") {
+		return nil, nil, false
+	}
 	for _, pattern := range h.slashed {
 		if at := pattern.FindStringSubmatchIndex(escaped); at != nil {
 			return h.routes.Find(method, escaped[:at[2]]+strings.ReplaceAll(escaped[at[2]:at[3]], "/", "%2F")+escaped[at[3]:])

@@ -36,6 +36,7 @@ const (
 	SourceTrigger  = "trigger"
 	SourcePipeline = "pipeline"
 	SourceSchedule = "schedule"
+	SourceParent   = pipeline.SourceParent
 )
 
 // Request describes a pipeline to create.
@@ -54,6 +55,8 @@ type Request struct {
 	Source string
 	// Variables replace those of the configuration.
 	Variables []pipeline.Variable
+	// Configuration takes the place of the file in the repository; nil for that file.
+	Configuration []byte
 	// UpstreamJob is the id of the job of another pipeline that triggered this one; 0 without one.
 	UpstreamJob int64
 	// Schedule is the id of the schedule that created this one; 0 without one.
@@ -91,6 +94,11 @@ func (l *Launcher) launch(ctx context.Context, r Request, repo *git.Repository, 
 	if p.Protected, err = l.protected(ctx, r); err != nil {
 		return p, err
 	}
+	if r.UpstreamJob != 0 {
+		if p.Root, err = l.Activity.Pipelines.RootOf(ctx, r.UpstreamJob); err != nil {
+			return p, err
+		}
+	}
 	p.Name, p.OnNewCommit, p.OnJobFailure = plan.Name, plan.AutoCancel.OnNewCommit, plan.AutoCancel.OnJobFailure
 	jobs, err := rows(plan)
 	if err != nil {
@@ -110,6 +118,9 @@ func (r *Request) row() pipeline.Pipeline {
 	}
 }
 
+// childName is the name of the configuration of a child pipeline in messages.
+const childName = "child pipeline"
+
 // plan reads the configuration and plans the jobs.
 func (l *Launcher) plan(ctx context.Context, r Request, repo *git.Repository, head *object.Commit) (*ci.Plan, error) {
 	def, err := refs.ReadHead(ctx, repo)
@@ -122,9 +133,11 @@ func (l *Launcher) plan(ctx context.Context, r Request, repo *git.Repository, he
 		return nil, err
 	}
 	p.Predefined = append(Predefined(p, r.In.RESTID(), def.Branch), l.more(r, head)...)
-	name, content, err := read(ctx, files)
-	if err != nil {
-		return nil, err
+	name, content := childName, r.Configuration
+	if content == nil {
+		if name, content, err = read(ctx, files); err != nil {
+			return nil, err
+		}
 	}
 	loaded, err := p.Load(ctx, name, content)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/ci"
+	"github.com/forgeplane/forgeplane/internal/pipeline"
 )
 
 // Refused converts an error of Launch that callers can know to an answer.
@@ -20,6 +21,8 @@ func Refused(err error) error {
 		reasons = []string{ErrNoConfiguration.Error()}
 	case errors.Is(err, ci.ErrFiltered):
 		reasons = []string{ci.ErrFiltered.Error()}
+	case errors.Is(err, pipeline.ErrHierarchy):
+		reasons = []string{pipeline.ErrHierarchy.Error()}
 	default:
 		return err
 	}

@@ -97,7 +97,14 @@ const throughput = 1 << 20
 func (s *Store) Put(ctx context.Context, key, contentType string, from io.Reader, size int64) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout+time.Duration(size/throughput)*time.Second)
 	defer cancel()
-	if err := s.bucket.Upload(ctx, key, io.LimitReader(from, size), &blob.WriterOptions{ContentType: contentType}); err != nil {
+	w, err := s.bucket.NewWriter(ctx, key, &blob.WriterOptions{ContentType: contentType})
+	if err == nil {
+		if _, err = io.CopyN(w, from, size); err != nil {
+			cancel() // so that Close does not keep a part
+		}
+		err = errors.Join(err, w.Close())
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrWrite, key, err)
 	}
 	return nil

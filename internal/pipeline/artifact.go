@@ -96,7 +96,7 @@ func (s *Store) Artifacts(ctx context.Context, jobs ...int64) (map[int64][]Artif
 
 // latest is true of the latest successful pipeline of a branch or tag.
 const latest = `pipeline.status = 'success' AND NOT EXISTS (SELECT 1 FROM pipelines AS newer WHERE newer.subject_uid = pipeline.subject_uid
-	AND newer.ref = pipeline.ref AND newer.tag = pipeline.tag AND newer.status = 'success' AND newer.id > pipeline.id)`
+	AND newer.ref = pipeline.ref AND newer.tag = pipeline.tag AND newer.status = 'success' AND newer.source <> 'parent_pipeline' AND newer.id > pipeline.id)`
 
 // withPipeline selects artifacts with what their pipelines say of them, if they have a job.
 func withPipeline(q *bun.SelectQuery) *bun.SelectQuery {
@@ -172,15 +172,20 @@ func (s *Store) ForgetArtifact(ctx context.Context, id int64) error {
 	})
 }
 
-// LatestJob returns the job with a name and an archive in the latest successful pipeline of a branch or tag. The error is ErrNotFound if there is
-// none.
+// LatestJob returns the job with a name and an archive in the latest successful pipeline of a branch or tag. A job of that pipeline takes precedence over
+// one of its child pipelines. The error is ErrNotFound if there is none.
 func (s *Store) LatestJob(ctx context.Context, project types.UID, ref, name string) (j Job, err error) {
 	var some []Job
 	err = s.db.Read(ctx, "finding the latest job with artifacts", func(ctx context.Context, db bun.IDB) error {
-		last := db.NewSelect().TableExpr("pipelines").ColumnExpr("max(id)").Where("subject_uid = ?", project).Where("ref = ?", ref).Where("status = ?", Success)
+		last := db.NewSelect().TableExpr("pipelines").ColumnExpr("max(id)").Where("subject_uid = ?", project).Where("ref = ?", ref).Where("status = ?", Success).
+			Where("source <> ?", SourceParent)
+		family := db.NewSelect().TableExpr("pipelines AS member").ColumnExpr("member.id").
+			Join("JOIN pipelines AS parent ON parent.id = (?)", last).Where("member.subject_uid = ?", project).
+			Where("member.id = parent.id OR member.source = ? AND member.sha = parent.sha AND "+
+				"member.root_id = CASE WHEN parent.root_id <> 0 THEN parent.root_id ELSE parent.id END", SourceParent)
 		archives := db.NewSelect().Model((*Artifact)(nil)).ColumnExpr("1").Where("artifact.job_id = job.id").Where("type = ?", Archive).Where("stored_at IS NOT NULL")
-		return light(db.NewSelect().Model(&some)).Where("job.pipeline_id = (?)", last).Where("job.name = ?", name).Where("NOT job.retried").
-			Where("EXISTS (?)", archives).Limit(1).Scan(ctx)
+		return light(db.NewSelect().Model(&some)).Where("job.pipeline_id IN (?)", family).Where("job.name = ?", name).Where("NOT job.retried").
+			Where("EXISTS (?)", archives).Order("job.pipeline_id").Limit(1).Scan(ctx)
 	})
 	if err == nil && len(some) == 0 {
 		err = ErrNotFound

@@ -183,6 +183,9 @@ func (s *Store) write(ctx context.Context, db bun.IDB, r *run) error {
 	if err := r.insertRetries(ctx, db); err != nil {
 		return err
 	}
+	if err := s.tellBridges(ctx, r); err != nil {
+		return err
+	}
 	if at := r.due(); !at.IsZero() {
 		return s.tasks.AddAfter(ctx, r.task(), at.Sub(r.now))
 	}

@@ -36,8 +36,11 @@ func (s *Store) Create(ctx context.Context, p *Pipeline, jobs []*Job, variables 
 		if err != nil {
 			return err
 		}
-		if err := p.addVariables(ctx, db, 0, variables); err != nil || len(jobs) == 0 {
+		if err := p.addVariables(ctx, db, 0, variables); err != nil {
 			return err
+		}
+		if len(jobs) == 0 {
+			return s.tellBridges(ctx, newRun(*p, nil, p.Created))
 		}
 		for i, j := range jobs {
 			j.In, j.PipelineID, j.Position, j.Status, j.User, j.Created = p.In, p.ID, i, Created, p.User, p.Created

@@ -22,7 +22,7 @@ func NewToken() string { return credential.NewToken(TokenPrefix) }
 // jobs of all projects. The jobs have no keywords.
 func (s *Store) Pending(ctx context.Context, projects []types.UID, after int64, most int) (some []Job, err error) {
 	err = s.db.Read(ctx, "listing pending jobs", func(ctx context.Context, db bun.IDB) error {
-		q := light(db.NewSelect().Model(&some)).Where("job.status = ?", Pending).Where("job.id > ?", after)
+		q := light(db.NewSelect().Model(&some)).Where("job.status = ?", Pending).Where("NOT job.bridge").Where("job.id > ?", after)
 		if projects != nil {
 			q = database.Select(db, q, []Condition{database.Among("job.subject_uid", projects)})
 		}
@@ -51,7 +51,7 @@ func (s *Store) Running(ctx context.Context, projects []types.UID) (map[types.UI
 // Queue returns a text that changes when a job begins to wait for a runner.
 func (s *Store) Queue(ctx context.Context) (version string, err error) {
 	err = s.db.Read(ctx, "reading the queue of jobs", func(ctx context.Context, db bun.IDB) error {
-		return db.NewSelect().Model((*Job)(nil)).ColumnExpr("count(*) || ' ' || coalesce(CAST(max(job.queued_at) AS TEXT), '')").Where("job.status = ?", Pending).Scan(ctx, &version)
+		return db.NewSelect().Model((*Job)(nil)).ColumnExpr("count(*) || ' ' || coalesce(CAST(max(job.queued_at) AS TEXT), '')").Where("job.status = ?", Pending).Where("NOT job.bridge").Scan(ctx, &version)
 	})
 	return version, err
 }

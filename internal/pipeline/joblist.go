@@ -59,6 +59,14 @@ func (of JobQuery) selected(db bun.IDB) *bun.SelectQuery {
 	return q
 }
 
+// Current returns the jobs of a pipeline that were not retried and trigger no pipeline, in the order of their positions.
+func (s *Store) Current(ctx context.Context, p Pipeline) (all []Job, err error) {
+	err = s.db.Read(ctx, fmt.Sprintf("listing the jobs of pipeline %d", p.ID), func(ctx context.Context, db bun.IDB) error {
+		return light(JobQuery{Project: p.In.UID, Pipeline: p.ID}.selected(db)).Model(&all).Order("job.position").Scan(ctx)
+	})
+	return all, err
+}
+
 // GetJob returns the job of a project with an id, without its keywords. If the job does not exist, the error is ErrNotFound.
 func (s *Store) GetJob(ctx context.Context, project types.UID, id int64) (j Job, err error) {
 	return s.getJob(ctx, project, id, light)

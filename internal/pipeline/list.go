@@ -32,8 +32,11 @@ func By(users ...types.UID) Condition { return database.Among("pipeline.user_uid
 // Named is true of pipelines with a name.
 func Named(name string) Condition { return database.Where("pipeline.name = ?", name) }
 
-// Scheduled is true of the pipelines of a schedule.
-func Scheduled(id int64) Condition { return database.Where("pipeline.schedule_id = ?", id) }
+// OfSchedule is true of the pipelines of a schedule.
+func OfSchedule(id int64) Condition { return database.Where("pipeline.schedule_id = ?", id) }
+
+// Independent is true of pipelines that are no child pipelines.
+func Independent() Condition { return database.Where("pipeline.source <> ?", SourceParent) }
 
 // Tagged is true of the pipelines of tags, or of those of branches.
 func Tagged(is bool) Condition { return database.Where("pipeline.tag = ?", is) }

@@ -16,6 +16,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/sweep"
 )
 
+// SourceParent is the source of child pipelines.
+const SourceParent = "parent_pipeline"
+
 // Kind is the kind of items that are pipelines.
 const Kind = "pipeline"
 
@@ -60,6 +63,8 @@ type Pipeline struct {
 	OnJobFailure string `bun:"on_job_failure"`
 	// UpstreamJob is the id of the job of another pipeline that triggered this one; 0 without one.
 	UpstreamJob int64 `bun:"upstream_job_id"`
+	// Root is the id of the pipeline from which all upstream pipelines come; 0 for one without an upstream pipeline.
+	Root int64 `bun:"root_id"`
 	// Schedule is the id of the schedule that created this one; 0 without one.
 	Schedule int64 `bun:"schedule_id"`
 	// Origin identifies the event that the pipeline was created for, so that there is only one for it; empty if that does not matter.
@@ -149,16 +154,20 @@ type Variable struct {
 type Store struct {
 	db    *database.DB
 	clock clock.PassiveClock
-	// tasks is the queue that runs Advance.
-	tasks *job.Queue
+	// tasks is the queue that runs Advance, and bridges the queue of jobs that trigger pipelines.
+	tasks, bridges *job.Queue
 }
 
-// QueueName is the name of the queue whose tasks run Store.Run.
-const QueueName = "pipelines"
+const (
+	// QueueName is the name of the queue whose tasks run Store.Run.
+	QueueName = "pipelines"
+	// BridgeQueue is the name of the queue of the jobs that trigger pipelines. The key of a task is the id of the job.
+	BridgeQueue = "pipeline-bridges"
+)
 
 // New returns the pipelines of a database. The database must have been opened with Migrations, iid.Migrations and job.Migrations.
 func New(db *database.DB, c clock.PassiveClock) *Store {
-	return &Store{db, c, job.NewQueue(db, job.QueueOptions{Name: QueueName})}
+	return &Store{db, c, job.NewQueue(db, job.QueueOptions{Name: QueueName}), job.NewQueue(db, job.QueueOptions{Name: BridgeQueue})}
 }
 
 // Subjects are the pipelines by their projects, for a sweep.Sweeper. The JobSubjects must come first: a pipeline can have many jobs.

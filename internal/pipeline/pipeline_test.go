@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -204,15 +205,38 @@ func TestOnJobFailure_cancelsAllJobs(t *testing.T) {
 	})
 }
 
-func TestBridge_failsWithoutDownstreamPipeline(t *testing.T) {
+func TestBridge_waitsForItsTask(t *testing.T) {
 	onEachEngine(t, func(s site) {
 		bridge := when("trigger", 0, "on_success")
 		bridge.Bridge = true
 		p := s.create(pipeline.Pipeline{}, bridge)
-		s.Expect(p.Status).To(Equal(pipeline.Failed))
-		all, err := s.ListJobs(s.t.Context(), pipeline.JobQuery{Project: web.UID, Bridges: true}, 0, 10)
+		s.Expect(p.Status).To(Equal(pipeline.Pending))
+		s.Expect(s.Pending(s.t.Context(), nil, 0, 10)).To(BeEmpty(), "no runner gets it")
+		tasks := job.NewQueue(s.db, job.QueueOptions{Name: pipeline.BridgeQueue})
+		waits := func(id int64) bool {
+			state, err := tasks.Look(s.t.Context(), fmt.Sprint(id))
+			s.Expect(err).NotTo(HaveOccurred())
+			return state.Phase != job.Idle
+		}
+		s.Expect(waits(bridge.ID)).To(BeTrue())
+		s.Expect(tasks.Forget(s.t.Context(), fmt.Sprint(bridge.ID))).To(Succeed())
+		j, err := s.Bridge(s.t.Context(), bridge.ID)
 		s.Expect(err).NotTo(HaveOccurred())
-		s.Expect(all).To(ConsistOf(HaveField("FailureReason", pipeline.NoDownstream)))
+		j, err = s.Begin(s.t.Context(), j)
+		s.Expect(err).NotTo(HaveOccurred())
+
+		below := s.create(pipeline.Pipeline{UpstreamJob: j.ID, Root: p.ID, Source: "parent_pipeline"}, when("build", 0, "on_success"))
+		s.Expect(s.Downstream(s.t.Context(), j.ID)).To(HaveKeyWithValue(j.ID, HaveField("ID", below.ID)))
+		s.Expect(s.RootOf(s.t.Context(), s.jobs(below)[0].ID)).To(Equal(p.ID))
+		s.Expect(s.RootOf(s.t.Context(), j.ID)).To(Equal(p.ID))
+		s.Expect(waits(j.ID)).To(BeFalse())
+		s.run(below, 0, pipeline.Success)
+		s.Expect(waits(j.ID)).To(BeTrue(), "the pipeline below has ended")
+		_, err = s.Succeed(s.t.Context(), j)
+		s.Expect(err).NotTo(HaveOccurred())
+		p, err = s.Get(s.t.Context(), web.UID, p.ID)
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(p.Status).To(Equal(pipeline.Success))
 	})
 }
 

@@ -19,7 +19,7 @@ func TestCancelRedundant_followsOnNewCommit(t *testing.T) {
 		"only what can be interrupted":       {"", []string{"soft"}, []pipeline.Status{pipeline.Canceled, pipeline.Canceled, pipeline.Canceled}},
 		"conservative keeps what has begun":  {"conservative", []string{"hard"}, []pipeline.Status{pipeline.Running, pipeline.Pending, pipeline.Running}},
 		"interruptible cancels what it can":  {"interruptible", []string{"soft", "hard"}, []pipeline.Status{pipeline.Running, pipeline.Canceled, pipeline.Running}},
-		"interruptible keeps what cannot be": {"interruptible", nil, []pipeline.Status{pipeline.Pending, pipeline.Canceled, pipeline.Pending}},
+		"interruptible keeps what cannot be": {"interruptible", nil, []pipeline.Status{pipeline.Running, pipeline.Canceled, pipeline.Pending}},
 		"none keeps everything":              {"none", nil, []pipeline.Status{pipeline.Pending, pipeline.Pending, pipeline.Pending}},
 	} {
 		t.Run(name, func(t *testing.T) {

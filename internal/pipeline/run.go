@@ -61,16 +61,8 @@ func (r *run) fail(j *Job, reason string) bool {
 	return true
 }
 
-// NoDownstream is the failure reason of jobs that would trigger a pipeline.
-const NoDownstream = "downstream_pipeline_creation_failed"
-
-// enqueue hands a job to the runners.
-func (r *run) enqueue(j *Job) bool {
-	if j.Bridge {
-		return r.fail(j, NoDownstream)
-	}
-	return r.become(j, Pending)
-}
+// enqueue hands a job to the runners, or to the queue of bridges.
+func (r *run) enqueue(j *Job) bool { return r.become(j, Pending) }
 
 // advance changes all jobs that need not wait any longer, and gives the pipeline the status that follows.
 func (r *run) advance() {

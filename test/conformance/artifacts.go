@@ -15,8 +15,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// running is a job that a runner executes.
-type running struct {
+// taken is a job that a runner executes.
+type taken struct {
 	ID           int64
 	Token        string
 	Dependencies []struct {
@@ -26,10 +26,10 @@ type running struct {
 }
 
 // take makes a new runner of a project take the next job.
-func (d *door) take(project *gitlab.Project) running {
+func (d *door) take(project *gitlab.Project) taken {
 	GinkgoHelper()
 	made := d.newRunner(project, "linux")
-	var job running
+	var job taken
 	Eventually(func() int {
 		asked := send(d.as(nobody), "POST jobs/request", body(map[string]any{"token": made.Token}))
 		if asked.StatusCode == 201 {
@@ -41,7 +41,7 @@ func (d *door) take(project *gitlab.Project) running {
 }
 
 // upload stores an archive with the file dir/notes.txt for a job, and ends the job.
-func (d *door) upload(j running, text string) (archive string) {
+func (d *door) upload(j taken, text string) (archive string) {
 	GinkgoHelper()
 	var packed, form bytes.Buffer
 	z := zip.NewWriter(&packed)
@@ -63,7 +63,7 @@ func (d *door) upload(j running, text string) (archive string) {
 }
 
 // end reports the success of a job.
-func (d *door) end(j running) {
+func (d *door) end(j taken) {
 	GinkgoHelper()
 	Expect(send(d.as(nobody), fmt.Sprintf("PUT jobs/%d", j.ID), body(map[string]any{"token": j.Token, "state": "success"})).StatusCode).To(Equal(200))
 }

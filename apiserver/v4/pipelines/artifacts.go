@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	urlpath "path"
+	"unicode/utf8"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
@@ -107,6 +108,9 @@ func (f *Family) latestFile(ctx context.Context, s auth.Project, r *latestFileRe
 
 // sendFile sends a file out of the archive of a job, as plain text. Browsers save it: it comes from users, and must not run as a page of the forge.
 func (f *Family) sendFile(ctx context.Context, s auth.Subject, of pipeline.Job, name string) (endpoint.Content, error) {
+	if !utf8.ValidString(name) {
+		return endpoint.Content{}, endpoint.BadRequest("")
+	}
 	a, err := f.archiveOf(ctx, s, of)
 	if err != nil {
 		return endpoint.Content{}, err

@@ -36,7 +36,7 @@ func (f *Family) latest(ctx context.Context, s auth.Project, r *latestRequest) (
 		return Detailed{}, err
 	}
 	newest, err := f.Activity.Pipelines.List(ctx, pipeline.Query{
-		Project: s.Scope.Project.UID, Order: pipeline.ByID, Conditions: []pipeline.Condition{pipeline.Of(name), pipeline.At(sha), pipeline.Tagged(tag)},
+		Project: s.Scope.Project.UID, Order: pipeline.ByID, Conditions: []pipeline.Condition{pipeline.Of(name), pipeline.At(sha), pipeline.Tagged(tag), pipeline.Independent()},
 	}, 0, 1)
 	if err == nil && len(newest) == 0 {
 		err = endpoint.NotFound("Pipeline")

@@ -16,7 +16,7 @@ type listRequest struct {
 	endpoint.Paging
 	Scope         string                       `param:"scope" values:"running,pending,finished,branches,tags" doc:"Only pipelines that are running, pending or finished, or the newest of each branch or tag."`
 	Status        string                       `param:"status" values:"created,waiting_for_resource,preparing,pending,running,success,failed,canceled,skipped,manual,scheduled" doc:"Only pipelines with this status."`
-	Source        string                       `param:"source" example:"push" doc:"Only pipelines with this source."`
+	Source        string                       `param:"source" example:"push" doc:"Only pipelines with this source. Child pipelines are listed only with parent_pipeline."`
 	Ref           string                       `param:"ref" doc:"Only pipelines of the branch or tag with this name."`
 	SHA           string                       `param:"sha" doc:"Only pipelines of this commit."`
 	YAMLErrors    endpoint.Optional[bool]      `param:"yaml_errors" doc:"Only pipelines with mistakes in their configurations, or only others."`
@@ -70,6 +70,9 @@ func (r *listRequest) conditions(s auth.Project) (all []database.Condition) {
 		if f.text != "" {
 			all = append(all, f.is(f.text))
 		}
+	}
+	if r.Source == "" {
+		all = append(all, pipeline.Independent())
 	}
 	if r.Status != "" {
 		all = append(all, pipeline.In(pipeline.Status(r.Status)))

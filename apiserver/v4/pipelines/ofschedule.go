@@ -33,6 +33,6 @@ type ofScheduleRequest struct{ endpoint.Paging }
 
 func (f *Family) listOfSchedule(ctx context.Context, s auth.ProjectRecord[foundSchedule], r *ofScheduleRequest) (endpoint.List[Pipeline], error) {
 	return f.listed(ctx, s.Subject, r.Paging, pipeline.Query{
-		Project: s.Scope.Project.UID, Order: pipeline.ByID, Ascending: true, Conditions: []pipeline.Condition{pipeline.Scheduled(s.Record.ID)},
+		Project: s.Scope.Project.UID, Order: pipeline.ByID, Ascending: true, Conditions: []pipeline.Condition{pipeline.OfSchedule(s.Record.ID)},
 	})
 }

@@ -2,6 +2,7 @@ package pipelines
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/pipeline"
 	"github.com/forgeplane/forgeplane/internal/runner"
@@ -96,7 +98,7 @@ type JobProject struct {
 // Bridge is a job that triggers a pipeline.
 type Bridge struct {
 	common
-	Downstream *struct{} `json:"downstream_pipeline" doc:"Always null."`
+	Downstream *Pipeline `json:"downstream_pipeline" doc:"The triggered pipeline, if there is one and the caller can see it."`
 }
 
 func (f *Family) showJob(ctx context.Context, s auth.Subject, j pipeline.Job) (Job, error) {
@@ -146,11 +148,43 @@ func (f *Family) runners(ctx context.Context, some []pipeline.Job) (map[int64]*J
 
 func (f *Family) showBridges(ctx context.Context, s auth.Subject, some []pipeline.Job) ([]Bridge, error) {
 	all, err := f.common(ctx, s, some)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]int64, len(some))
+	for i, j := range some {
+		ids[i] = j.ID
+	}
+	made, err := f.Activity.Pipelines.Downstream(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
 	shown := make([]Bridge, len(all))
 	for i, c := range all {
 		shown[i] = Bridge{common: c}
+		if p, exists := made[some[i].ID]; exists {
+			if shown[i].Downstream, err = f.showDownstream(ctx, s, p); err != nil {
+				return nil, err
+			}
+		}
 	}
-	return shown, err
+	return shown, nil
+}
+
+// showDownstream shows a triggered pipeline, or returns nil if the caller cannot see it.
+func (f *Family) showDownstream(ctx context.Context, s auth.Subject, p pipeline.Pipeline) (*Pipeline, error) {
+	in, err := f.Guard.Project(ctx, fmt.Sprint(p.In.ID))
+	var access auth.Access
+	if err == nil {
+		access, err = f.Guard.Visible(ctx, s.Caller, in)
+	}
+	if errors.Is(err, catalog.ErrNotFound) || err == nil && (in.Project.UID != p.In.UID || !s.Has(access, auth.ReadPipelines)) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	shown := f.show(in, p)
+	return &shown, nil
 }
 
 // common shows the fields of all jobs.

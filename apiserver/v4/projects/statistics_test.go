@@ -35,6 +35,7 @@ func TestStatistics_areShownToReporters(t *testing.T) {
 		familytest.User("rita", 2), familytest.User("gus", 3),
 		familytest.InProject("acme", "web", "rita", v1alpha1.RoleReporter), familytest.InProject("acme", "web", "gus", v1alpha1.RoleGuest),
 	)
+	s.Activity = familytest.Activity(t, s.Clock)
 	s.Serve(projects.New(s.Kit).Table())
 	var web v1alpha1.Project
 	s.Named(&web, "acme/web")
@@ -78,6 +79,7 @@ func TestStatistics_doNotCountCommitsOfLostRepository(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "README.md", "hello\n")
 	s := familytest.NewShop(t, c, familytest.User("rita", 2), familytest.InProject("acme", "web", "rita", v1alpha1.RoleReporter))
+	s.Activity = familytest.Activity(t, s.Clock)
 	s.Serve(projects.New(s.Kit).Table())
 	var web v1alpha1.Project
 	s.Named(&web, "acme/web")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 	"net/http"
 	"path"
 	"slices"
@@ -90,11 +89,10 @@ func artifacts(spec *config.Artifacts) []Artifact {
 
 // dependencies returns the jobs whose archives a job gets: those that dependencies or needs name, or all jobs of the earlier stages.
 func (f *Family) dependencies(ctx context.Context, e launch.Execution) ([]Dependency, error) {
-	jobs, err := f.Activity.Pipelines.ListJobs(ctx, pipeline.JobQuery{Project: e.In.Project.UID, Pipeline: e.Pipeline.ID}, 0, math.MaxInt32)
+	jobs, err := f.Activity.Pipelines.Current(ctx, e.Pipeline)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(jobs, func(a, b pipeline.Job) int { return a.Position - b.Position })
 	var before []pipeline.Job
 	for _, j := range jobs {
 		if needsArtifacts(e.Job, j) {

@@ -98,7 +98,7 @@ func (f *Family) detail(ctx context.Context, s auth.Subject, of schedule.Schedul
 	}
 	d := Detailed{Schedule: shown[0], Variables: []Variable{}}
 	newest, err := f.Activity.Pipelines.List(ctx, pipeline.Query{
-		Project: of.In.UID, Order: pipeline.ByID, Conditions: []pipeline.Condition{pipeline.Scheduled(of.ID)},
+		Project: of.In.UID, Order: pipeline.ByID, Conditions: []pipeline.Condition{pipeline.OfSchedule(of.ID)},
 	}, 0, 1)
 	if err != nil {
 		return Detailed{}, err

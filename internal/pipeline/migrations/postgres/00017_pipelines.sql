@@ -18,6 +18,7 @@ CREATE TABLE pipelines (
     on_new_commit  TEXT NOT NULL,
     on_job_failure TEXT NOT NULL,
     upstream_job_id BIGINT NOT NULL DEFAULT 0,
+    root_id        BIGINT NOT NULL DEFAULT 0,
     schedule_id    BIGINT NOT NULL DEFAULT 0,
     origin         TEXT UNIQUE,
     user_id        BIGINT NOT NULL,
@@ -35,6 +36,8 @@ CREATE INDEX pipelines_of_ref ON pipelines (subject_uid, ref, id);
 CREATE INDEX pipelines_of_commit ON pipelines (subject_uid, sha, id);
 CREATE INDEX pipelines_of_user ON pipelines (subject_uid, user_uid, id);
 CREATE INDEX pipelines_of_schedule ON pipelines (schedule_id, id);
+CREATE INDEX pipelines_of_job ON pipelines (upstream_job_id, id);
+CREATE INDEX pipelines_of_root ON pipelines (root_id, id);
 -- The jobs of pipelines. Those with bridge trigger a pipeline. A retry of a job is another row, and marks the former as retried. needs and tags
 -- are JSON, and spec has the other keywords of the job, also as JSON. position counts the jobs of a pipeline in the order of the configuration.
 CREATE TABLE pipeline_jobs (
