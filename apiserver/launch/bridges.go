@@ -115,8 +115,10 @@ func (l *Launcher) downstream(ctx context.Context, j pipeline.Job) error {
 	if err != nil {
 		return err
 	}
-	if err := l.permitted(ctx, r); err != nil {
+	if may, err := l.permitted(ctx, r); err != nil {
 		return err
+	} else if !may {
+		return bridgeFailure(pipeline.ForbiddenDownstream)
 	}
 	r.UpstreamJob, r.Origin = j.ID, fmt.Sprintf("bridge/%d", j.ID)
 	if r.Variables, err = l.forwarded(ctx, e); err != nil {
@@ -165,22 +167,6 @@ func (l *Launcher) elsewhere(ctx context.Context, t *config.Trigger, r *Request)
 	}
 	if r.SHA, r.Tag, err = l.Resolve(ctx, in.Project, r.Ref); ref.Missing(err) {
 		return bridgeFailure(pipeline.NoDownstream)
-	}
-	return err
-}
-
-// permitted returns a bridgeFailure if the user of a request cannot run pipelines of the branch.
-func (l *Launcher) permitted(ctx context.Context, r Request) error {
-	access, err := l.Guard.Access(ctx, r.By, r.In)
-	if err != nil {
-		return err
-	}
-	may := access.RunsPipelines() && !r.In.Project.Spec.Archived
-	if may {
-		may, err = l.MayRun(ctx, auth.Subject{Caller: r.By, Scope: r.In, Access: access}, r.Ref, r.Tag)
-	}
-	if err == nil && !may {
-		return bridgeFailure(pipeline.ForbiddenDownstream)
 	}
 	return err
 }

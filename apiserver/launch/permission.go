@@ -25,6 +25,15 @@ func (l *Launcher) MayRun(ctx context.Context, s auth.Subject, name string, tag 
 	return verdict.Allowed, err
 }
 
+// permitted reports whether the user of a request that nobody has sent can run pipelines of the branch or tag now.
+func (l *Launcher) permitted(ctx context.Context, r Request) (bool, error) {
+	access, err := l.Guard.Access(ctx, r.By, r.In)
+	if err != nil || !access.RunsPipelines() || r.In.Project.Spec.Archived {
+		return false, err
+	}
+	return l.MayRun(ctx, auth.Subject{Caller: r.By, Scope: r.In, Access: access}, r.Ref, r.Tag)
+}
+
 // Resolve returns the commit of a branch or tag of a project. A branch takes precedence over a tag with the same name. The error is refs.ErrNotFound if
 // there is neither.
 func (l *Launcher) Resolve(ctx context.Context, p *v1alpha1.Project, name string) (sha string, tag bool, err error) {

@@ -123,7 +123,11 @@ func (p *Pushes) Create(ctx context.Context, a job.Attempt, _ func(string)) erro
 	if err := json.Unmarshal(a.Payload, &of); err != nil {
 		return fmt.Errorf("reading a push: %w", err)
 	}
-	err := p.create(ctx, of, a.Key)
+	return ignoreGone(p.create(ctx, of, a.Key))
+}
+
+// ignoreGone returns nil for an error that says that the project, the user or the commit of an event is gone, or that the user is blocked.
+func ignoreGone(err error) error {
 	blocked := errors.As(err, new(*endpoint.Error))
 	if blocked || errors.Is(err, catalog.ErrNotFound) || errors.Is(err, git.ErrNotFound) || ref.Missing(err) {
 		return nil

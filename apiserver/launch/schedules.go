@@ -6,11 +6,7 @@ import (
 	"fmt"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
-	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/ref"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/ci"
-	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/pipeline"
 	"github.com/forgeplane/forgeplane/internal/schedule"
@@ -23,9 +19,7 @@ func (l *Launcher) Scheduled(ctx context.Context, a job.Attempt, _ func(string))
 	if err != nil || !due {
 		return err
 	}
-	err = l.scheduled(ctx, of)
-	blocked := errors.As(err, new(*endpoint.Error))
-	if err != nil && !blocked && !errors.Is(err, catalog.ErrNotFound) && !errors.Is(err, git.ErrNotFound) && !ref.Missing(err) {
+	if err := ignoreGone(l.scheduled(ctx, of)); err != nil {
 		return err
 	}
 	return l.Activity.Schedules.Done(ctx, of)
@@ -33,25 +27,21 @@ func (l *Launcher) Scheduled(ctx context.Context, a job.Attempt, _ func(string))
 
 func (l *Launcher) scheduled(ctx context.Context, of schedule.Schedule) error {
 	scope, err := l.Guard.Project(ctx, fmt.Sprint(of.In.ID))
-	if err != nil || scope.Project.UID != of.In.UID || scope.Project.Spec.Archived {
+	if err != nil || scope.Project.UID != of.In.UID {
 		return err
 	}
 	by, err := l.Guard.Known(ctx, of.Owner)
 	if err != nil {
 		return err
 	}
-	access, err := l.Guard.Access(ctx, by, scope)
-	if err != nil || !access.RunsPipelines() {
-		return err
-	}
-	r, err := l.OfSchedule(ctx, of, auth.Subject{Caller: by, Scope: scope, Access: access})
+	r, err := l.OfSchedule(ctx, of, auth.Subject{Caller: by, Scope: scope})
 	if err != nil {
 		return err
 	}
-	r.Origin = fmt.Sprintf("schedule/%d/%d", of.ID, of.Next.Unix())
-	if may, err := l.MayRun(ctx, auth.Subject{Caller: by, Scope: scope, Access: access}, r.Ref, r.Tag); err != nil || !may {
+	if may, err := l.permitted(ctx, r); err != nil || !may {
 		return err
 	}
+	r.Origin = fmt.Sprintf("schedule/%d/%d", of.ID, of.Next.Unix())
 	_, err = l.Launch(ctx, r)
 	var mistakes *ConfigurationError
 	if errors.As(err, &mistakes) {

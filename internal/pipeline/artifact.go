@@ -173,7 +173,7 @@ func (s *Store) ForgetArtifact(ctx context.Context, id int64) error {
 }
 
 // LatestJob returns the job with a name and an archive in the latest successful pipeline of a branch or tag. A job of that pipeline takes precedence over
-// one of its child pipelines. The error is ErrNotFound if there is none.
+// one of its child pipelines. If no such job exists, the error is ErrNotFound.
 func (s *Store) LatestJob(ctx context.Context, project types.UID, ref, name string) (j Job, err error) {
 	var some []Job
 	err = s.db.Read(ctx, "finding the latest job with artifacts", func(ctx context.Context, db bun.IDB) error {

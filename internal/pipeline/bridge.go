@@ -55,7 +55,7 @@ func (s *Store) tellBridges(ctx context.Context, r *run) error {
 	return nil
 }
 
-// Bridge returns the job that triggers a pipeline with an id, with its keywords. The error is ErrNotFound if there is none.
+// Bridge returns a job that triggers a pipeline, by its id and with its keywords. If the job does not exist, the error is ErrNotFound.
 func (s *Store) Bridge(ctx context.Context, id int64) (Job, error) {
 	var some []Job
 	err := s.db.Read(ctx, "reading a job that triggers a pipeline", func(ctx context.Context, db bun.IDB) error {

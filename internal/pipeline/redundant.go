@@ -11,8 +11,8 @@ import (
 const maxRedundant = 100
 
 // CancelRedundant cancels the pipelines of earlier commits of the branch of a pipeline, as far as their workflow:auto_cancel:on_new_commit allows it:
-// conservative, the default, cancels a pipeline of which no job has started that must not be interrupted, and interruptible cancels only the jobs
-// that can be. It returns the number of changed pipelines.
+// conservative, the default, cancels a pipeline unless a job that must not be interrupted has started, and interruptible cancels only the interruptible
+// jobs. It returns the number of changed pipelines.
 func (s *Store) CancelRedundant(ctx context.Context, by Pipeline) (n int, err error) {
 	var former []Pipeline
 	err = s.db.Read(ctx, "finding redundant pipelines", func(ctx context.Context, db bun.IDB) error {

@@ -228,7 +228,7 @@ func (s *Store) Count(ctx context.Context, of Query) (n int, err error) {
 	return n, err
 }
 
-// Get returns the schedule of a project with an id. The error is ErrNotFound if there is none.
+// Get returns the schedule of a project with an id. If the schedule does not exist, the error is ErrNotFound.
 func (s *Store) Get(ctx context.Context, project types.UID, id int64) (Schedule, error) {
 	some, err := s.list(ctx, database.Where("schedule.subject_uid = ? AND schedule.id = ?", project, id), 0, 1)
 	if err == nil && len(some) == 0 {

@@ -32,14 +32,14 @@ func (s *Store) AddVariable(ctx context.Context, v Variable) error {
 	})
 }
 
-// ChangeVariable replaces the value and the type of a variable. The error is ErrNotFound if there is none with its key.
+// ChangeVariable replaces the value and the type of a variable. If the schedule has no variable with the key, the error is ErrNotFound.
 func (s *Store) ChangeVariable(ctx context.Context, v Variable) error {
 	return s.db.Write(ctx, fmt.Sprintf("changing a variable of schedule %d", v.ScheduleID), func(ctx context.Context, db bun.IDB) error {
 		return found(db.NewUpdate().Model(&v).Column("value", "type").WherePK().Exec(ctx))
 	})
 }
 
-// RemoveVariable removes a variable. The error is ErrNotFound if there is none with the key.
+// RemoveVariable removes a variable. If the schedule has no variable with the key, the error is ErrNotFound.
 func (s *Store) RemoveVariable(ctx context.Context, id int64, key string) error {
 	return s.db.Write(ctx, fmt.Sprintf("removing a variable of schedule %d", id), func(ctx context.Context, db bun.IDB) error {
 		return found(db.NewDelete().Model((*Variable)(nil)).Where("schedule_id = ?", id).Where("key = ?", key).Exec(ctx))

@@ -47,7 +47,7 @@ type Job struct {
 	Project           JobProject    `json:"project"`
 	Artifacts         []Artifact    `json:"artifacts"`
 	ArtifactsFile     *ArtifactFile `json:"artifacts_file,omitempty" doc:"The archive."`
-	ArtifactsExpireAt endpoint.Time `json:"artifacts_expire_at" doc:"Null if the artifacts do not expire, or if there are none."`
+	ArtifactsExpireAt endpoint.Time `json:"artifacts_expire_at" doc:"Null if the artifacts do not expire, and without artifacts."`
 	Runner            *JobRunner    `json:"runner" doc:"Null until a runner has the job."`
 	Archived          bool          `json:"archived" doc:"Always false."`
 	TagList           []string      `json:"tag_list" doc:"The tags that a runner must have."`

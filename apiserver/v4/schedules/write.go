@@ -54,7 +54,7 @@ func checkDescription(text string) error {
 	return nil
 }
 
-// checkRef refuses a branch or tag that does not exist, or of which the caller cannot run pipelines.
+// checkRef returns 400 if a branch or tag does not exist, and 403 if the caller cannot run its pipelines.
 func (f *Family) checkRef(ctx context.Context, s auth.Subject, name string) error {
 	_, tag, err := f.launcher.Resolve(ctx, s.Scope.Project, name)
 	if ref.Missing(err) {
