@@ -30,6 +30,7 @@ import (
 	"context"
 	"net/http"
 	"reflect"
+	"strings"
 	"time"
 )
 
@@ -82,11 +83,9 @@ type Endpoint struct {
 	perMinute int
 	limited   string
 	limitedBy []LimitBy
-	// wildcard is the path parameter that matches the rest of the path. slash says that the path may end in a slash. slashed
-	// is the path parameter that can contain slashes as they are.
-	wildcard string
+	// pattern is the path with the marks of its wildcards. slash says that the path may end in a slash.
+	pattern  string
 	slash    bool
-	slashed  string
 	answers  []Answer
 	uploads  *uploadLimits
 	unzipped int64
@@ -117,8 +116,8 @@ const (
 
 // Get returns an endpoint that reads; its success status is 200.
 //
-// The path has parameters in braces, as in /projects/{id}. The last one can be a wildcard, as in /artifacts/{path...}, which matches the
-// rest of the path. If several paths match a request, a literal segment takes precedence over a parameter, and a parameter over a wildcard.
+// The path has parameters in braces, as in /projects/{id}. One can be a wildcard, as in /artifacts/{path...}, which can contain
+// slashes. If several paths match a request, a literal segment takes precedence over a parameter, and a parameter over a wildcard.
 func Get[S, Req, Resp any](path string, handler Func[S, Req, Resp]) *Endpoint {
 	return newEndpoint(http.MethodGet, path, http.StatusOK, handler)
 }
@@ -151,7 +150,7 @@ func newEndpoint[S, Req, Resp any](method, path string, status int, handler Func
 			return handler(ctx, subject.(S), request.(*Req))
 		},
 	}
-	e.path, e.wildcard = plainPath(path)
+	e.path, e.pattern = strings.ReplaceAll(path, "...}", "}"), path
 	named := e.locate(pathParameters(e.path))
 	e.request = compile(reflect.TypeFor[Req](), path, named)
 	e.scopes, e.credentials = []string{"api"}, []Credential{AccessToken}

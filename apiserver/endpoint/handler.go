@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"regexp"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -82,10 +81,8 @@ type Options struct {
 
 // Handler serves tables of endpoints. It matches paths as they were sent, so %2F does not separate segments.
 type Handler struct {
-	options Options
-	routes  *router.Router[*Endpoint]
-	// slashed are the paths of the endpoints with Slashes.
-	slashed  []*regexp.Regexp
+	options  Options
+	routes   *router.Router[*Endpoint]
 	tables   []Table
 	buffers  buffers
 	sizes    sizes

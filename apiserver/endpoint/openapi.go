@@ -154,7 +154,7 @@ func (s *schemas) operation(e *Endpoint) object {
 		op["x-long-poll"] = object{"seconds": e.polls.Seconds()}
 	}
 	parameters := slices.Concat(e.locatedParameters(), e.request.pathParameters())
-	markWildcard(parameters, e.wildcard)
+	e.markWildcards(parameters)
 	switch raw := e.request.raw; {
 	case raw != nil:
 		op["requestBody"] = raw.requestBody()

@@ -1,8 +1,8 @@
 package endpoint
 
 import (
+	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/router"
@@ -14,50 +14,12 @@ func (e *Endpoint) TrailingSlash() *Endpoint {
 	return e
 }
 
-// Slashes also serves paths in which a parameter contains slashes that are not escaped, as some clients send the names of branches.
-func (e *Endpoint) Slashes(parameter string) *Endpoint {
-	e.slashed = parameter
-	return e
-}
-
-// slashedPath returns an expression for the paths of the endpoint in which the parameter of Slashes, its only group, can contain slashes.
-func (e *Endpoint) slashedPath() *regexp.Regexp {
-	segments := strings.Split(e.path, "/")
-	for i, s := range segments {
-		name := strings.Trim(s, "{}")
-		switch {
-		case name == s:
-			segments[i] = regexp.QuoteMeta(s)
-		case name == e.slashed:
-			segments[i] = "(.+?)"
-		case name == e.wildcard:
-			segments[i] = ".+"
-		default:
-			segments[i] = "[^/]+"
-		}
-	}
-	return regexp.MustCompile("^" + strings.Join(segments, "/") + "$")
-}
-
 // patterns returns the patterns of the paths that the endpoint serves.
 func (e *Endpoint) patterns() []string {
-	pattern := e.path
-	if e.wildcard != "" {
-		pattern = strings.TrimSuffix(pattern, "}") + "...}"
-	}
 	if e.slash {
-		return []string{pattern, pattern + "/"}
+		return []string{e.pattern, e.pattern + "/"}
 	}
-	return []string{pattern}
-}
-
-// plainPath returns a path without the mark of its wildcard, and the name of the wildcard.
-func plainPath(path string) (plain, wildcard string) {
-	before, is := strings.CutSuffix(path, "...}")
-	if !is {
-		return path, ""
-	}
-	return before + "}", before[strings.LastIndex(before, "{")+1:]
+	return []string{e.pattern}
 }
 
 // pathParameters returns the names in braces.
@@ -67,25 +29,6 @@ func (h *Handler) route(e *Endpoint) {
 	for _, pattern := range e.patterns() {
 		h.routes.Add(e.method, pattern, e)
 	}
-	if e.slashed != "" {
-		h.slashed = append(h.slashed, e.slashedPath())
-	}
-}
-
-// find returns the endpoint for a path, and its parameters.
-func (h *Handler) find(method, escaped string) (e *Endpoint, path map[string]string, ok bool) {
-	if e, path, ok = h.routes.Find(method, escaped); ok {
-		return e, path, true
-	}
-	if strings.Contains(escaped, "//") {
-		return nil, nil, false
-	}
-	for _, pattern := range h.slashed {
-		if at := pattern.FindStringSubmatchIndex(escaped); at != nil {
-			return h.routes.Find(method, escaped[:at[2]]+strings.ReplaceAll(escaped[at[2]:at[3]], "/", "%2F")+escaped[at[3]:])
-		}
-	}
-	return nil, nil, false
 }
 
 // operations returns the Operation Objects of an endpoint by path.
@@ -99,10 +42,10 @@ func (s *schemas) operations(e *Endpoint) map[string]object {
 	return all
 }
 
-// markWildcard marks the path parameter that may contain slashes, because OpenAPI path templates cannot express that.
-func markWildcard(parameters []object, wildcard string) {
+// markWildcards marks the path parameters that may contain slashes, because OpenAPI path templates cannot express that.
+func (e *Endpoint) markWildcards(parameters []object) {
 	for _, p := range parameters {
-		if p["name"] == wildcard {
+		if strings.Contains(e.pattern, fmt.Sprintf("{%s...}", p["name"])) {
 			p["x-wildcard"] = true
 		}
 	}
@@ -112,7 +55,7 @@ func markWildcard(parameters []object, wildcard string) {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.begin(w, r)
 	escaped := r.URL.EscapedPath()
-	if e, path, ok := h.find(r.Method, escaped); ok {
+	if e, path, ok := h.routes.Find(r.Method, escaped); ok {
 		h.serve(w, r, e, path)
 		return
 	}
@@ -123,7 +66,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) unknown(w http.ResponseWriter, r *http.Request, escaped string) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		if _, _, ok := h.find(method, escaped); ok {
+		if _, _, ok := h.routes.Find(method, escaped); ok {
 			allowed = append(allowed, method)
 		}
 	}

@@ -32,8 +32,8 @@ type store struct {
 
 var routed = endpoint.Table{
 	endpoint.Get("/jobs/{job_id}/artifacts/{path...}", repeated[artifact]),
-	endpoint.Get("/jobs/artifacts/{ref}/download", repeated[archive]).Slashes("ref"),
-	endpoint.Get("/jobs/artifacts/{ref}/raw/{path...}", repeated[file]).Slashes("ref"),
+	endpoint.Get("/jobs/artifacts/{ref...}/download", repeated[archive]),
+	endpoint.Get("/jobs/artifacts/{ref...}/raw/{path...}", repeated[file]),
 	endpoint.Post("/jobs/{job_id}/artifacts/keep", repeated[struct {
 		JobID int64 `param:"job_id"`
 	}]),
@@ -95,6 +95,7 @@ func TestOpenAPI_describesWildcardsAndTrailingSlashes(t *testing.T) {
 	for place, want := range map[string]string{
 		"paths /jobs/{job_id}/artifacts/{path} get parameters path": `{"name":"path","in":"path","required":true,"x-wildcard":true,
 			"description":"Where it is in the archive.","schema":{"type":"string"}}`,
+		"paths /jobs/artifacts/{ref}/download get parameters ref":     `{"name":"ref","in":"path","required":true,"x-wildcard":true,"schema":{"type":"string"}}`,
 		"paths /jobs/{job_id}/artifacts/{path} get parameters job_id": `{"name":"job_id","in":"path","required":true,"schema":{"type":"integer","format":"int64"}}`,
 		"paths /jobs/{job_id}/artifacts/{path} get operationId":       `"getJobsByJobIdArtifactsByPath"`,
 		"paths /stores/{id}/store post operationId":                   `"postStoresByIdStore"`,

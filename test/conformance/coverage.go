@@ -2,26 +2,26 @@ package conformance
 
 import (
 	"encoding/json"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/apiserver/endpoint/endpointtest"
 )
 
 // coverage knows all endpoints, and which of those that the part covers have not succeeded yet.
 type coverage struct {
-	endpoints *http.ServeMux
-	all       []string
-	lock      sync.Mutex
-	left      map[string]bool
+	contract *endpointtest.Contract
+	all      []string
+	lock     sync.Mutex
+	left     map[string]bool
 }
 
-// newCoverage reads the endpoints from the document of the API.
-func newCoverage(document []byte) *coverage {
+// newCoverage reads the endpoints from the document of the API, of which contract is made.
+func newCoverage(document []byte, contract *endpointtest.Contract) *coverage {
 	GinkgoHelper()
 	var described struct {
 		Paths map[string]map[string]struct {
@@ -29,11 +29,10 @@ func newCoverage(document []byte) *coverage {
 		} `json:"paths"`
 	}
 	Expect(json.Unmarshal(document, &described)).To(Succeed())
-	c := &coverage{endpoints: http.NewServeMux(), left: map[string]bool{}}
+	c := &coverage{contract: contract, left: map[string]bool{}}
 	for path, methods := range described.Paths {
 		for method, o := range methods {
 			pattern := strings.ToUpper(method) + " " + path
-			c.endpoints.Handle(pattern, http.NotFoundHandler())
 			if running.covers(o.Tags) {
 				c.left[pattern] = true
 			}
@@ -46,14 +45,9 @@ func newCoverage(document []byte) *coverage {
 
 // add records that an endpoint has succeeded.
 func (c *coverage) add(method, escaped string) {
-	path, err := url.Parse(escaped)
-	if err != nil {
-		return
-	}
-	_, pattern := c.endpoints.Handler(&http.Request{Method: method, URL: path})
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	delete(c.left, pattern)
+	delete(c.left, c.contract.Operation(method, escaped))
 }
 
 // missing are the endpoints that have not succeeded.

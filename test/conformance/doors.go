@@ -91,7 +91,7 @@ func openDoors(url string) {
 		var err error
 		d.contract, err = endpointtest.Load([]byte(text))
 		Expect(err).NotTo(HaveOccurred())
-		d.coverage = newCoverage([]byte(text))
+		d.coverage = newCoverage([]byte(text), d.contract)
 		d.coverage.add(http.MethodGet, "/openapi.json")
 	}
 }

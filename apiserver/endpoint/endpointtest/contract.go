@@ -103,10 +103,16 @@ func unique(document map[string]any) error {
 	return nil
 }
 
+// Operation returns the document's operation for a method and a path, such as "GET /projects/{id}"; empty without one. The path is as in Check.
+func (c *Contract) Operation(method, path string) string {
+	pattern, _, _ := c.routes.Find(method, path)
+	return pattern
+}
+
 // Check checks an answer with the given body against the document's operation for the method and the path. The path is escaped and has no
 // prefix such as /api/v4. If the document has no such operation, the answer must be 404 or 405.
 func (c *Contract) Check(method, path string, status int, h http.Header, body []byte) error {
-	pattern, _, _ := c.routes.Find(method, path)
+	pattern := c.Operation(method, path)
 	op, ok := c.operations[pattern]
 	switch {
 	case !ok && status != http.StatusNotFound && status != http.StatusMethodNotAllowed:

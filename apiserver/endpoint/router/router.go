@@ -15,13 +15,15 @@ import (
 	"github.com/go-chi/chi/v5" // among the routers that prefer literal segments to parameters and parameters to wildcards, the only one that can look up without serving
 )
 
-// Router maps methods and patterns to values. A pattern is a path in which segments can be parameters, as in /projects/{id}; the last one
-// can be a wildcard, {path...}, which matches the rest of the path. If several patterns match, a literal segment takes precedence over a
-// parameter, and a parameter over a wildcard. A Router is safe for concurrent use once all values are added.
+// Router maps methods and patterns to values. A pattern is a path in which segments can be parameters, as in /projects/{id}. A wildcard,
+// {path...}, is a parameter that can contain slashes: the last segment, which matches the rest of the path, or one before it, which matches
+// several segments only if nothing else matches. If several patterns match, a literal segment takes precedence over a parameter, and a
+// parameter over a wildcard. A Router is safe for concurrent use once all values are added.
 type Router[T any] struct {
 	mux      *chi.Mux
 	routes   map[string][]route[T] // by the pattern in chi's syntax
 	forms    map[string]string     // patterns by their form without the names of parameters
+	inner    []*regexp.Regexp      // paths with a wildcard before the last segment, which is the only group
 	contexts sync.Pool
 }
 
@@ -46,23 +48,46 @@ var parameter = regexp.MustCompile(`\{[^}]*\}`)
 // Add adds a value. It panics if the same method and pattern exist already, even if the parameters have other names.
 func (r *Router[T]) Add(method, pattern string, value T) {
 	added := route[T]{method: method, value: value, names: Parameters(pattern)}
-	inner := pattern
+	known := pattern
 	if at := strings.LastIndex(pattern, "/{"); strings.HasSuffix(pattern, "...}") {
-		inner, added.wild = pattern[:at]+"/*", true
+		known, added.wild = pattern[:at]+"/*", true
 	}
-	form := method + " " + parameter.ReplaceAllString(inner, "{}")
+	if strings.Contains(known, "...}") {
+		r.inner = append(r.inner, innerWildcard(known))
+		known = strings.ReplaceAll(known, "...}", "}")
+	}
+	form := method + " " + parameter.ReplaceAllString(known, "{}")
 	if other, ok := r.forms[form]; ok {
 		panic(fmt.Sprintf("router: %s %s and %s are one", method, pattern, other))
 	}
 	r.forms[form] = pattern
-	r.mux.MethodFunc(method, inner, func(http.ResponseWriter, *http.Request) {}) // never called
-	r.routes[inner] = append(r.routes[inner], added)
+	r.mux.MethodFunc(method, known, func(http.ResponseWriter, *http.Request) {}) // never called
+	r.routes[known] = append(r.routes[known], added)
+}
+
+// innerWildcard returns an expression for the paths of a pattern. Its only group is the wildcard before the last segment.
+func innerWildcard(pattern string) *regexp.Regexp {
+	segments := strings.Split(pattern, "/")
+	for i, segment := range segments {
+		switch {
+		case segment == "*":
+			segments[i] = ".+"
+		case strings.HasSuffix(segment, "...}"):
+			segments[i] = "(.+?)"
+		case strings.HasPrefix(segment, "{"):
+			segments[i] = "[^/]+"
+		default:
+			segments[i] = regexp.QuoteMeta(segment)
+		}
+	}
+	return regexp.MustCompile("^" + strings.Join(segments, "/") + "$")
 }
 
 // Parameters returns the names of the parameters of a pattern, in their order. It panics if a parameter is only a part of a segment, or if
-// a wildcard is not the last segment.
+// two wildcards are before the last segment, or one that no literal segment follows.
 func Parameters(pattern string) []string {
 	var names []string
+	inner := false
 	segments := strings.Split(pattern, "/")
 	for i, segment := range segments {
 		if !strings.ContainsAny(segment, "{}*") {
@@ -74,7 +99,10 @@ func Parameters(pattern string) []string {
 			panic(fmt.Sprintf("router: %s: a parameter takes a whole segment", pattern))
 		}
 		if wild && i != len(segments)-1 {
-			panic(fmt.Sprintf("router: %s: a wildcard comes last", pattern))
+			if inner || strings.HasPrefix(segments[i+1], "{") {
+				panic(fmt.Sprintf("router: %s: one wildcard can be before the last segment, and a literal segment must follow it", pattern))
+			}
+			inner = true
 		}
 		names = append(names, plain)
 	}
@@ -91,10 +119,29 @@ func (r *Router[T]) Find(method, escaped string) (value T, parameters map[string
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
+	path := canonical(escaped)
+	if value, parameters, ok = r.find(method, path); ok {
+		return value, parameters, true
+	}
+	for _, pattern := range r.inner {
+		at := pattern.FindStringSubmatchIndex(path)
+		if at == nil {
+			continue
+		}
+		segment := strings.ReplaceAll(path[at[2]:at[3]], "/", "%2F")
+		if value, parameters, ok = r.find(method, path[:at[2]]+segment+path[at[3]:]); ok {
+			return value, parameters, true
+		}
+	}
+	return value, nil, false
+}
+
+// find finds the value for a path that canonical returned.
+func (r *Router[T]) find(method, path string) (value T, parameters map[string]string, ok bool) {
 	context := r.contexts.Get().(*chi.Context)
 	defer r.contexts.Put(context)
 	context.Reset()
-	routes := r.routes[r.mux.Find(context, method, canonical(escaped))]
+	routes := r.routes[r.mux.Find(context, method, path)]
 	i := slices.IndexFunc(routes, func(one route[T]) bool { return one.method == method })
 	if i < 0 {
 		return value, nil, false

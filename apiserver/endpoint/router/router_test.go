@@ -105,8 +105,8 @@ func TestRouter_findsSameRouteAsServeMux(t *testing.T) {
 func TestRouter_prefersWordsToParametersToWildcards(t *testing.T) {
 	r := router.New[string]()
 	for _, pattern := range []string{
-		"GET /jobs/{job_id}/artifacts", "GET /jobs/{job_id}/artifacts/{path...}", "GET /jobs/artifacts/{ref}/download",
-		"GET /jobs/artifacts/{ref}/raw/{path...}", "POST /jobs/{job_id}/artifacts/keep", "DELETE /jobs/{id}/artifacts", "POST /store/{id}/",
+		"GET /jobs/{job_id}/artifacts", "GET /jobs/{job_id}/artifacts/{path...}", "GET /jobs/artifacts/{ref...}/download",
+		"GET /jobs/artifacts/{ref...}/raw/{path...}", "POST /jobs/{job_id}/artifacts/keep", "DELETE /jobs/{id}/artifacts", "POST /store/{id}/",
 	} {
 		method, path, _ := strings.Cut(pattern, " ")
 		r.Add(method, path, pattern)
@@ -126,15 +126,21 @@ func TestRouter_prefersWordsToParametersToWildcards(t *testing.T) {
 		{"GET", "/jobs/7/artifacts/", "", nil},
 		{"GET", "/jobs/7/artifacts/a/", "", nil},
 		{"GET", "/jobs/7%2F8/artifacts", "GET /jobs/{job_id}/artifacts", map[string]string{"job_id": "7/8"}},
-		{"GET", "/jobs/artifacts/main/download", "GET /jobs/artifacts/{ref}/download", map[string]string{"ref": "main"}},
-		{"GET", "/jobs/artifacts/feature%2Fx/download", "GET /jobs/artifacts/{ref}/download", map[string]string{"ref": "feature/x"}},
-		{"GET", "/jobs/artifacts/100%25/download", "GET /jobs/artifacts/{ref}/download", map[string]string{"ref": "100%"}},
-		{"GET", "/jobs/artifacts/a%252Fb/download", "GET /jobs/artifacts/{ref}/download", map[string]string{"ref": "a%2Fb"}},
-		{"GET", "/jobs/artifacts/main/raw/x/y", "GET /jobs/artifacts/{ref}/raw/{path...}", map[string]string{"ref": "main", "path": "x/y"}},
+		{"GET", "/jobs/artifacts/main/download", "GET /jobs/artifacts/{ref...}/download", map[string]string{"ref": "main"}},
+		{"GET", "/jobs/artifacts/feature%2Fx/download", "GET /jobs/artifacts/{ref...}/download", map[string]string{"ref": "feature/x"}},
+		{"GET", "/jobs/artifacts/100%25/download", "GET /jobs/artifacts/{ref...}/download", map[string]string{"ref": "100%"}},
+		{"GET", "/jobs/artifacts/a%252Fb/download", "GET /jobs/artifacts/{ref...}/download", map[string]string{"ref": "a%2Fb"}},
+		{"GET", "/jobs/artifacts/main/raw/x/y", "GET /jobs/artifacts/{ref...}/raw/{path...}", map[string]string{"ref": "main", "path": "x/y"}},
+		{"GET", "/jobs/artifacts/feature/x/download", "GET /jobs/artifacts/{ref...}/download", map[string]string{"ref": "feature/x"}},
+		{"GET", "/jobs/%61rtifacts/feature/%78%2Fy/raw/x/y", "GET /jobs/artifacts/{ref...}/raw/{path...}", map[string]string{"ref": "feature/x/y", "path": "x/y"}},
+		{"GET", "/jobs/artifacts/feature/raw/raw/y", "GET /jobs/artifacts/{ref...}/raw/{path...}", map[string]string{"ref": "feature", "path": "raw/y"}},
+		{"POST", "/jobs/artifacts/feature/x/download", "", nil},
+		{"GET", "/jobs/artifacts/feature//download", "", nil},
+		{"GET", "/jobs/artifacts/feature/../download", "", nil},
 		// A job named artifacts: only the following segments distinguish it from a ref.
 		{"GET", "/jobs/artifacts/artifacts/x/download", "GET /jobs/{job_id}/artifacts/{path...}", map[string]string{"job_id": "artifacts", "path": "x/download"}},
-		{"GET", "/jobs/artifacts/artifacts/download", "GET /jobs/artifacts/{ref}/download", map[string]string{"ref": "artifacts"}},
-		{"GET", "/jobs/%61rtifacts/main/download", "GET /jobs/artifacts/{ref}/download", map[string]string{"ref": "main"}},
+		{"GET", "/jobs/artifacts/artifacts/download", "GET /jobs/artifacts/{ref...}/download", map[string]string{"ref": "artifacts"}},
+		{"GET", "/jobs/%61rtifacts/main/download", "GET /jobs/artifacts/{ref...}/download", map[string]string{"ref": "main"}},
 		{"POST", "/store/1/", "POST /store/{id}/", map[string]string{"id": "1"}},
 		{"POST", "/store/1", "", nil},
 		{"POST", "/store//", "", nil},
@@ -157,7 +163,7 @@ func TestRouter_prefersWordsToParametersToWildcards(t *testing.T) {
 
 func TestRouter_panicsOnAmbiguousOrInvalidPatterns(t *testing.T) {
 	for _, patterns := range [][]string{
-		{"/a/{x}", "/a/{y}"}, {"/a/{x...}", "/a/{y...}"}, {"/a", "/a"}, {"/a{x}"}, {"/{x}b"}, {"/{x"}, {"/{}"}, {"/{...}"}, {"/{x...}/b"}, {"/a/*"}, {"/{x:[0-9]+}"},
+		{"/a/{x}", "/a/{y}"}, {"/a/{x...}", "/a/{y...}"}, {"/a", "/a"}, {"/a{x}"}, {"/{x}b"}, {"/{x"}, {"/{}"}, {"/{...}"}, {"/{x...}/{y}"}, {"/{x...}/b/{y...}/c"}, {"/a/{x...}/b", "/a/{y}/b"}, {"/a/*"}, {"/{x:[0-9]+}"},
 	} {
 		t.Run(fmt.Sprint(patterns), func(t *testing.T) {
 			defer func() {

@@ -25,9 +25,9 @@ func (f *Family) artifactTable() endpoint.Table {
 			Doc("Get the archive with the artifacts of a job."),
 		f.reads(endpoint.Get(oneJob+"/artifacts/{artifact_path...}", f.file).Found(f.findJob)).
 			Doc("Get a file out of the archive of a job."),
-		f.reads(endpoint.Get(jobs+"/artifacts/{ref_name}/download", f.latestArchive).Slashes("ref_name")).
+		f.reads(endpoint.Get(jobs+"/artifacts/{ref_name...}/download", f.latestArchive)).
 			Doc("Get the archive of a job in the latest successful pipeline of a branch or tag."),
-		f.reads(endpoint.Get(jobs+"/artifacts/{ref_name}/raw/{artifact_path...}", f.latestFile).Slashes("ref_name")).
+		f.reads(endpoint.Get(jobs+"/artifacts/{ref_name...}/raw/{artifact_path...}", f.latestFile)).
 			Doc("Get a file out of the archive of a job in the latest successful pipeline of a branch or tag."),
 		endpoint.Post(oneJob+"/artifacts/keep", f.keepArtifacts).Needs(auth.UpdatePipelines).Found(f.findJob).Status(http.StatusOK).
 			Doc("Keep the artifacts of a job, so that they do not expire."),
