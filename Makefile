@@ -38,12 +38,11 @@ run: build controlplane ## Run Forgeplane on this machine, with its own control 
 	@exec bin/run
 
 .PHONY: runner
-runner: ## Run a CI runner on this machine that executes the jobs of "make run" with a shell.
-	@$(GO) build -C hack/runner -ldflags='-s -w' -o ../../bin/ . gitlab.com/gitlab-org/gitlab-runner
+runner: gitlab-runner ## Run a CI runner on this machine that executes the jobs of "make run" with a shell.
 	@. "$(abspath $(or $(DEV_DIR),.dev))/env" && exec bin/runner -data "$(abspath $(or $(DEV_DIR),.dev))/runner"
 
 .PHONY: test
-test: build controlplane helm ## Run all tests, those that are random or long in part, with a control plane.
+test: build controlplane helm gitlab-runner ## Run all tests, those that are random or long in part, with a control plane.
 	@begun=$$(date +%s); \
 	if $(MAKE) --no-print-directory suites; \
 	then echo "PASSED: all tests$(BUT), in $$(($$(date +%s) - begun)) s"; \
@@ -62,6 +61,10 @@ build: ## Build Forgeplane into bin.
 .PHONY: helm
 helm: ## Build Helm and kubeconform, which test the chart, into bin.
 	@$(GO) build -modfile=hack/helm/go.mod -ldflags='-s -w' -o bin/ helm.sh/helm/v4/cmd/helm github.com/yannh/kubeconform/cmd/kubeconform
+
+.PHONY: gitlab-runner
+gitlab-runner: ## Build the CI runner, which the tests execute jobs with, and what starts it for "make runner", into bin.
+	@$(GO) build -C hack/runner -ldflags='-s -w' -o ../../bin/ . gitlab.com/gitlab-org/gitlab-runner
 
 IMAGE ?= localhost/forgeplane
 OUT ?= bin/image
@@ -153,6 +156,6 @@ mutate: ## Change the code that decides, and fail if the tests miss more than 5 
 		$(TOOL) gremlins unleash --threshold-efficacy 95 --output-statuses lt $$package || failed=1; done; exit $$failed
 
 .PHONY: race
-race: build controlplane helm ## Run every test with the race detector, which needs a C compiler.
+race: build controlplane helm gitlab-runner ## Run every test with the race detector, which needs a C compiler.
 	@$(SKIPPED)
 	@CGO_ENABLED=1 $(ASSETS) $(PATIENT) $(GO) test -race -p 2 -timeout 40m ./...

@@ -78,9 +78,23 @@ func (c *Checkout) Program(name string) string { return filepath.Join(c.Dir, "bi
 // Helm builds Helm, and returns the directory of the program.
 func Helm(ctx context.Context) string {
 	GinkgoHelper()
-	made, err := exec.CommandContext(ctx, "make", "--no-print-directory", "--directory="+root(), "helm").CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), string(made))
+	build(ctx, "helm")
 	return filepath.Join(root(), "bin")
+}
+
+// Runner builds the CI runner, where "make runner" of the checkout finds it, too.
+func (c *Checkout) Runner(ctx context.Context) {
+	GinkgoHelper()
+	build(ctx, runner)
+	Expect(os.Symlink(filepath.Join(root(), "bin", runner), c.Program(runner))).To(Succeed())
+}
+
+const runner = "gitlab-runner"
+
+func build(ctx context.Context, target string) {
+	GinkgoHelper()
+	made, err := exec.CommandContext(ctx, "make", "--no-print-directory", "--directory="+root(), target).CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(made))
 }
 
 // root returns the checkout that contains the working directory.

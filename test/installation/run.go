@@ -70,6 +70,19 @@ func (c *Checkout) Start(env ...string) *Run {
 	return r
 }
 
+// StartRunner starts the CI runner with the token of a runner of a forge, until the spec or suite has ended. Its jobs have a home of their own.
+func (c *Checkout) StartRunner(forge, token string) {
+	GinkgoHelper()
+	space := GinkgoT().TempDir()
+	p, err := process.Start(process.Program{
+		Name: "gitlab-runner", Path: c.Program(runner), Dir: space, Log: filepath.Join(space, "runner.log"),
+		Args: []string{"run-single", "--url", forge, "--executor", "shell", "--shell", "bash", "--builds-dir", space, "--cache-dir", space},
+		Env:  []string{"PATH=" + os.Getenv("PATH"), "HOME=" + space, "CONFIG_FILE=" + filepath.Join(space, "config.toml"), "CI_SERVER_TOKEN=" + token},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(p.Kill) // after a polite request, it would go on waiting for a job
+}
+
 // WaitReady waits until the output says that the run is ready, and returns how long that took.
 func (r *Run) WaitReady() time.Duration {
 	GinkgoHelper()

@@ -23,14 +23,6 @@ func Images(tb testing.TB, program string) string {
 	return output(ctx, tb, "go", "tool", "-C", root(ctx, tb), "-modfile=hack/images/go.mod", "-n", program)
 }
 
-// Runner builds the CI runner of hack/runner, unless Go's build cache has it, and returns its path.
-func Runner(tb testing.TB) string {
-	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
-	defer cancel()
-	return output(ctx, tb, "go", "tool", "-C", root(ctx, tb), "-modfile=hack/runner/go.mod", "-n", "gitlab-runner")
-}
-
 // Client generates a client of the API that an OpenAPI document describes, and returns what a program of hack/client/testdata prints that
 // uses it.
 func Client(tb testing.TB, document []byte, program string, args ...string) string {

@@ -19,7 +19,6 @@ import (
 	"github.com/forgeplane/forgeplane/test/process"
 	"github.com/forgeplane/forgeplane/test/suite"
 	"github.com/forgeplane/forgeplane/test/terminal"
-	"github.com/forgeplane/forgeplane/test/tools"
 )
 
 func TestWalkthrough(t *testing.T) {
@@ -107,8 +106,8 @@ var _ = Describe("The commands", Ordered, ContinueOnFailure, func() {
 		})
 	}
 
-	It("of the README push a job, which make runner executes, and those for jobs", func() {
-		tools.Runner(GinkgoTB()) // make runner finds most of it in the build cache
+	It("of the README push a job, which make runner executes, and those for jobs", func(ctx context.Context) {
+		checkout.Runner(ctx)
 		shell := open()
 		make, err := exec.LookPath("make")
 		Expect(err).NotTo(HaveOccurred())
