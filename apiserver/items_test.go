@@ -148,7 +148,7 @@ func newItems(t *testing.T, stores activity.Stores, kept *artifact.Store, object
 // The tokens of runner 1 and of job 4.
 const runnerToken, jobToken = "the-token-of-the-runner", "the-token-of-the-job"
 
-// addPipelines adds pipeline 1, with a job that has succeeded, a pending one, a manual one and a running one, and pipeline 2, with one that has succeeded.
+// addPipelines adds pipeline 1, with a job that has succeeded, a pending one, a manual one and a running one, and pipeline 2, with a job that has succeeded.
 func addPipelines(t *testing.T, s *pipeline.Store, kept *artifact.Store, like pipeline.Pipeline) {
 	t.Helper()
 	check := func(err error) {

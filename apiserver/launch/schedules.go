@@ -55,7 +55,7 @@ func (l *Launcher) scheduled(ctx context.Context, of schedule.Schedule) error {
 	return err
 }
 
-// OfSchedule returns the request for a pipeline of a schedule, as somebody who can run it.
+// OfSchedule returns the request for a pipeline of a schedule, as a user who can run it.
 func (l *Launcher) OfSchedule(ctx context.Context, of schedule.Schedule, s auth.Subject) (r Request, err error) {
 	r = Request{In: s.Scope, By: s.Caller, Ref: of.Ref, Source: SourceSchedule, Schedule: of.ID}
 	if r.SHA, r.Tag, err = l.Resolve(ctx, s.Scope.Project, of.Ref); err != nil {

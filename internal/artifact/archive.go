@@ -79,8 +79,8 @@ func place(f *zip.File) (file, error) {
 	return file{int64(f.UncompressedSize64), offset, int64(f.CompressedSize64), f.Method == zip.Deflate, f.CRC32}, nil //nolint:gosec // checked above, or read from the archive
 }
 
-// unpack writes the content of a file, which it reads from its place in the archive. What does not have the size and checksum of the directory is an
-// error.
+// unpack writes the content of a file, which it reads from its place in the archive. The content must have the size and
+// checksum that the directory says.
 func (f file) unpack(to io.Writer, from io.Reader) error {
 	if f.deflated {
 		inflated := flate.NewReader(from)

@@ -55,7 +55,7 @@ func (c *Collector) Start(ctx context.Context) error {
 	}
 }
 
-// Look removes what nobody can read any more, and returns the number of artifacts. The content goes before the row, so that no content remains if the
+// Look removes the artifacts that no caller can read any more, and returns the number of artifacts. The content goes before the row, so that no content remains if the
 // process ends between the two.
 func (c *Collector) Look(ctx context.Context) (n int, err error) {
 	for after := int64(0); ; {

@@ -48,7 +48,7 @@ type Artifact struct {
 
 // Expired reports whether an artifact has expired. keepLatest says that the project keeps the artifacts of the latest successful pipelines.
 func (a *Artifact) Expired(now time.Time, keepLatest bool) bool {
-	return !a.Expires.IsZero() && !a.Expires.After(now) && !(keepLatest && a.Latest)
+	return !a.Expires.IsZero() && !a.Expires.After(now) && (!keepLatest || !a.Latest)
 }
 
 // AddArtifact adds an artifact whose content is not stored yet, and completes it.
@@ -152,7 +152,7 @@ func (s *Store) ExpireArtifacts(ctx context.Context, project types.UID, keepLate
 const uploadLimit = 24 * time.Hour
 
 // Disposable returns artifacts that have expired, were removed, or were never stored completely, with ids greater than after and at most so many.
-// Those of latest successful pipelines are included.
+// The artifacts of latest successful pipelines are included.
 func (s *Store) Disposable(ctx context.Context, after int64, most int) (some []Artifact, err error) {
 	now := s.clock.Now()
 	err = s.db.Read(ctx, "finding expired artifacts", func(ctx context.Context, db bun.IDB) error {

@@ -35,7 +35,7 @@ func Named(name string) Condition { return database.Where("pipeline.name = ?", n
 // OfSchedule is true of the pipelines of a schedule.
 func OfSchedule(id int64) Condition { return database.Where("pipeline.schedule_id = ?", id) }
 
-// Independent is true of pipelines that are no child pipelines.
+// Independent is true of pipelines that are not child pipelines.
 func Independent() Condition { return database.Where("pipeline.source <> ?", SourceParent) }
 
 // Tagged is true of the pipelines of tags, or of those of branches.

@@ -63,7 +63,7 @@ type Pipeline struct {
 	OnJobFailure string `bun:"on_job_failure"`
 	// UpstreamJob is the id of the job of another pipeline that triggered this one; 0 without one.
 	UpstreamJob int64 `bun:"upstream_job_id"`
-	// Root is the id of the pipeline from which all upstream pipelines come; 0 for one without an upstream pipeline.
+	// Root is the id of the pipeline from which all upstream pipelines come; 0 without an upstream pipeline.
 	Root int64 `bun:"root_id"`
 	// Schedule is the id of the schedule that created this one; 0 without one.
 	Schedule int64 `bun:"schedule_id"`

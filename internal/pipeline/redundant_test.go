@@ -9,7 +9,7 @@ import (
 )
 
 func TestCancelRedundant_followsOnNewCommit(t *testing.T) {
-	// Both pipelines have a job that can be interrupted and one that cannot. The names are those of the jobs that have started.
+	// Both pipelines have a job that can be interrupted and one that cannot. The names are the jobs that have started.
 	for name, tt := range map[string]struct {
 		mode    string
 		started []string

@@ -31,8 +31,10 @@ func Migrations() fs.FS { return migrations }
 const (
 	// QueueName is the name of the queue whose tasks create the pipelines. The key of a task is the id of the schedule.
 	QueueName = "pipeline-schedules"
-	// Max is the maximum number of schedules of a project, and MaxVariables that of the variables of a schedule.
-	Max, MaxVariables = 50, 100
+	// Max is the maximum number of schedules of a project.
+	Max = 50
+	// MaxVariables is the maximum number of variables of a schedule.
+	MaxVariables = 100
 )
 
 var (
@@ -159,7 +161,8 @@ func (s *Store) Due(ctx context.Context, key string) (of Schedule, due bool, err
 		return Schedule{}, false, err
 	}
 	if of = some[0]; of.Next.After(s.clock.Now()) {
-		return of, false, s.wait(ctx, &of)
+		err := s.wait(ctx, &of)
+		return of, false, err
 	}
 	return of, true, nil
 }

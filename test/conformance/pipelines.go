@@ -170,4 +170,53 @@ var _ = throughEachDoor("Pipelines", func(d *door) {
 		Expect(r.StatusCode).To(Equal(200))
 		Expect(played.Status).To(Equal("pending"))
 	})
+
+	It("are canceled by the next push, if their jobs are interruptible", func() {
+		team := d.newTeam(gitlab.PrivateVisibility)
+		c := gittest.New(GinkgoTB(), "sha1")
+		first := c.Commit(GinkgoTB(), ".gitlab-ci.yml", "build: {script: make, interruptible: true}\n")
+		push(team.project, c)
+		statuses := func() map[string]string {
+			all, _, err := d.as(developer).Pipelines.ListProjectPipelines(team.project.ID, nil)
+			Expect(err).NotTo(HaveOccurred())
+			found := map[string]string{}
+			for _, p := range all {
+				found[p.SHA] = p.Status
+			}
+			return found
+		}
+		Eventually(statuses).WithPolling(polling).Should(Equal(map[string]string{first: "pending"}))
+		second := c.Commit(GinkgoTB(), "README.md", "hello\n")
+		push(team.project, c)
+		Eventually(statuses).WithPolling(polling).Should(Equal(map[string]string{first: "canceled", second: "pending"}))
+	})
+
+	It("trigger child pipelines, and end with them", func() {
+		team := d.newTeam(gitlab.PrivateVisibility)
+		c := gittest.New(GinkgoTB(), "sha1")
+		c.Commit(GinkgoTB(), "child.yml", "inner: {script: make}\n")
+		c.Commit(GinkgoTB(), ".gitlab-ci.yml", "next: {trigger: {include: child.yml, strategy: depend}}\n")
+		push(team.project, c)
+		p, _, err := d.as(maintainer).Pipelines.CreatePipeline(team.project.ID, &gitlab.CreatePipelineOptions{Ref: gitlab.Ptr("main")})
+		Expect(err).NotTo(HaveOccurred())
+		bridge := func() *gitlab.Bridge {
+			all, _, err := d.as(developer).Jobs.ListPipelineBridges(team.project.ID, p.ID, nil)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(all).To(HaveLen(1))
+			return all[0]
+		}
+		Eventually(bridge).WithPolling(polling).Should(And(HaveField("Status", "running"), HaveField("DownstreamPipeline", Not(BeNil()))))
+		child := bridge().DownstreamPipeline
+		Expect(child).To(And(HaveField("Source", "parent_pipeline"), HaveField("SHA", p.SHA), HaveField("Status", "pending")))
+		jobs, _, err := d.as(developer).Jobs.ListPipelineJobs(team.project.ID, child.ID, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(jobs).To(HaveExactElements(HaveField("Name", "inner")))
+		_, _, err = d.as(maintainer).Pipelines.CancelPipelineBuild(team.project.ID, child.ID)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(bridge).WithPolling(polling).Should(HaveField("Status", "failed"))
+		Eventually(func() (*gitlab.Pipeline, error) {
+			parent, _, err := d.as(developer).Pipelines.GetPipeline(team.project.ID, p.ID)
+			return parent, err
+		}).WithPolling(polling).Should(HaveField("Status", "failed"))
+	})
 })

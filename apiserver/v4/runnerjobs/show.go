@@ -29,14 +29,14 @@ type Job struct {
 	Hooks         []Hook            `json:"hooks"`
 	Image         *Image            `json:"image,omitempty"`
 	Services      []Image           `json:"services"`
-	Artifacts     []Artifact        `json:"artifacts" doc:"What the runner uploads when the job ends."`
+	Artifacts     []Artifact        `json:"artifacts" doc:"The files that the runner uploads when the job ends."`
 	Cache         []Cache           `json:"cache"`
-	Credentials   []Credential      `json:"credentials" doc:"What the runner signs in with to pull images."`
+	Credentials   []Credential      `json:"credentials" doc:"The passwords with which the runner pulls images."`
 	Dependencies  []Dependency      `json:"dependencies" doc:"The jobs whose archives the runner downloads before the job begins."`
 	Features      Features          `json:"features"`
 }
 
-// Credential is what a runner signs in with.
+// Credential is a username and a password of a runner.
 type Credential struct {
 	Type     string `json:"type" example:"registry"`
 	URL      string `json:"url" doc:"Host of the registry."`

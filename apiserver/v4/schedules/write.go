@@ -13,7 +13,7 @@ import (
 )
 
 type createRequest struct {
-	Description string `param:"description" required:"" blank:"refuse" example:"Every night" doc:"What the schedule is for."`
+	Description string `param:"description" required:"" blank:"refuse" example:"Every night" doc:"Purpose of the schedule."`
 	Ref         string `param:"ref" required:"" blank:"refuse" example:"main" doc:"Name of a branch or tag."`
 	Cron        string `param:"cron" required:"" blank:"refuse" example:"0 3 * * *" doc:"When pipelines are created, in the five fields of cron."`
 	Timezone    string `param:"cron_timezone" default:"UTC" example:"Europe/Berlin" doc:"A time zone of the IANA database."`
@@ -70,7 +70,7 @@ func (f *Family) checkRef(ctx context.Context, s auth.Subject, name string) erro
 }
 
 type updateRequest struct {
-	Description endpoint.Optional[string] `param:"description" atLeastOne:"all" blank:"refuse" doc:"What the schedule is for."`
+	Description endpoint.Optional[string] `param:"description" atLeastOne:"all" blank:"refuse" example:"Every night" doc:"Purpose of the schedule."`
 	Ref         endpoint.Optional[string] `param:"ref" atLeastOne:"all" blank:"refuse" doc:"Name of a branch or tag."`
 	Cron        endpoint.Optional[string] `param:"cron" atLeastOne:"all" blank:"refuse" doc:"When pipelines are created, in the five fields of cron."`
 	Timezone    endpoint.Optional[string] `param:"cron_timezone" atLeastOne:"all" doc:"A time zone of the IANA database."`
