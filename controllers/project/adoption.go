@@ -310,6 +310,10 @@ func (i identifier) Allocate(ctx context.Context, obj v1alpha1.Identified) (int6
 		if err != nil {
 			return 0, err
 		}
+		// The project with the id can have taken over the repository meanwhile. Then there may be nothing to choose any more.
+		if _, err := i.controller.choose(ctx, p, path); err != nil {
+			return 0, err
+		}
 	}
 	return i.Allocator.Allocate(ctx, obj)
 }
