@@ -41,12 +41,12 @@ var itemTables = []string{
 	"iids", "issues", "issue_labels", "issue_assignees", "issue_subscriptions", "epics", "epic_labels", "notes", "reactions", "state_events", "milestones",
 	"merge_requests", "merge_request_labels", "merge_request_assignees", "merge_request_reviewers", "merge_request_approvals",
 	"merge_request_subscriptions", "merge_request_issues", "merge_request_versions", "merge_request_approval_rules", "merge_request_approvers",
-	"draft_notes", "pipelines", "pipeline_jobs", "pipeline_variables", "pipeline_logs", "pipeline_artifacts", "pipeline_schedules", "pipeline_schedule_variables", "runners", "runner_places",
+	"draft_notes", "pipelines", "pipeline_jobs", "pipeline_variables", "pipeline_outputs", "pipeline_resources", "pipeline_logs", "pipeline_artifacts", "pipeline_schedules", "pipeline_schedule_variables", "runners", "runner_places",
 }
 
 // items are issue 1 and merge request 1 of the project, and epic 1 of the group. Each has a note of each user and one of the author. All users have
 // reacted to each item and to the note of its author, and each item was closed once. Merge request 1 has a version and an approval rule, and all users
-// have approved merge request 2. All users have a draft note on merge request 1. Milestone 1 is of the project, and milestone 2 of the group. Pipeline 1
+// have approved merge request 2, whose merge waits for pipeline 1. Merge request 3 is from the branch ci. All users have a draft note on merge request 1. Milestone 1 is of the project, and milestone 2 of the group. Pipeline 1
 // of the branch topic has job 1, which has succeeded, job 2, which is pending, the manual job 3, and job 4, which is running. Pipeline 2
 // of the branch main has job 5, build, and has succeeded. Jobs 1 and 5 have an archive with notes.txt. Schedule 1
 // of the branch ci has the variable HOST. Runner 1 is of the project and of the other one.
@@ -84,6 +84,7 @@ func newItems(t *testing.T, stores activity.Stores, kept *artifact.Store, object
 	}
 	m := mergerequest.MergeRequest{In: in, Source: in, SourceBranch: "signed", TargetBranch: "main", Title: "Signed", Author: author}
 	reviewed := mergerequest.MergeRequest{In: in, Source: in, SourceBranch: "signed", TargetBranch: "topic", Title: "Improve", Author: author}
+	configured := mergerequest.MergeRequest{In: in, Source: in, SourceBranch: "ci", TargetBranch: "main", Title: "Test", Author: author}
 	discussed := note.Note{In: in, Body: "Hello", Author: author, Discussion: "3", Resolvable: true}
 	var file string
 	check(stores.Database.Atomically(t.Context(), "adding items", func(ctx context.Context, db bun.IDB) error {
@@ -96,6 +97,7 @@ func newItems(t *testing.T, stores activity.Stores, kept *artifact.Store, object
 		check(stores.MergeRequests.Create(ctx, &m))
 		noted.On, notedAbove.On = i.Item(), e.Item()
 		check(stores.MergeRequests.Create(ctx, &reviewed))
+		check(stores.MergeRequests.Create(ctx, &configured))
 		check(stores.MergeRequests.SaveApprovalRule(ctx, &mergerequest.ApprovalRule{MergeRequestID: m.ID, Name: "Rule", Required: 1}))
 		noted.On, notedAbove.On, discussed.On = i.Item(), e.Item(), m.Item()
 		check(stores.Notes.Create(ctx, &noted))
@@ -124,11 +126,12 @@ func newItems(t *testing.T, stores activity.Stores, kept *artifact.Store, object
 		}
 		return db.NewSelect().ColumnExpr("file").TableExpr("pragma_database_list").Where("name = 'main'").Scan(ctx, &file)
 	}))
-	for _, open := range []mergerequest.MergeRequest{m, reviewed} {
+	for _, open := range []mergerequest.MergeRequest{m, reviewed, configured} {
 		now, err := checker.Refresh(t.Context(), open)
 		check(err)
 		if open.ID == reviewed.ID {
 			addPipelines(t, stores.Pipelines, kept, pipeline.Pipeline{In: in, SHA: now.Start, Source: "push", User: author})
+			check(stores.MergeRequests.Wait(t.Context(), now, 1, mergerequest.AutoMerge{User: author}))
 			addSchedule(t, stores.Schedules, schedule.Schedule{In: in, Owner: author})
 			other := database.Subject{Kind: database.KindProject, ID: otherProjectID, UID: project(objects, "other").UID}
 			check(stores.Runners.Create(t.Context(), &runner.Runner{Type: runner.OfProject, RunUntagged: true, Tags: []string{}}, runnerToken, in, other))

@@ -224,8 +224,10 @@ var others = map[string]map[string]string{
 	"POST /projects/{id}/jobs/{job_id}/play":   {"jobs/{job_id}": "3"},
 
 	// Merge request 1 lacks an approval.
-	"PUT /projects/{id}/merge_requests/{merge_request_iid}/merge":      {"merge_requests/{merge_request_iid}": "2"},
-	"POST /projects/{id}/merge_requests/{merge_request_iid}/unapprove": {"merge_requests/{merge_request_iid}": "2"},
+	"PUT /projects/{id}/merge_requests/{merge_request_iid}/merge":                                {"merge_requests/{merge_request_iid}": "2"},
+	"POST /projects/{id}/merge_requests/{merge_request_iid}/cancel_merge_when_pipeline_succeeds": {"merge_requests/{merge_request_iid}": "2"},
+	"POST /projects/{id}/merge_requests/{merge_request_iid}/pipelines":                           {"merge_requests/{merge_request_iid}": "3"},
+	"POST /projects/{id}/merge_requests/{merge_request_iid}/unapprove":                           {"merge_requests/{merge_request_iid}": "2"},
 }
 
 // bodies are the bodies of the requests that need one.

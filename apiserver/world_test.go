@@ -546,7 +546,7 @@ func history(t testing.TB) *gittest.Client {
 	c.Git(t, "branch", "signed", c.Write(t, "commit", "tree "+c.Git(t, "rev-parse", "HEAD^{tree}")+"\nparent "+c.Git(t, "rev-parse", "HEAD")+
 		"\nauthor A <a@b> 0 +0000\ncommitter A <a@b> 0 +0000\ngpgsig -----BEGIN SSH SIGNATURE-----\n \n\nSigned\n"))
 	c.Git(t, "branch", "bare", c.Git(t, "commit-tree", "-m", "Begin", c.Git(t, "mktree")))
-	file, err := hex.DecodeString(c.Write(t, "blob", "test: {script: make}\n"))
+	file, err := hex.DecodeString(c.Write(t, "blob", "test: {script: make, only: [branches, tags, merge_requests]}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,6 +82,14 @@ type MergeRequests struct {
 	// +optional
 	Squash SquashOption `json:"squash,omitempty"`
 
+	// requirePipeline specifies whether a merge request can be merged only if the pipeline of its last commit has succeeded. Defaults to false.
+	// +optional
+	RequirePipeline bool `json:"requirePipeline,omitempty"`
+
+	// allowSkippedPipeline specifies whether a skipped pipeline counts as successful for merges. Defaults to false.
+	// +optional
+	AllowSkippedPipeline bool `json:"allowSkippedPipeline,omitempty"`
+
 	// approvals specifies which approvals merge requests need.
 	// +optional
 	Approvals Approvals `json:"approvals,omitempty,omitzero"`

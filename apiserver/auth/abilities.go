@@ -303,6 +303,9 @@ func (a Access) admitted() bool { return a.Role >= role.Guest || a.open() }
 // Fetches reports whether the caller may read the repository of the project.
 func (a Access) Fetches() bool { return a.mayRead(ReadCode) }
 
+// SeesPipelines reports whether the caller may see pipelines.
+func (a Access) SeesPipelines() bool { return a.mayRead(ReadPipelines) }
+
 // RunsPipelines reports whether the caller may create pipelines, within the limits of the protections.
 func (a Access) RunsPipelines() bool { return a.may(CreatePipelines) }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
 )
@@ -28,6 +29,14 @@ func (g *Guard) Requester(ctx context.Context, who database.User) (Caller, error
 		return Caller{}, err
 	}
 	return Caller{User: u, Admin: u.Spec.Admin}, nil
+}
+
+// For admits a caller to an endpoint about a project, for work that goes on after their request. named are the path parameters that name the project
+// and what is in it. The error is an answer if the caller is not admitted.
+func (g *Guard) For(ctx context.Context, c Caller, e *endpoint.Endpoint, named ...string) (Subject, error) {
+	s := Subject{Caller: c, endpoint: e, named: named}
+	_, _, err := g.admit(ctx, &s)
+	return s, err
 }
 
 // Known returns a user or bot as the caller of work that goes on after their request. The error is catalog.ErrNotFound if it is gone, and an answer if

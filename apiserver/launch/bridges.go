@@ -106,7 +106,7 @@ func (l *Launcher) downstream(ctx context.Context, j pipeline.Job) error {
 		return err
 	}
 	e := Execution{In: in, Pipeline: parent, Job: j, By: by}
-	r := Request{In: in, By: by, Ref: parent.Ref, Tag: parent.Tag, SHA: parent.SHA, Before: parent.Before, Source: SourceParent}
+	r := Request{In: in, By: by, Ref: parent.Branch(), Tag: parent.Tag, SHA: parent.SHA, Before: parent.Before, Source: SourceParent}
 	if t := j.Spec.Trigger; t.Project != "" {
 		err = l.elsewhere(ctx, t, &r)
 	} else {
@@ -115,7 +115,7 @@ func (l *Launcher) downstream(ctx context.Context, j pipeline.Job) error {
 	if err != nil {
 		return err
 	}
-	if may, err := l.permitted(ctx, r); err != nil {
+	if may, err := l.Permitted(ctx, r); err != nil {
 		return err
 	} else if !may {
 		return bridgeFailure(pipeline.ForbiddenDownstream)

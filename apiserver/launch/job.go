@@ -34,6 +34,8 @@ type Execution struct {
 	By     auth.Caller
 	Token  string
 	Runner runner.Runner
+	// Outputs are the variables of the jobs before it, of which later ones take precedence.
+	Outputs []pipeline.Output
 }
 
 // Variable is a variable that a runner gets with a job.
@@ -48,8 +50,8 @@ type Variable struct {
 	Raw    bool `json:"raw"`
 }
 
-// Variables returns the variables of a job, each key once. Variables of requests take precedence over declared ones, declared ones over variables of
-// the configuration, and these over predefined ones.
+// Variables returns the variables of a job, each key once. Variables of requests take precedence over declared ones, declared ones over the
+// outputs of earlier jobs, outputs over variables of the configuration, and these over predefined ones.
 func (l *Launcher) Variables(ctx context.Context, e Execution) ([]Variable, error) {
 	all, err := l.predefined(ctx, e)
 	if err != nil {
@@ -68,6 +70,9 @@ func (l *Launcher) Variables(ctx context.Context, e Execution) ([]Variable, erro
 	all = append(all, l.secrets(e)...)
 	for _, v := range e.Job.Spec.Variables {
 		all = append(all, Variable{Key: v.Key, Value: v.Value, Public: true, Raw: v.Raw})
+	}
+	for _, o := range e.Outputs {
+		all = append(all, Variable{Key: o.Key, Value: o.Value, Public: true, Raw: true})
 	}
 	for _, v := range declared {
 		all = append(all, Variable{Key: v.Key, Value: v.Value, File: v.File, Masked: v.Masked, Raw: v.Raw})
@@ -149,8 +154,11 @@ func (l *Launcher) predefined(ctx context.Context, e Execution) ([]Variable, err
 	if err != nil {
 		return nil, err
 	}
-	of := &ci.Pipeline{Ref: p.Ref, Tag: p.Tag, Source: p.Source, Project: e.In.Path(), Files: commit.New(repo, e.In.Path(), p.SHA, p.Before)}
-	request := Request{In: e.In, By: e.By, Ref: p.Ref, Tag: p.Tag, SHA: p.SHA, Before: p.Before, Source: p.Source}
+	of := &ci.Pipeline{Ref: p.Branch(), Tag: p.Tag, Source: p.Source, Project: e.In.Path(), Files: commit.New(repo, e.In.Path(), p.SHA, p.Before)}
+	request := Request{In: e.In, By: e.By, Ref: p.Branch(), Tag: p.Tag, SHA: p.SHA, Before: p.Before, Source: p.Source}
+	if request.MergeRequest, err = l.mergeRequest(ctx, p); err != nil {
+		return nil, err
+	}
 	all := slices.Concat(Predefined(of, e.In.RESTID(), def.Branch), l.more(request, head), l.ofPipeline(e), l.ofJob(e), l.ofImages(e), l.ofServer())
 	shown := make([]Variable, len(all))
 	for i, v := range all {

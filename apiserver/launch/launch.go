@@ -18,6 +18,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/mergecheck"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/pipeline"
 )
 
@@ -37,6 +39,8 @@ const (
 	SourcePipeline = "pipeline"
 	SourceSchedule = "schedule"
 	SourceParent   = pipeline.SourceParent
+	// SourceMergeRequest is the source of pipelines that are about a merge request.
+	SourceMergeRequest = "merge_request_event"
 )
 
 // Request describes a pipeline to create.
@@ -61,6 +65,8 @@ type Request struct {
 	UpstreamJob int64
 	// Schedule is the id of the schedule that created this one; 0 without one.
 	Schedule int64
+	// MergeRequest is the merge request that the pipeline is about, from Ref; nil without one.
+	MergeRequest *mergerequest.MergeRequest
 	// Origin identifies the event, as in pipeline.Pipeline.
 	Origin string
 }
@@ -113,9 +119,21 @@ func (l *Launcher) launch(ctx context.Context, r Request, repo *git.Repository, 
 
 // row returns the pipeline of a request.
 func (r *Request) row() pipeline.Pipeline {
-	return pipeline.Pipeline{
+	p := pipeline.Pipeline{
 		In: item.Place(r.In), Ref: r.Ref, Tag: r.Tag, SHA: r.SHA, Before: r.Before, Source: r.Source, UpstreamJob: r.UpstreamJob, Schedule: r.Schedule, Origin: r.Origin, User: item.User(r.By.User),
 	}
+	if m := r.MergeRequest; m != nil {
+		p.Ref, p.SourceBranch, p.MergeRequest = mergecheck.Head(m.IID), r.Ref, m.ID
+	}
+	return p
+}
+
+// before returns the commit with which rules compare; empty for none.
+func (r *Request) before() string {
+	if r.MergeRequest != nil {
+		return r.MergeRequest.Base
+	}
+	return r.Before
 }
 
 // childName is the name of the configuration of a child pipeline in messages.
@@ -127,7 +145,7 @@ func (l *Launcher) plan(ctx context.Context, r Request, repo *git.Repository, he
 	if err != nil {
 		return nil, err
 	}
-	files := commit.New(repo, r.In.Path(), r.SHA, r.Before)
+	files := commit.New(repo, r.In.Path(), r.SHA, r.before())
 	p := &ci.Pipeline{Ref: r.Ref, Tag: r.Tag, Source: r.Source, Project: r.In.Path(), Files: files, Projects: Projects{l.Kit, r.By}}
 	if p.Variables, p.Masked, err = l.variables(ctx, r); err != nil {
 		return nil, err

@@ -25,8 +25,8 @@ func (l *Launcher) MayRun(ctx context.Context, s auth.Subject, name string, tag 
 	return verdict.Allowed, err
 }
 
-// permitted reports whether the user of a request of the server itself can run pipelines of the branch or tag now.
-func (l *Launcher) permitted(ctx context.Context, r Request) (bool, error) {
+// Permitted reports whether the user of a request of the server itself can run pipelines of the branch or tag now.
+func (l *Launcher) Permitted(ctx context.Context, r Request) (bool, error) {
 	access, err := l.Guard.Access(ctx, r.By, r.In)
 	if err != nil || !access.RunsPipelines() || r.In.Project.Spec.Archived {
 		return false, err

@@ -182,13 +182,24 @@ func (p *Pushes) push(ctx context.Context, r Request, repo *git.Repository) erro
 			err = p.Activity.Pipelines.Create(ctx, &row, nil, nil)
 		}
 	} else if row, err = p.launch(ctx, r, repo, head); err == nil {
-		_, err = p.Activity.Pipelines.CancelRedundant(ctx, row)
+		if _, err = p.Activity.Pipelines.CancelRedundant(ctx, row); err != nil {
+			return err
+		}
 	} else if errors.As(err, &mistakes) {
 		row = r.row()
 		row.Status, row.Errors = pipeline.Failed, mistakes.Error()
 		err = p.Activity.Pipelines.Create(ctx, &row, nil, nil)
 	}
-	if errors.Is(err, ErrNoConfiguration) || errors.Is(err, ci.ErrFiltered) || errors.Is(err, pipeline.ErrExists) || errors.As(err, &mistakes) {
+	if err = ignorePlan(err); err != nil || r.Tag || skipping.MatchString(head.Message) {
+		return err
+	}
+	return p.mergeRequests(ctx, r, repo)
+}
+
+// ignorePlan returns nil for an error that says that an event has no pipeline: the configuration does not exist, has mistakes or wants none, or the
+// pipeline exists.
+func ignorePlan(err error) error {
+	if errors.Is(err, ErrNoConfiguration) || errors.Is(err, ci.ErrFiltered) || errors.Is(err, pipeline.ErrExists) || errors.As(err, new(*ConfigurationError)) {
 		return nil
 	}
 	return err

@@ -30,8 +30,8 @@ func rows(plan *ci.Plan) ([]*pipeline.Job, error) {
 		}
 		all[i] = &pipeline.Job{
 			Name: j.Name, Stage: j.Stage, StageIndex: slices.Index(plan.Stages, j.Stage), Bridge: j.Trigger != nil, When: j.When, StartIn: j.StartIn,
-			AllowFailure: j.AllowFailure.Always, Interruptible: j.Interruptible, HasNeeds: j.HasNeeds, Needs: []pipeline.Need{},
-			Tags: append([]string{}, j.Tags...), Spec: spec,
+			AllowFailure: j.AllowFailure.Always, Interruptible: j.Interruptible, ResourceGroup: j.ResourceGroup,
+			HasNeeds: j.HasNeeds, Needs: []pipeline.Need{}, Tags: append([]string{}, j.Tags...), Spec: spec,
 		}
 		for _, n := range j.Needs {
 			all[i].Needs = append(all[i].Needs, pipeline.Need{Job: n.Job, Artifacts: n.Artifacts})

@@ -38,7 +38,7 @@ func (l *Launcher) scheduled(ctx context.Context, of schedule.Schedule) error {
 	if err != nil {
 		return err
 	}
-	if may, err := l.permitted(ctx, r); err != nil || !may {
+	if may, err := l.Permitted(ctx, r); err != nil || !may {
 		return err
 	}
 	r.Origin = fmt.Sprintf("schedule/%d/%d", of.ID, of.Next.Unix())

@@ -18,16 +18,19 @@ import (
 
 // Predefined returns the predefined variables that rules use most, for a pipeline with Files.
 func Predefined(p *ci.Pipeline, projectID int64, defaultBranch string) []config.Variable {
-	kind := "CI_COMMIT_BRANCH"
-	if p.Tag {
-		kind = "CI_COMMIT_TAG"
-	}
 	sha := p.Files.Commit()
-	return []config.Variable{
+	all := []config.Variable{
 		{Key: "CI", Value: "true"}, {Key: "GITLAB_CI", Value: "true"}, {Key: "CI_PIPELINE_SOURCE", Value: p.Source},
 		{Key: "CI_PROJECT_ID", Value: fmt.Sprint(projectID)}, {Key: "CI_PROJECT_PATH", Value: p.Project}, {Key: "CI_DEFAULT_BRANCH", Value: defaultBranch},
-		{Key: "CI_COMMIT_REF_NAME", Value: p.Ref}, {Key: kind, Value: p.Ref}, {Key: "CI_COMMIT_SHA", Value: sha}, {Key: "CI_COMMIT_SHORT_SHA", Value: sha[:8]},
+		{Key: "CI_COMMIT_REF_NAME", Value: p.Ref}, {Key: "CI_COMMIT_SHA", Value: sha}, {Key: "CI_COMMIT_SHORT_SHA", Value: sha[:8]},
 	}
+	switch {
+	case p.Tag:
+		all = append(all, config.Variable{Key: "CI_COMMIT_TAG", Value: p.Ref})
+	case p.Source != SourceMergeRequest:
+		all = append(all, config.Variable{Key: "CI_COMMIT_BRANCH", Value: p.Ref})
+	}
+	return all
 }
 
 // more returns the predefined variables of a pipeline that is created, beside those of Predefined.
@@ -48,7 +51,7 @@ func (l *Launcher) more(r Request, head *object.Commit) []config.Variable {
 	if r.Source == SourceTrigger || r.Source == SourcePipeline {
 		all = append(all, config.Variable{Key: "CI_PIPELINE_TRIGGERED", Value: "true"})
 	}
-	return all
+	return append(all, l.ofMergeRequest(r)...)
 }
 
 // variables returns the variables that replace those of the configuration: those of the request, and before them those of the project, its
@@ -76,9 +79,10 @@ func (l *Launcher) variables(ctx context.Context, r Request) (all, masked []conf
 	return all, masked, err
 }
 
-// protected reports whether the branch of a pipeline is protected. Nothing protects tags.
+// protected reports whether the branch of a pipeline is protected. Nothing protects tags, and pipelines that are about a merge request get nothing that
+// is protected.
 func (l *Launcher) protected(ctx context.Context, r Request) (bool, error) {
-	if r.Tag {
+	if r.Tag || r.MergeRequest != nil {
 		return false, nil
 	}
 	rules, err := protection.Rules(ctx, l.Catalog, r.In, []string{r.Ref}, l.Clock.Now())

@@ -4,6 +4,7 @@ package activity
 import (
 	"context"
 	"io/fs"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -155,7 +156,7 @@ var aggregates = []aggregate{
 	}},
 	{pipeline.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Pipelines = pipeline.New(s.Database, c)
-		return append(places(s.Pipelines.JobSubjects()), places(s.Pipelines.Subjects())...)
+		return slices.Concat(places(s.Pipelines.ResourceSubjects()), places(s.Pipelines.JobSubjects()), places(s.Pipelines.Subjects()))
 	}},
 	{schedule.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Schedules = schedule.New(s.Database, c)

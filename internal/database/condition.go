@@ -32,6 +32,15 @@ func Or(a, b Condition) Condition {
 	}
 }
 
+// And is true of rows for which both conditions are true.
+func And(a, b Condition) Condition {
+	return func(db bun.IDB) (string, []any) {
+		first, args := a(db)
+		second, more := b(db)
+		return "(" + first + ") AND (" + second + ")", slices.Concat(args, more)
+	}
+}
+
 // Select returns a query of the rows of which all conditions are true.
 func Select(db bun.IDB, q *bun.SelectQuery, all []Condition) *bun.SelectQuery {
 	for _, c := range all {

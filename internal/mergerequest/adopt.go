@@ -35,7 +35,7 @@ func (m subjects) Move(ctx context.Context, from, to database.Subject, unique ..
 
 func (s *Store) closeRivals(ctx context.Context, from, to database.Subject) error {
 	const one = "CASE merge_requests.%[1]s WHEN ?1 THEN ?2 ELSE merge_requests.%[1]s END = CASE o.%[1]s WHEN ?1 THEN ?2 ELSE o.%[1]s END"
-	query := "UPDATE merge_requests SET state = 'closed', closed_at = ?0 WHERE state = 'opened' AND (source_uid IN (?1, ?2) OR subject_uid IN (?1, ?2)) AND EXISTS (" +
+	query := "UPDATE merge_requests SET state = 'closed', closed_at = ?0, auto_merge = NULL, auto_merge_pipeline = 0 WHERE state = 'opened' AND (source_uid IN (?1, ?2) OR subject_uid IN (?1, ?2)) AND EXISTS (" +
 		"SELECT 1 FROM merge_requests AS o WHERE o.source_uid IN (merge_requests.source_uid, ?1, ?2) AND o.source_branch = merge_requests.source_branch " +
 		"AND o.target_branch = merge_requests.target_branch AND o.state IN ('opened', 'locked') AND o.id > merge_requests.id " +
 		"AND " + fmt.Sprintf(one, "source_uid") + " AND " + fmt.Sprintf(one, "subject_uid") + ")"

@@ -26,14 +26,14 @@ type Plan struct {
 }
 
 // Lock records a plan in a merge request that was read before, and locks the merge request. The error is ErrNotOpen if it is not open, has become a
-// draft, or has another head or target branch.
+// draft, has another head or target branch, or waits for another pipeline.
 func (s *Store) Lock(ctx context.Context, was MergeRequest, p Plan) error {
 	err := s.db.Write(ctx, fmt.Sprintf("locking merge request %d", was.ID), func(ctx context.Context, db bun.IDB) error {
 		return found(db.NewUpdate().Model((*MergeRequest)(nil)).Set("state = ?", Locked).Set("planned_commit = ?", p.Commit).
 			Set("planned_squash = ?", p.Squash).Set("merger_id = ?", p.Merger.ID).Set("merger_uid = ?", p.Merger.UID).
 			Set("should_remove_source = ?", p.RemoveSource).Set("updated_at = ?", s.clock.Now().UTC()).
 			Where("id = ?", was.ID).Where("state = ?", Opened).Where("NOT draft").Where("head_sha = ?", was.Head).
-			Where("target_branch = ?", was.TargetBranch).Exec(ctx))
+			Where("target_branch = ?", was.TargetBranch).Where("auto_merge_pipeline = ?", was.AutoMergePipeline).Exec(ctx))
 	})
 	if errors.Is(err, ErrNotFound) {
 		return ErrNotOpen

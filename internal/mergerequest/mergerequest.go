@@ -104,6 +104,9 @@ type MergeRequest struct {
 	ShouldRemoveSource *bool         `bun:"should_remove_source"`
 	Merger             database.User `bun:"embed:merger_"`
 	MergedAt           time.Time     `bun:"merged_at,nullzero"`
+	// AutoMerge is the merge that waits, or has waited, for a pipeline, and AutoMergePipeline the id of that pipeline; zero without one.
+	AutoMerge         *AutoMerge `bun:"auto_merge,type:text"`
+	AutoMergePipeline int64      `bun:"auto_merge_pipeline"`
 	// Closer is the user who closed the merge request. Closer and ClosedAt are empty unless it is closed.
 	Closer   database.User `bun:"embed:closer_"`
 	ClosedAt time.Time     `bun:"closed_at,nullzero"`

@@ -30,7 +30,7 @@ type Version struct {
 }
 
 // AddVersion records a version, makes it the latest one of its merge request, and removes the approvals if the head has changed, unless
-// the version keeps them.
+// the version keeps them. A merge that waits for a pipeline of another head is forgotten.
 // changes is the value of ChangesCount.
 func (s *Store) AddVersion(ctx context.Context, v *Version, changes string) error {
 	v.Created, v.ChangesCount = s.clock.Now().UTC(), changes
@@ -43,6 +43,11 @@ func (s *Store) AddVersion(ctx context.Context, v *Version, changes string) erro
 			Set("changes_count = ?", changes).Set("merge_status = ?", Unchecked).Set("updated_at = ?", v.Created).Where("id = ?", v.MergeRequestID).Exec(ctx))
 		if err != nil {
 			return err
+		}
+		if moved {
+			if _, err := stopWaiting(db, v.MergeRequestID).Exec(ctx); err != nil {
+				return err
+			}
 		}
 		if moved && !v.KeepApprovals {
 			if err := unapprove(ctx, db, v.MergeRequestID); err != nil {

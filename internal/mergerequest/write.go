@@ -42,7 +42,7 @@ func (s *Store) get(ctx context.Context, attempt, where string, args ...any) (Me
 }
 
 // Update locks a merge request, changes it with change and returns it. change must keep the fields that identify the merge request. A change of the
-// target branch removes the approvals. Update returns ErrNotFound if the merge request does not exist, and a *DuplicateError if another one of the
+// target branch removes the approvals, and a merge that waits for a pipeline, as closing does. Update returns ErrNotFound if the merge request does not exist, and a *DuplicateError if another one of the
 // same branches is open. If change returns an error, Update returns it and writes nothing.
 func (s *Store) Update(ctx context.Context, project types.UID, number int64, change func(*MergeRequest) error) (m MergeRequest, err error) {
 	err = s.db.Atomically(ctx, fmt.Sprintf("changing merge request %d", number), func(ctx context.Context, db bun.IDB) error {
@@ -71,6 +71,9 @@ func (s *Store) Update(ctx context.Context, project types.UID, number int64, cha
 			if err := s.unique(ctx, db, m); err != nil {
 				return err
 			}
+		}
+		if m.State != Opened || m.TargetBranch != was.TargetBranch {
+			m.AutoMerge, m.AutoMergePipeline = nil, 0
 		}
 		m.derive()
 		if _, err := db.NewUpdate().Model(&m).WherePK().Exec(ctx); err != nil {

@@ -143,7 +143,7 @@ func (s *Store) changeJob(ctx context.Context, of Job, do func(r *run, j *Job) (
 func (s *Store) change(ctx context.Context, doing string, id int64, do func(*run) error) (p Pipeline, err error) {
 	err = s.db.Atomically(ctx, fmt.Sprintf("%s pipeline %d", doing, id), func(ctx context.Context, db bun.IDB) error {
 		// Two changes must not begin with the same statuses: the first statement locks the row.
-		if err := found(db.NewUpdate().Model((*Pipeline)(nil)).Set("status = status").Where("id = ?", id).Exec(ctx)); err != nil {
+		if err := lock(ctx, db, id); err != nil {
 			return err
 		}
 		if err := db.NewSelect().Model(&p).Where("id = ?", id).Scan(ctx); err != nil {
@@ -159,10 +159,18 @@ func (s *Store) change(ctx context.Context, doing string, id int64, do func(*run
 			return err
 		}
 		r.advance()
+		if err := s.assignResources(ctx, db, r); err != nil {
+			return err
+		}
 		p = r.Pipeline
 		return s.write(ctx, db, r)
 	})
 	return p, err
+}
+
+// lock makes other changes of a pipeline wait until the transaction ends.
+func lock(ctx context.Context, db bun.IDB, id int64) error {
+	return found(db.NewUpdate().Model((*Pipeline)(nil)).Set("status = status").Where("id = ?", id).Exec(ctx))
 }
 
 // write writes the changes of a run.
@@ -186,10 +194,17 @@ func (s *Store) write(ctx context.Context, db bun.IDB, r *run) error {
 	if err := s.tellBridges(ctx, r); err != nil {
 		return err
 	}
-	if at := r.due(); !at.IsZero() {
-		return s.tasks.AddAfter(ctx, r.task(), at.Sub(r.now))
+	if r.Awaited && r.Status.Ended() {
+		if err := s.ends.Add(ctx, r.task()); err != nil {
+			return err
+		}
 	}
-	return nil
+	if at := r.due(); !at.IsZero() {
+		if err := s.tasks.AddAfter(ctx, r.task(), at.Sub(r.now)); err != nil {
+			return err
+		}
+	}
+	return s.accept(ctx, r.offers)
 }
 
 // insertRetries inserts the retries, with the keywords of the jobs that they replace.

@@ -29,6 +29,10 @@ func (s *Store) Create(ctx context.Context, p *Pipeline, jobs []*Job, variables 
 		if p.IID, err = iid.Next(ctx, s.db, p.In, Kind); err != nil {
 			return err
 		}
+		former, err := p.awaitLike(ctx, db)
+		if err != nil {
+			return err
+		}
 		_, err = db.NewInsert().Model(p).On("CONFLICT (origin) DO NOTHING").Returning("id").Exec(ctx)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && p.ID == 0 {
 			return ErrExists
@@ -38,6 +42,11 @@ func (s *Store) Create(ctx context.Context, p *Pipeline, jobs []*Job, variables 
 		}
 		if err := p.addVariables(ctx, db, 0, variables); err != nil {
 			return err
+		}
+		for _, other := range former {
+			if err := s.ends.Add(ctx, other.task()); err != nil {
+				return err
+			}
 		}
 		if len(jobs) == 0 {
 			return s.tellBridges(ctx, newRun(*p, nil, p.Created))
@@ -84,7 +93,39 @@ func (s *Store) Run(ctx context.Context, a job.Attempt, _ func(string)) error {
 
 // Delete removes a pipeline with its jobs and variables. The error is ErrNotFound if there is no such pipeline.
 func (s *Store) Delete(ctx context.Context, id int64) error {
-	return s.db.Write(ctx, fmt.Sprintf("deleting pipeline %d", id), func(ctx context.Context, db bun.IDB) error {
-		return found(db.NewDelete().Model((*Pipeline)(nil)).Where("id = ?", id).Exec(ctx))
+	return s.db.Atomically(ctx, fmt.Sprintf("deleting pipeline %d", id), func(ctx context.Context, db bun.IDB) error {
+		if err := lock(ctx, db, id); err != nil {
+			return err
+		}
+		var p Pipeline
+		if err := db.NewSelect().Model(&p).Where("id = ?", id).Scan(ctx); err != nil {
+			return err
+		}
+		var groups []string
+		err := db.NewSelect().Model((*Job)(nil)).Distinct().Column("resource_group").Where("pipeline_id = ?", id).Where("resource_group <> ''").
+			Order("resource_group").Scan(ctx, &groups)
+		if err == nil && len(groups) > 0 {
+			err = iid.Lock(ctx, s.db, p.In, Kind) // as for assignResources
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := db.NewDelete().Model((*Pipeline)(nil)).Where("id = ?", id).Exec(ctx); err != nil {
+			return err
+		}
+		if p.Awaited {
+			if err := s.ends.Add(ctx, p.task()); err != nil {
+				return err
+			}
+		}
+		var offers []job.Task
+		for _, group := range groups {
+			next, err := offer(ctx, db, p.In.UID, group, id)
+			if err != nil {
+				return err
+			}
+			offers = append(offers, next...)
+		}
+		return s.accept(ctx, offers)
 	})
 }

@@ -23,6 +23,9 @@ func Of(ref string) Condition { return database.Where("pipeline.ref = ?", ref) }
 // At is true of the pipelines of a commit.
 func At(sha string) Condition { return database.Where("pipeline.sha = ?", sha) }
 
+// AtAny is true of the pipelines of one of the commits.
+func AtAny(shas []string) Condition { return database.Among("pipeline.sha", shas) }
+
 // From is true of pipelines with a source.
 func From(source string) Condition { return database.Where("pipeline.source = ?", source) }
 
@@ -31,6 +34,9 @@ func By(users ...types.UID) Condition { return database.Among("pipeline.user_uid
 
 // Named is true of pipelines with a name.
 func Named(name string) Condition { return database.Where("pipeline.name = ?", name) }
+
+// OfMergeRequest is true of the pipelines that are about a merge request.
+func OfMergeRequest(id int64) Condition { return database.Where("pipeline.merge_request_id = ?", id) }
 
 // OfSchedule is true of the pipelines of a schedule.
 func OfSchedule(id int64) Condition { return database.Where("pipeline.schedule_id = ?", id) }
@@ -46,7 +52,7 @@ func Invalid() Condition { return database.Where("pipeline.yaml_errors <> ''") }
 
 // Newest is true of the newest pipeline of each branch of a project, or of each tag.
 func Newest(project types.UID, tags bool) Condition {
-	return database.Where("pipeline.id IN (SELECT max(id) FROM pipelines WHERE subject_uid = ? AND tag = ? GROUP BY ref)", project, tags)
+	return database.Where("pipeline.id IN (SELECT max(id) FROM pipelines WHERE subject_uid = ? AND tag = ? AND merge_request_id = 0 GROUP BY ref)", project, tags)
 }
 
 // The times of a pipeline.

@@ -2,6 +2,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"embed"
 	"errors"
 	"io/fs"
@@ -45,7 +46,7 @@ type Pipeline struct {
 	IID int64            `bun:"iid"`
 	// Name is the value of workflow:name; empty without one.
 	Name string `bun:"name"`
-	// Ref is the name of the branch, or of the tag if Tag is set.
+	// Ref is the name of the branch, or of the tag if Tag is set, or the full ref of the head if MergeRequest is set.
 	Ref string `bun:"ref"`
 	Tag bool   `bun:"tag"`
 	SHA string `bun:"sha"`
@@ -67,6 +68,11 @@ type Pipeline struct {
 	Root int64 `bun:"root_id"`
 	// Schedule is the id of the schedule that created this one; 0 without one.
 	Schedule int64 `bun:"schedule_id"`
+	// MergeRequest is the id of the merge request that the pipeline is about, and SourceBranch the branch that Branch returns then; zero without one.
+	MergeRequest int64  `bun:"merge_request_id"`
+	SourceBranch string `bun:"source_branch"`
+	// Awaited says that a merge waits for the end of the pipeline. Await sets it.
+	Awaited bool `bun:"awaited"`
 	// Origin identifies the event that the pipeline was created for, so that there is only one for it; empty if that does not matter.
 	Origin   string        `bun:"origin,nullzero"`
 	User     database.User `bun:"embed:user_"`
@@ -75,6 +81,9 @@ type Pipeline struct {
 	Started  time.Time     `bun:"started_at,nullzero"`
 	Finished time.Time     `bun:"finished_at,nullzero"`
 }
+
+// Branch returns the name of the branch of a pipeline that is not about a tag.
+func (p *Pipeline) Branch() string { return cmp.Or(p.SourceBranch, p.Ref) }
 
 // Job is a job of a pipeline.
 type Job struct {
@@ -99,6 +108,8 @@ type Job struct {
 	StartIn       time.Duration `bun:"start_in"`
 	AllowFailure  bool          `bun:"allow_failure"`
 	Interruptible bool          `bun:"interruptible"`
+	// ResourceGroup is the name of the group whose resource the job holds from Pending until it ends; empty without one.
+	ResourceGroup string `bun:"resource_group"`
 	// Needs are the jobs that the job waits for, if HasNeeds. Otherwise it waits for the earlier stages.
 	HasNeeds bool     `bun:"has_needs"`
 	Needs    []Need   `bun:"needs,type:text"`
@@ -154,8 +165,8 @@ type Variable struct {
 type Store struct {
 	db    *database.DB
 	clock clock.PassiveClock
-	// tasks is the queue that runs Advance, and bridges the queue of jobs that trigger pipelines.
-	tasks, bridges *job.Queue
+	// tasks is the queue that runs Advance, bridges the queue of jobs that trigger pipelines, and ends that of AwaitQueue.
+	tasks, bridges, ends *job.Queue
 }
 
 const (
@@ -163,11 +174,14 @@ const (
 	QueueName = "pipelines"
 	// BridgeQueue is the name of the queue of the jobs that trigger pipelines. The key of a task is the id of the job.
 	BridgeQueue = "pipeline-bridges"
+	// AwaitQueue is the name of the queue of awaited pipelines that have ended. The key of a task is the id of the pipeline.
+	AwaitQueue = "pipeline-ends"
 )
 
 // New returns the pipelines of a database. The database must have been opened with Migrations, iid.Migrations and job.Migrations.
 func New(db *database.DB, c clock.PassiveClock) *Store {
-	return &Store{db, c, job.NewQueue(db, job.QueueOptions{Name: QueueName}), job.NewQueue(db, job.QueueOptions{Name: BridgeQueue})}
+	queue := func(name string) *job.Queue { return job.NewQueue(db, job.QueueOptions{Name: name}) }
+	return &Store{db, c, queue(QueueName), queue(BridgeQueue), queue(AwaitQueue)}
 }
 
 // Subjects are the pipelines by their projects, for a sweep.Sweeper. The JobSubjects must come first: a pipeline can have many jobs.

@@ -16,7 +16,7 @@ const maxRedundant = 100
 func (s *Store) CancelRedundant(ctx context.Context, by Pipeline) (n int, err error) {
 	var former []Pipeline
 	err = s.db.Read(ctx, "finding redundant pipelines", func(ctx context.Context, db bun.IDB) error {
-		return db.NewSelect().Model(&former).Where("subject_uid = ?", by.In.UID).Where("ref = ?", by.Ref).Where("NOT tag").Where("id < ?", by.ID).
+		return db.NewSelect().Model(&former).Where("subject_uid = ?", by.In.UID).Where("ref = ?", by.Ref).Where("merge_request_id = ?", by.MergeRequest).Where("NOT tag").Where("id < ?", by.ID).
 			Where("sha <> ?", by.SHA).Where("on_new_commit <> ?", "none").
 			Where("status IN (?)", bun.List([]Status{Created, WaitingForResource, Pending, Running, Manual, Scheduled})).
 			Order("id DESC").Limit(maxRedundant).Scan(ctx)

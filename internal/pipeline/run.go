@@ -3,6 +3,8 @@ package pipeline
 import (
 	"maps"
 	"time"
+
+	"github.com/forgeplane/forgeplane/internal/job"
 )
 
 // run is a pipeline with its jobs in the order of their positions, apart from those that were retried. It changes in memory.
@@ -13,6 +15,8 @@ type run struct {
 	// changed are the jobs that have changed, and retries the new jobs by the jobs that they replace.
 	changed map[*Job]bool
 	retries map[*Job]*Job
+	// offers are the tasks of pipelines whose jobs can have a resource now.
+	offers []job.Task
 }
 
 // newRun returns a run that changes at a time.
@@ -61,8 +65,13 @@ func (r *run) fail(j *Job, reason string) bool {
 	return true
 }
 
-// enqueue hands a job to the runners, or to the queue of bridges.
-func (r *run) enqueue(j *Job) bool { return r.become(j, Pending) }
+// enqueue hands a job to the runners, or to the queue of bridges. A job with a resource group waits for its resource before.
+func (r *run) enqueue(j *Job) bool {
+	if j.ResourceGroup != "" {
+		return r.become(j, WaitingForResource)
+	}
+	return r.become(j, Pending)
+}
 
 // advance changes all jobs that need not wait any longer, and gives the pipeline the status that follows.
 func (r *run) advance() {
@@ -167,7 +176,7 @@ func (r *run) cancel() (changed bool) {
 func (r *run) retry(j *Job, by User) *Job {
 	next := &Job{
 		In: j.In, PipelineID: j.PipelineID, Position: j.Position, Name: j.Name, Stage: j.Stage, StageIndex: j.StageIndex, Bridge: j.Bridge,
-		Status: Created, When: j.When, StartIn: j.StartIn, AllowFailure: j.AllowFailure, Interruptible: j.Interruptible,
+		Status: Created, When: j.When, StartIn: j.StartIn, AllowFailure: j.AllowFailure, Interruptible: j.Interruptible, ResourceGroup: j.ResourceGroup,
 		HasNeeds: j.HasNeeds, Needs: j.Needs, Tags: j.Tags, User: by, Created: r.now,
 	}
 	j.Retried, r.changed[j], r.retries[j] = true, true, next

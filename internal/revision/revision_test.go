@@ -146,7 +146,7 @@ func TestSince_seesChangeOfEachColumn(t *testing.T) {
 				value := "'2000-01-01T00:00:00Z'"
 				switch c.DatabaseTypeName() {
 				case "TEXT":
-					value = c.Name() + " || 'x'"
+					value = "COALESCE(" + c.Name() + ", '') || 'x'"
 				case "INTEGER", "INT8":
 					value = "COALESCE(" + c.Name() + ", 0) + 1"
 				case "BOOLEAN", "BOOL":

@@ -39,7 +39,7 @@ var aboutParameters = []refusal{
 	{owner, "POST groups", `{"name":"x","path":"x","parent_id":"above"}`, `400 {"error":"parent_id is invalid"}`},
 	{owner, "POST projects", `{}`, `400 {"error":"name, path are missing, at least one parameter must be provided"}`},
 	{owner, "POST projects", `{"name":"x","namespace_id":true}`, `400 {"error":"namespace_id is invalid"}`},
-	{owner, "PUT projects/{project}", `{}`, `400 {"error":"name, path, description, visibility, default_branch, repository_access_level, container_registry_access_level, squash_option, public_jobs, keep_latest_artifact, avatar, topics, tag_list are missing, at least one parameter must be provided"}`},
+	{owner, "PUT projects/{project}", `{}`, `400 {"error":"name, path, description, visibility, default_branch, repository_access_level, container_registry_access_level, squash_option, only_allow_merge_if_pipeline_succeeds, allow_merge_on_skipped_pipeline, public_jobs, keep_latest_artifact, avatar, topics, tag_list are missing, at least one parameter must be provided"}`},
 	{owner, "PUT projects/{project}", `{"container_registry_access_level":"public"}`, `400 {"error":"container_registry_access_level does not have a valid value"}`},
 	{owner, "GET projects?owned=perhaps", ``, `400 {"error":"owned is invalid"}`},
 	{owner, "GET projects?min_access_level=41", ``, `400 {"error":"min_access_level does not have a valid value"}`},

@@ -6,6 +6,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
+
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
 // newMergeable creates a merge request of a new branch with one new file into main.
@@ -60,6 +62,67 @@ var _ = throughEachDoor("Merges of merge requests", func(d *door) {
 			g.Expect([]any{got.State, got.MergeCommitSHA}).To(Equal([]any{"merged", m.SHA}))
 			g.Expect(got.MergeUser).To(HaveField("ID", root.id))
 		}).Should(Succeed())
+	})
+
+	It("wait for a pipeline, and begin once it succeeds", func() {
+		team, p := d.newPipelines()
+		project, c := team.project.ID, d.as(maintainer).MergeRequests
+		m, _, err := d.as(developer).MergeRequests.CreateMergeRequest(project, &gitlab.CreateMergeRequestOptions{
+			Title: gitlab.Ptr("Add CI"), SourceBranch: gitlab.Ptr("topic"), TargetBranch: gitlab.Ptr("main"),
+		})
+		Expect(err).NotTo(HaveOccurred())
+		changed, _, err := d.as(maintainer).Projects.EditProject(project, &gitlab.EditProjectOptions{OnlyAllowMergeIfPipelineSucceeds: gitlab.Ptr(true)})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(changed.OnlyAllowMergeIfPipelineSucceeds).To(BeTrue())
+		get := func() (*gitlab.MergeRequest, error) {
+			m, _, err := c.GetMergeRequest(project, m.IID, nil)
+			return m, err
+		}
+		Eventually(get).WithPolling(polling).Should(HaveField("DetailedMergeStatus", "ci_still_running"))
+		Expect(get()).To(And(HaveField("HeadPipeline.ID", p.ID), HaveField("Pipeline.ID", p.ID)))
+		listed, _, err := c.ListMergeRequestPipelines(project, m.IID)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(listed).To(HaveExactElements(HaveField("ID", p.ID)))
+
+		later := &gitlab.AcceptMergeRequestOptions{AutoMerge: gitlab.Ptr(true)}
+		waiting, r, err := c.AcceptMergeRequest(project, m.IID, later)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.StatusCode).To(Equal(200))
+		Expect(waiting).To(And(HaveField("State", "opened"), HaveField("MergeWhenPipelineSucceeds", true), HaveField("MergeUser.ID", maintainer.id)))
+		stopped, r, err := c.CancelMergeWhenPipelineSucceeds(project, m.IID)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.StatusCode).To(Equal(201))
+		Expect(stopped.MergeWhenPipelineSucceeds).To(BeFalse())
+		_, _, err = c.AcceptMergeRequest(project, m.IID, later)
+		Expect(err).NotTo(HaveOccurred())
+		j := d.take(team.project)
+		ended := send(d.as(nobody), fmt.Sprintf("PUT jobs/%d", j.ID), body(map[string]any{"token": j.Token, "state": "success"}))
+		Expect(ended.StatusCode).To(Equal(200))
+		Eventually(get).WithPolling(polling).Should(And(HaveField("State", "merged"), HaveField("MergeUser.ID", maintainer.id)))
+	})
+
+	It("have pipelines that are about them", func() {
+		team := d.newTeam(gitlab.PrivateVisibility)
+		project, c := team.project.ID, d.as(developer).MergeRequests
+		work := gittest.New(GinkgoTB(), "sha1")
+		work.Commit(GinkgoTB(), ".gitlab-ci.yml", "test: {script: make, only: [merge_requests]}\n")
+		push(team.project, work)
+		work.Git(GinkgoTB(), "checkout", "--quiet", "-b", "topic")
+		work.Commit(GinkgoTB(), "new", "1\n")
+		push(team.project, work)
+		m, _, err := c.CreateMergeRequest(project, &gitlab.CreateMergeRequestOptions{
+			Title: gitlab.Ptr("Add topic"), SourceBranch: gitlab.Ptr("topic"), TargetBranch: gitlab.Ptr("main"),
+		})
+		Expect(err).NotTo(HaveOccurred())
+		is := And(HaveField("Source", BeEquivalentTo("merge_request_event")), HaveField("Ref", fmt.Sprintf("refs/merge-requests/%d/head", m.IID)), HaveField("SHA", m.SHA))
+		Expect(m.HeadPipeline).To(is)
+		made, r, err := c.CreateMergeRequestPipeline(project, m.IID)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.StatusCode).To(Equal(201))
+		Expect(made).To(is)
+		listed, _, err := c.ListMergeRequestPipelines(project, m.IID)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(listed).To(HaveExactElements(HaveField("ID", made.ID), HaveField("ID", m.HeadPipeline.ID)))
 	})
 
 	It("refuse what cannot be merged, in the order of the API", func() {

@@ -152,12 +152,17 @@ func (w gitWorld) request(source int64, from, into string, changes ...func(*merg
 // configure changes the settings of the merge requests of web.
 func (w gitWorld) configure(set func(*v1alpha1.MergeRequests)) {
 	w.t.Helper()
-	var p v1alpha1.Project
-	if err := w.Client.Get(w.t.Context(), client.ObjectKey{Namespace: "acme", Name: "web"}, &p); err != nil {
+	edit(w, &v1alpha1.Project{}, "web", func(p *v1alpha1.Project) { set(&p.Spec.MergeRequests) })
+}
+
+// edit changes an object in the namespace acme.
+func edit[T client.Object](w gitWorld, o T, name string, change func(T)) {
+	w.t.Helper()
+	if err := w.Client.Get(w.t.Context(), client.ObjectKey{Namespace: "acme", Name: name}, o); err != nil {
 		w.t.Fatal(err)
 	}
-	set(&p.Spec.MergeRequests)
-	if err := w.Client.Update(w.t.Context(), &p); err != nil {
+	change(o)
+	if err := w.Client.Update(w.t.Context(), o); err != nil {
 		w.t.Fatal(err)
 	}
 }

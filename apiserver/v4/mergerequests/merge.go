@@ -27,9 +27,13 @@ import (
 
 func (f *Family) mergeTable() endpoint.Table {
 	return endpoint.Table{
-		endpoint.Put(one+"/merge", f.merge).Needs(auth.MergeMergeRequests).Denies(endpoint.Unauthorized("")).Found(f.items.MergeRequest).
-			Also(http.StatusMethodNotAllowed, http.StatusConflict, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge).
-			Doc("Merge a merge request. The caller must be able to merge into or push to the target branch."),
+		f.mergeEndpoint(),
+		endpoint.Post(one+"/cancel_merge_when_pipeline_succeeds", f.cancelAutoMerge).Needs(auth.UpdateMergeRequests).Found(f.items.MergeRequest).
+			Also(http.StatusMethodNotAllowed, http.StatusNotAcceptable).Doc("Cancel a merge that waits for a pipeline."),
+		endpoint.Get(one+"/pipelines", f.pipelines).Needs(auth.ReadMergeRequests).Found(f.items.MergeRequest).Anonymous(endpoint.Served).
+			Doc("List the pipelines of the versions of a merge request."),
+		endpoint.Post(one+"/pipelines", f.createPipeline).Needs(auth.ReadMergeRequests).Found(f.items.MergeRequest).
+			Doc("Create a pipeline that is about a merge request. The caller must be able to run pipelines of the source branch."),
 		endpoint.Get(one+"/merge_ref", f.mergeRef).Needs(auth.ReadMergeRequests).Found(f.items.MergeRequest).Anonymous(endpoint.Served).
 			Doc("Get the commit that a merge would make, which clients can fetch as refs/merge-requests/{iid}/merge."),
 		endpoint.Put(one+"/rebase", f.rebase).Needs(auth.ReadMergeRequests).Asks(auth.PushCode).Found(f.items.MergeRequest).Status(http.StatusAccepted).
@@ -44,7 +48,14 @@ type mergeRequest struct {
 	RemoveSource     endpoint.Optional[bool] `param:"should_remove_source_branch" doc:"Whether to delete the source branch, unless it is protected or the default branch."`
 	SHA              string                  `param:"sha" doc:"Id that the head of the source branch must have."`
 	PipelineSucceeds bool                    `param:"merge_when_pipeline_succeeds" default:"false" doc:"Deprecated for auto_merge."`
-	AutoMerge        bool                    `param:"auto_merge" default:"false" doc:"Whether to merge once the pipeline succeeds. There are no pipelines, so true is refused."`
+	AutoMerge        bool                    `param:"auto_merge" default:"false" doc:"Whether to merge once the pipeline succeeds. Without a pipeline that runs or has succeeded, true is refused."`
+}
+
+// mergeEndpoint is also the endpoint of a merge that has waited for a pipeline.
+func (f *Family) mergeEndpoint() *endpoint.Endpoint {
+	return endpoint.Put(one+"/merge", f.merge).Needs(auth.MergeMergeRequests).Denies(endpoint.Unauthorized("")).Found(f.items.MergeRequest).
+		Also(http.StatusMethodNotAllowed, http.StatusConflict, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge).
+		Doc("Merge a merge request. The caller must be able to merge into or push to the target branch.")
 }
 
 // mergeAttempts limits how often a merge is made again because its target branch has moved. Between two attempts, another change of the branch
@@ -63,6 +74,11 @@ func (f *Family) merge(ctx context.Context, s auth.ProjectRecord[item.MergeReque
 	}
 	if !may.Allowed {
 		return none, endpoint.Unauthorized("").Describe("%s", may.Reason)
+	}
+	if r.PipelineSucceeds || r.AutoMerge {
+		if waiting, err := f.awaitPipeline(ctx, s.Subject, m, u, r); err != nil || waiting.AutoMerge != nil {
+			return f.merged(ctx, s.Subject, waiting, err)
+		}
 	}
 	for range mergeAttempts {
 		if m, err = f.mergeable(ctx, s.Subject, m, r); err != nil {
@@ -88,9 +104,17 @@ func (f *Family) merge(ctx context.Context, s auth.ProjectRecord[item.MergeReque
 		return none, answer(err)
 	}
 	did(ctx, "merge", s.Scope, m)
-	d, err := f.detail(ctx, s.Subject, m)
+	return f.merged(ctx, s.Subject, m, nil)
+}
+
+// merged is the answer to a merge.
+func (f *Family) merged(ctx context.Context, s auth.Subject, m mergerequest.MergeRequest, err error) (Detailed, error) {
 	if err != nil {
-		return none, err
+		return Detailed{}, err
+	}
+	d, err := f.detail(ctx, s, m)
+	if err != nil {
+		return Detailed{}, err
 	}
 	return f.diverged(ctx, m, d)
 }
@@ -102,19 +126,23 @@ func (f *Family) mergeable(ctx context.Context, s auth.Subject, m mergerequest.M
 		return m, err
 	}
 	shown, err := f.detail(ctx, s, m)
-	switch status := shown.DetailedMergeStatus; {
-	case err != nil:
+	if err != nil {
 		return m, err
-	case r.PipelineSucceeds || r.AutoMerge:
-		return m, notAllowed("There are no pipelines that the merge could wait for.")
+	}
+	return m, r.check(m, shown.DetailedMergeStatus)
+}
+
+// check returns the answer if a merge request with a detailed status must not be merged.
+func (r *mergeRequest) check(m mergerequest.MergeRequest, status string) error {
+	switch {
 	case status == "broken_status":
-		return m, conflicting()
+		return conflicting()
 	case status != "mergeable":
-		return m, notAllowed("The merge request cannot be merged: its detailed_merge_status is " + status + ".")
+		return notAllowed("The merge request cannot be merged: its detailed_merge_status is " + status + ".")
 	case r.SHA != "" && r.SHA != m.Head:
-		return m, endpoint.Message(http.StatusConflict, "SHA does not match HEAD of source branch: %s", m.Head)
+		return endpoint.Message(http.StatusConflict, "SHA does not match HEAD of source branch: %s", m.Head)
 	default:
-		return m, nil
+		return nil
 	}
 }
 

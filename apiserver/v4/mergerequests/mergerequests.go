@@ -10,6 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/item"
+	"github.com/forgeplane/forgeplane/apiserver/launch"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/apiserver/visible"
 	"github.com/forgeplane/forgeplane/internal/mergecheck"
@@ -22,6 +23,8 @@ type Family struct {
 	labels  *item.Labels
 	visible *visible.Projects
 	checker *mergecheck.Checker
+	// launcher creates the pipelines of merge requests.
+	launcher *launch.Launcher
 	// projects have the settings of approvals.
 	projects *store.Store[store.Only, *v1alpha1.Project]
 }
@@ -29,7 +32,7 @@ type Family struct {
 // New returns the family.
 func New(k family.Kit) *Family {
 	return &Family{
-		Kit: k, projects: store.Projects(k.Writer), items: item.Finder{Stores: k.Activity}, labels: item.NewLabels(k.Catalog, k.Writer),
+		Kit: k, launcher: launch.New(k), projects: store.Projects(k.Writer), items: item.Finder{Stores: k.Activity}, labels: item.NewLabels(k.Catalog, k.Writer),
 		visible: visible.NewProjects(k.Catalog, k.Clock), checker: mergecheck.New(k.Catalog, k.Repositories, k.Activity, k.Clock).Removing(RemoveSource(k)),
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/milestone"
+	"github.com/forgeplane/forgeplane/internal/pipeline"
 	"github.com/forgeplane/forgeplane/internal/reaction"
 )
 
@@ -77,19 +78,19 @@ type MergeRequest struct {
 // Detailed is a merge request with what only the answers about a single one show.
 type Detailed struct {
 	MergeRequest
-	Subscribed            bool          `json:"subscribed"`
-	ChangesCount          *string       `json:"changes_count" doc:"Number of changed files; null while it is unknown."`
-	LatestBuildStartedAt  endpoint.Time `json:"latest_build_started_at" doc:"Always null."`
-	LatestBuildFinishedAt endpoint.Time `json:"latest_build_finished_at" doc:"Always null."`
-	FirstDeployedAt       endpoint.Time `json:"first_deployed_to_production_at" doc:"Always null."`
-	Pipeline              *struct{}     `json:"pipeline" doc:"Always null."`
-	HeadPipeline          *struct{}     `json:"head_pipeline" doc:"Always null."`
-	DiffRefs              *DiffRefs     `json:"diff_refs" doc:"Commits of the last version; null if the source branch has never existed."`
-	MergeError            *string       `json:"merge_error" doc:"Why the last merge failed."`
-	FirstContribution     bool          `json:"first_contribution"`
-	User                  Viewer        `json:"user"`
-	DivergedCommitsCount  *int          `json:"diverged_commits_count,omitempty"`
-	RebaseInProgress      *bool         `json:"rebase_in_progress,omitempty"`
+	Subscribed            bool                    `json:"subscribed"`
+	ChangesCount          *string                 `json:"changes_count" doc:"Number of changed files; null while it is unknown."`
+	LatestBuildStartedAt  endpoint.Time           `json:"latest_build_started_at" doc:"When the first job of head_pipeline began."`
+	LatestBuildFinishedAt endpoint.Time           `json:"latest_build_finished_at"`
+	FirstDeployedAt       endpoint.Time           `json:"first_deployed_to_production_at" doc:"Always null."`
+	Pipeline              *entity.Pipeline        `json:"pipeline" doc:"Same as head_pipeline, in short."`
+	HeadPipeline          *entity.PipelineDetails `json:"head_pipeline" doc:"Newest pipeline of the last version; null without one, and for callers who cannot see it."`
+	DiffRefs              *DiffRefs               `json:"diff_refs" doc:"Commits of the last version; null if the source branch has never existed."`
+	MergeError            *string                 `json:"merge_error" doc:"Why the last merge failed."`
+	FirstContribution     bool                    `json:"first_contribution"`
+	User                  Viewer                  `json:"user"`
+	DivergedCommitsCount  *int                    `json:"diverged_commits_count,omitempty"`
+	RebaseInProgress      *bool                   `json:"rebase_in_progress,omitempty"`
 }
 
 // DiffRefs are the commits of a version of a merge request.
@@ -120,7 +121,10 @@ func (f *Family) detail(ctx context.Context, s auth.Subject, m mergerequest.Merg
 	if d.FirstContribution, err = f.firstContribution(ctx, s, m); err != nil {
 		return Detailed{}, err
 	}
-	d.User.CanMerge, err = f.canMerge(ctx, s, m)
+	if d.User.CanMerge, err = f.canMerge(ctx, s, m); err != nil {
+		return Detailed{}, err
+	}
+	err = f.showPipeline(ctx, s, m, &d)
 	return d, err
 }
 
@@ -135,6 +139,8 @@ type shower struct {
 	// unresolved are the merge requests with an unresolved discussion, and consents says how far each is approved.
 	unresolved map[int64]bool
 	consents   map[int64]consent
+	// pipelines are the pipelines of the heads, as far as the project needs them for a merge.
+	pipelines map[int64]pipeline.Pipeline
 	// sources are the projects that have the source branches, by their UIDs, as far as they exist.
 	sources map[types.UID]bool
 	// details says that labels are shown as objects.
@@ -151,7 +157,7 @@ func (f *Family) show(ctx context.Context, s auth.Subject, in map[types.UID]cata
 		if len(m.Labels) > 0 {
 			labeled[m.In.UID] = in[m.In.UID]
 		}
-		users, ids = slices.Concat(users, []database.User{m.Author, m.Closer, m.Merger}, m.Assignees, m.Reviewers), append(ids, m.ID)
+		users, ids = slices.Concat(users, []database.User{m.Author, m.Closer, merger(m)}, m.Assignees, m.Reviewers), append(ids, m.ID)
 		milestones[m.MilestoneID] = true
 		if err := v.findSource(ctx, m); err != nil {
 			return nil, err
@@ -179,6 +185,9 @@ func (f *Family) show(ctx context.Context, s auth.Subject, in map[types.UID]cata
 	if v.consents, err = f.consents(ctx, f.committers, some...); err != nil {
 		return nil, err
 	}
+	if v.pipelines, err = f.requiredPipelines(ctx, in, some); err != nil {
+		return nil, err
+	}
 	shown := make([]MergeRequest, len(some))
 	for n, m := range some {
 		shown[n] = v.mergeRequest(in[m.In.UID], s.Scope, m)
@@ -202,7 +211,7 @@ func (v *shower) findSource(ctx context.Context, m mergerequest.MergeRequest) er
 // mergeRequest shows a merge request of a project. from is the project or group of the request.
 func (v *shower) mergeRequest(in, from catalog.Scope, m mergerequest.MergeRequest) MergeRequest {
 	short := fmt.Sprintf("!%d", m.IID)
-	merger := v.users[m.Merger.UID]
+	merger := v.users[merger(m).UID]
 	shown := MergeRequest{
 		ID: m.ID, IID: m.IID, ProjectID: in.RESTID(), TargetProjectID: in.RESTID(), Title: m.Title, Description: m.Description, State: m.State,
 		CreatedAt: endpoint.Time(m.Created), UpdatedAt: endpoint.Time(m.Updated), MergedBy: merger, MergeUser: merger, MergedAt: endpoint.Time(m.MergedAt),
@@ -210,7 +219,8 @@ func (v *shower) mergeRequest(in, from catalog.Scope, m mergerequest.MergeReques
 		SourceBranch: m.SourceBranch, TargetBranch: m.TargetBranch,
 		UserNotesCount: v.notes[m.ID], Upvotes: v.reactions[m.ID].Up, Downvotes: v.reactions[m.ID].Down, Author: v.users[m.Author.UID],
 		Assignees: item.Known(v.users, m.Assignees), Reviewers: item.Known(v.users, m.Reviewers), Labels: v.labels.Show(m.In.UID, m.Labels, v.details),
-		Draft: m.Draft, WorkInProgress: m.Draft, MergeStatus: m.MergeStatus, DetailedMergeStatus: detailedStatus(m, v.consents[m.ID]), HasConflicts: hasConflicts(m),
+		Draft: m.Draft, WorkInProgress: m.Draft, MergeStatus: m.MergeStatus, DetailedMergeStatus: v.detailedStatus(in, m),
+		MergeWhenPipelineSucceeds: m.AutoMerge != nil, HasConflicts: hasConflicts(m),
 		SHA: given(m.Head), MergeCommitSHA: given(m.MergeCommit), SquashCommitSHA: given(m.SquashCommit),
 		DiscussionLocked: m.DiscussionLocked, ShouldRemoveSourceBranch: m.ShouldRemoveSource, ForceRemoveSourceBranch: m.RemoveSourceBranch,
 		Reference: short, References: item.Refer(short, in, from), WebURL: fmt.Sprintf("%s/%s/-/merge_requests/%d", v.WebURL, in.Path(), m.IID),
@@ -234,6 +244,14 @@ func (v *shower) mergeRequest(in, from catalog.Scope, m mergerequest.MergeReques
 	return shown
 }
 
+// merger returns the user who has merged a merge request, or whose merge waits for a pipeline.
+func merger(m mergerequest.MergeRequest) database.User {
+	if m.State == mergerequest.Opened && m.AutoMerge != nil {
+		return m.AutoMerge.User
+	}
+	return m.Merger
+}
+
 // given returns nil for an empty text.
 func given(text string) *string {
 	if text == "" {
@@ -247,7 +265,8 @@ func hasConflicts(m mergerequest.MergeRequest) bool {
 }
 
 // detailedStatus returns mergeable, or the first reason why a merge request cannot be merged (API behaviour, section 2.5).
-func detailedStatus(m mergerequest.MergeRequest, c consent) string {
+func (v *shower) detailedStatus(in catalog.Scope, m mergerequest.MergeRequest) string {
+	p, c := v.pipelineStatus(in.Project, m), v.consents[m.ID]
 	switch {
 	case m.State != mergerequest.Opened:
 		return "not_open"
@@ -261,6 +280,8 @@ func detailedStatus(m mergerequest.MergeRequest, c consent) string {
 		return "not_approved"
 	case m.MergeStatus == mergerequest.CannotMerge:
 		return "broken_status"
+	case p != "": // the last one: a merge can wait for it
+		return p
 	default:
 		return "mergeable"
 	}

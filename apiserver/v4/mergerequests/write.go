@@ -10,6 +10,7 @@ import (
 
 	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
@@ -122,7 +123,19 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 		return Detailed{}, answer(err)
 	}
 	did(ctx, "create", target.Scope, m)
-	return f.refreshed(ctx, target, m)
+	return f.opened(ctx, target, m)
+}
+
+// opened shows a merge request that was opened, and creates its pipeline.
+func (f *Family) opened(ctx context.Context, in auth.Subject, m mergerequest.MergeRequest) (Detailed, error) {
+	m, err := f.refresh(ctx, m)
+	if err != nil {
+		return Detailed{}, err
+	}
+	if err := f.launcher.Opened(ctx, m, in.Caller); err != nil {
+		log.FromContext(ctx).Error(err, "Failed to create the pipeline of a merge request") // a push creates the next one
+	}
+	return f.refreshed(ctx, in, m)
 }
 
 // target returns the project that has the target branch as the subject of the request.

@@ -139,7 +139,7 @@ func (f *Family) admit(ctx context.Context, s auth.Subject, p pipeline.Pipeline)
 	if s.Scope.Project.Spec.Archived {
 		return endpoint.Forbidden("")
 	}
-	may, err := f.launcher.MayRun(ctx, s, p.Ref, p.Tag)
+	may, err := f.launcher.MayRun(ctx, s, p.Branch(), p.Tag)
 	if err == nil && !may {
 		err = endpoint.Forbidden("")
 	}

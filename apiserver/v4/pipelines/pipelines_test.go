@@ -26,6 +26,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/pipeline"
 )
 
@@ -446,6 +447,34 @@ func TestPush_createsPipelines(t *testing.T) {
 	failed := familytest.Decode[pipelines.Detailed](t, w.As("rita", fmt.Sprintf("GET /projects/20/pipelines/%d", all[2].ID), ""))
 	w.Expect(*failed.YAMLErrors).To(HavePrefix(".gitlab-ci.yml:1: build:colour: unknown keyword"))
 	w.Expect(w.As("dora", fmt.Sprintf("POST /projects/20/pipelines/%d/retry", failed.ID), "").Code).To(Equal(201), "a pipeline without failed jobs")
+}
+
+func TestPush_createsPipelinesOfMergeRequests(t *testing.T) {
+	w := newWorld(t)
+	const configuration = `
+build: {script: make, rules: [{if: $CI_MERGE_REQUEST_IID}]}
+test: {script: make test, rules: [{if: $CI_COMMIT_BRANCH}]}
+docs: {script: make docs, rules: [{if: $CI_MERGE_REQUEST_IID, changes: [docs/*]}]}
+`
+	m := mergerequest.MergeRequest{In: w.ProjectRow(20), Source: w.ProjectRow(20), SourceBranch: "work", TargetBranch: "main", Title: "Work", Author: w.UserRow("dora")}
+	w.Expect(w.Activity.MergeRequests.Create(t.Context(), &m)).To(Succeed())
+	first, second := w.commit("one", configuration), w.commit("two", configuration)
+	w.Expect(w.Activity.MergeRequests.AddVersion(t.Context(), &mergerequest.Version{MergeRequestID: m.ID, Head: first, Base: w.web.Git(t, "rev-parse", "bare")}, "1")).To(Succeed())
+	w.web.Git(t, "update-ref", "refs/heads/work", first)
+	w.pushes(update.Ref{Name: "refs/heads/work", New: first})
+	w.web.Git(t, "update-ref", "refs/heads/work", second)
+	w.pushes(update.Ref{Name: "refs/heads/work", Old: first, New: second})
+	all := familytest.Decode[[]pipelines.Pipeline](t, w.As("rita", "GET /projects/20/pipelines?sort=asc", ""))
+	about := func(sha string, s pipeline.Status) OmegaMatcher {
+		return And(HaveField("Source", "merge_request_event"), HaveField("Ref", "refs/merge-requests/1/head"), HaveField("SHA", sha), HaveField("Status", s))
+	}
+	of := func(sha string, s pipeline.Status) OmegaMatcher {
+		return And(HaveField("Source", "push"), HaveField("Ref", "work"), HaveField("SHA", sha), HaveField("Status", s))
+	}
+	w.Expect(all).To(HaveExactElements(of(first, pipeline.Canceled), about(first, pipeline.Canceled), of(second, pipeline.Pending), about(second, pipeline.Pending)))
+	jobs := familytest.Decode[[]pipelines.Job](t, w.As("rita", fmt.Sprintf("GET /projects/20/pipelines/%d/jobs", all[3].ID), ""))
+	w.Expect(jobs).To(HaveExactElements(And(HaveField("Name", "build"), HaveField("Ref", "refs/merge-requests/1/head"))), "no file of docs has changed")
+	w.Expect(w.As("dora", fmt.Sprintf("POST /projects/20/pipelines/%d/cancel", all[3].ID), "").Code).To(Equal(200))
 }
 
 func TestPush_createsFewPipelinesAtOnce(t *testing.T) {

@@ -119,6 +119,8 @@ type createRequest struct {
 	RepositoryAccess  string                   `param:"repository_access_level" values:"enabled,private,disabled" default:"enabled" doc:"Access to the repository."`
 	ContainerRegistry string                   `param:"container_registry_access_level" values:"enabled,private,disabled" default:"enabled" doc:"Access to the container registry."`
 	SquashOption      string                   `param:"squash_option" values:"never,always,default_on,default_off" default:"default_off" doc:"Whether merges squash commits."`
+	RequirePipeline   bool                     `param:"only_allow_merge_if_pipeline_succeeds" default:"false" doc:"Whether merge requests can be merged only if their last pipelines have succeeded."`
+	AllowSkipped      bool                     `param:"allow_merge_on_skipped_pipeline" default:"false" doc:"Whether a skipped pipeline counts as successful for merges."`
 	PublicJobs        bool                     `param:"public_jobs" default:"true" doc:"Whether everybody who can see the code can see pipelines, logs and artifacts; otherwise only Reporters."`
 	KeepLatest        bool                     `param:"keep_latest_artifact" default:"true" doc:"Whether the artifacts of the latest successful pipeline of each branch and tag stay after they have expired."`
 	Avatar            avatar.Upload            `param:"avatar" doc:"A picture of at most 200 KiB."`
@@ -143,6 +145,7 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 	spec.Visibility, spec.DefaultBranch, spec.ImportURL = entity.Visibilities[r.Visibility], r.DefaultBranch, r.ImportURL
 	spec.Features = v1alpha1.Features{Repository: features[r.RepositoryAccess], ContainerRegistry: features[r.ContainerRegistry]}
 	spec.MergeRequests.Squash = squashOptions[r.SquashOption]
+	spec.MergeRequests.RequirePipeline, spec.MergeRequests.AllowSkippedPipeline = r.RequirePipeline, r.AllowSkipped
 	spec.Pipelines = v1alpha1.Pipelines{Public: &r.PublicJobs, KeepLatestArtifacts: &r.KeepLatest}
 	into := ""
 	if r.NamespaceID.Set && !r.NamespaceID.Null {
@@ -318,6 +321,8 @@ type updateRequest struct {
 	RepositoryAccess  endpoint.Optional[string] `param:"repository_access_level" values:"enabled,private,disabled" doc:"Access to the repository."`
 	ContainerRegistry endpoint.Optional[string] `param:"container_registry_access_level" values:"enabled,private,disabled" doc:"Access to the container registry."`
 	SquashOption      endpoint.Optional[string] `param:"squash_option" values:"never,always,default_on,default_off" doc:"Whether merges squash commits."`
+	RequirePipeline   endpoint.Optional[bool]   `param:"only_allow_merge_if_pipeline_succeeds" doc:"Whether merge requests can be merged only if their last pipelines have succeeded."`
+	AllowSkipped      endpoint.Optional[bool]   `param:"allow_merge_on_skipped_pipeline" doc:"Whether a skipped pipeline counts as successful for merges."`
 	PublicJobs        endpoint.Optional[bool]   `param:"public_jobs" doc:"Whether everybody who can see the code can see pipelines, logs and artifacts; otherwise only Reporters."`
 	KeepLatest        endpoint.Optional[bool]   `param:"keep_latest_artifact" doc:"Whether the artifacts of the latest successful pipeline of each branch and tag stay after they have expired."`
 	Avatar            avatar.Upload             `param:"avatar" doc:"A picture of at most 200 KiB; empty to remove it."`
@@ -368,6 +373,8 @@ func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (
 		if o, ok := squashOptions[r.SquashOption.Value]; ok {
 			spec.MergeRequests.Squash = o
 		}
+		m := &spec.MergeRequests
+		m.RequirePipeline, m.AllowSkippedPipeline = r.RequirePipeline.Or(m.RequirePipeline), r.AllowSkipped.Or(m.AllowSkippedPipeline)
 		spec.Pipelines = v1alpha1.Pipelines{
 			Public: ptr.To(r.PublicJobs.Or(spec.Pipelines.ArePublic())), KeepLatestArtifacts: ptr.To(r.KeepLatest.Or(spec.Pipelines.KeepsLatestArtifacts())),
 		}

@@ -32,6 +32,8 @@ type Details struct {
 	ContainerRegistryAccessLevel string       `json:"container_registry_access_level" doc:"enabled, private or disabled."`
 	ContainerRegistryEnabled     bool         `json:"container_registry_enabled"`
 	SquashOption                 string       `json:"squash_option" doc:"never, always, default_on or default_off."`
+	RequirePipeline              bool         `json:"only_allow_merge_if_pipeline_succeeds" doc:"Whether merge requests can be merged only if their last pipelines have succeeded."`
+	AllowSkipped                 bool         `json:"allow_merge_on_skipped_pipeline" doc:"Whether a skipped pipeline counts as successful for merges."`
 	PublicJobs                   bool         `json:"public_jobs" doc:"Whether everybody who can see the code can see pipelines."`
 	KeepLatestArtifact           bool         `json:"keep_latest_artifact" doc:"Whether the artifacts of the latest successful pipelines stay after they have expired."`
 	RepositoryStorage            string       `json:"repository_storage,omitempty" doc:"Shown to administrators."`
@@ -115,6 +117,8 @@ func (f *Family) show(ctx context.Context, s catalog.Scope, to viewer) (Project,
 		ContainerRegistryAccessLevel: featureWord(p.Spec.Features.ContainerRegistry),
 		ContainerRegistryEnabled:     featureWord(p.Spec.Features.ContainerRegistry) != "disabled",
 		SquashOption:                 squashWord(p.Spec.MergeRequests.Squash),
+		RequirePipeline:              p.Spec.MergeRequests.RequirePipeline,
+		AllowSkipped:                 p.Spec.MergeRequests.AllowSkippedPipeline,
 		PublicJobs:                   p.Spec.Pipelines.ArePublic(),
 		KeepLatestArtifact:           p.Spec.Pipelines.KeepsLatestArtifacts(),
 		SharedWithGroups:             shared,

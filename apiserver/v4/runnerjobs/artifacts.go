@@ -87,32 +87,35 @@ func artifacts(spec *config.Artifacts) []Artifact {
 	return all
 }
 
-// dependencies returns the jobs whose archives a job gets: those that dependencies or needs name, or all jobs of the earlier stages.
-func (f *Family) dependencies(ctx context.Context, e launch.Execution) ([]Dependency, error) {
+// before returns the jobs whose artifacts a job gets: those that dependencies or needs name, or all jobs of the earlier stages.
+func (f *Family) before(ctx context.Context, e launch.Execution) (some []pipeline.Job, ids []int64, err error) {
 	jobs, err := f.Activity.Pipelines.Current(ctx, e.Pipeline)
-	if err != nil {
-		return nil, err
-	}
-	var before []pipeline.Job
 	for _, j := range jobs {
 		if needsArtifacts(e.Job, j) {
-			before = append(before, j)
+			some, ids = append(some, j), append(ids, j.ID)
 		}
 	}
+	return some, ids, err
+}
+
+// dependencies completes a job with the archives and the outputs of the jobs before it, and returns the archives.
+func (f *Family) dependencies(ctx context.Context, e *launch.Execution) ([]Dependency, error) {
 	all := []Dependency{}
-	if len(before) == 0 {
-		return all, nil
-	}
-	ids := make([]int64, len(before))
-	for i, j := range before {
-		ids[i] = j.ID
+	before, ids, err := f.before(ctx, *e)
+	if err != nil || len(before) == 0 {
+		return all, err
 	}
 	stored, err := f.Activity.Pipelines.Artifacts(ctx, ids...)
 	if err != nil {
 		return nil, err
 	}
+	handed, err := f.Activity.Pipelines.Outputs(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
 	keep := e.In.Project.Spec.Pipelines.KeepsLatestArtifacts()
 	for _, j := range before {
+		e.Outputs = append(e.Outputs, handed[j.ID]...)
 		for _, a := range stored[j.ID] {
 			if a.Type == pipeline.Archive && !a.Expired(f.Clock.Now(), keep) {
 				all = append(all, Dependency{j.ID, e.Token, j.Name, &DependencyFile{a.Name, a.Size}})
@@ -162,6 +165,11 @@ func (f *Family) upload(ctx context.Context, s auth.Job, r *uploadRequest) (none
 	spec := full.Spec.Artifacts
 	if spec == nil || r.Type != "metadata" && !slices.ContainsFunc(artifacts(spec), func(a Artifact) bool { return a.Type == r.Type }) {
 		return none{}, endpoint.BadRequest("The configuration of the job has no artifacts of the type " + r.Type)
+	}
+	if r.Type == dotenv {
+		if err := f.keepOutputs(ctx, s.Job.ID, r); err != nil {
+			return none{}, err
+		}
 	}
 	added := pipeline.Artifact{
 		JobID: s.Job.ID, Type: r.Type, Format: r.Format, Name: path.Base(r.File.Name), Access: spec.Access, Size: r.File.Size, Expires: expiry(spec, f.Clock.Now()),

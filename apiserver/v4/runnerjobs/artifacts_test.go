@@ -2,6 +2,7 @@ package runnerjobs_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"mime/multipart"
 	"net/http/httptest"
@@ -34,12 +35,19 @@ needing: {stage: test, script: x, needs: [a, {job: b, artifacts: false}]}
 func newKeeper(t *testing.T) world {
 	t.Helper()
 	w := newWorldWith(t, keeping)
+	w.keep()
+	return w
+}
+
+// keep gives the world a store of artifacts.
+func (w *world) keep() {
+	w.t.Helper()
+	t := w.t
 	blobs, err := blob.Open(t.Context(), "mem://")
 	w.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = blobs.Close() })
 	w.Artifacts = artifact.NewStore(w.Activity.Pipelines, blobs)
 	w.serve()
-	return w
 }
 
 // upload stores an artifact of a job.
@@ -91,6 +99,52 @@ func TestRequest_saysWhichArtifactsAJobHas(t *testing.T) {
 	w.Expect(w.send("unknown", "GET", fmt.Sprintf("/jobs/%d/artifacts", a.ID), "").Code).To(Equal(403))
 	w.create()
 	w.Expect(w.send(w.ask(token).Token, "GET", fmt.Sprintf("/jobs/%d/artifacts", a.ID), "").Code).To(Equal(404), "a job of another pipeline")
+}
+
+func TestDotenv_isForLaterJobs(t *testing.T) {
+	w := newWorldWith(t, `
+stages: [build, test]
+variables: {VERSION: of the configuration, OTHER: "1"}
+build: {stage: build, script: x, artifacts: {reports: {dotenv: build.env}}}
+test: {stage: test, script: x}
+none: {stage: test, script: x, dependencies: []}
+`)
+	w.keep()
+	w.create()
+	token := w.runner(runner.Runner{Type: runner.OfInstance, RunUntagged: true})
+	build := w.ask(token)
+	for content, reason := range map[string]string{
+		"VERSION":                             "line 1 is not of the form",
+		"\nA-B=1":                             "line 2 is not of the form",
+		"A=" + strings.Repeat("x", 5<<10):     "larger than 5120 bytes",
+		strings.Repeat("A=1\n", 3) + "B=\xff": "not a text in UTF-8",
+	} {
+		refused := w.upload(build, "artifact_type=dotenv&artifact_format=gzip", packed(content))
+		w.Expect(refused.Code).To(Equal(400))
+		w.Expect(refused.Body.String()).To(ContainSubstring(reason))
+	}
+	w.Expect(w.upload(build, "artifact_type=dotenv&artifact_format=gzip", "not packed").Code).To(Equal(400))
+	w.Expect(w.upload(build, "artifact_type=dotenv&artifact_format=gzip", packed("VERSION=0\n\n VERSION = 1.2=$OTHER \nEMPTY=\n")).Code).To(Equal(201))
+	w.Expect(w.end(build, "success", "").Code).To(Equal(200))
+	versions := map[string]string{}
+	for range 2 {
+		j := w.ask(token)
+		for _, v := range j.Variables {
+			if v.Key == "VERSION" {
+				versions[j.Info.Name] = v.Value
+			}
+		}
+	}
+	w.Expect(versions).To(Equal(map[string]string{"test": "1.2=$OTHER", "none": "of the configuration"}))
+}
+
+// packed packs a text with gzip.
+func packed(text string) string {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write([]byte(text))
+	_ = z.Close()
+	return b.String()
 }
 
 func TestUpload_refusesWhatTheJobDoesNotHave(t *testing.T) {

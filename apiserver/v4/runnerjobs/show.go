@@ -133,15 +133,15 @@ var failureReasons = []string{
 
 // show returns a job as its runner gets it.
 func (f *Family) show(ctx context.Context, e launch.Execution) (*Job, error) {
+	before, err := f.dependencies(ctx, &e)
+	if err != nil {
+		return nil, err
+	}
 	variables, err := f.launcher.Variables(ctx, e)
 	if err != nil {
 		return nil, err
 	}
 	caches, err := f.caches(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	before, err := f.dependencies(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func (f *Family) credentials(e launch.Execution) []Credential {
 // git says what the runner of a job fetches: the commit of the pipeline, even if the branch has moved on, and the branch or tag.
 func (f *Family) git(e launch.Execution) GitInfo {
 	p := e.Pipeline
-	kind, refspec := "branch", fmt.Sprintf("+refs/heads/%s:refs/remotes/origin/%s", p.Ref, p.Ref)
+	kind, refspec := "branch", fmt.Sprintf("+refs/heads/%s:refs/remotes/origin/%[1]s", p.Branch())
 	if p.Tag {
 		kind, refspec = "tag", fmt.Sprintf("+refs/tags/%s:refs/tags/%s", p.Ref, p.Ref)
 	}
@@ -191,7 +191,7 @@ func (f *Family) git(e launch.Execution) GitInfo {
 		format = "sha256"
 	}
 	return GitInfo{
-		RepoURL: f.launcher.RepositoryURL(e), Ref: p.Ref, SHA: p.SHA, RefType: kind, Depth: depth, Format: format,
+		RepoURL: f.launcher.RepositoryURL(e), Ref: p.Branch(), SHA: p.SHA, RefType: kind, Depth: depth, Format: format,
 		Refspecs: []string{fmt.Sprintf("+%s:refs/pipelines/%d", p.SHA, p.ID), refspec},
 	}
 }

@@ -38,6 +38,8 @@ CREATE TABLE merge_requests (
     should_remove_source  BOOLEAN,
     merger_id             INTEGER NOT NULL DEFAULT 0,
     merger_uid            TEXT NOT NULL DEFAULT '',
+    auto_merge            TEXT,
+    auto_merge_pipeline   INTEGER NOT NULL DEFAULT 0,
     merged_at             TIMESTAMP,
     closer_id             INTEGER NOT NULL DEFAULT 0,
     closer_uid            TEXT NOT NULL DEFAULT '',
@@ -57,6 +59,7 @@ CREATE INDEX merge_requests_of_author ON merge_requests (author_uid);
 CREATE INDEX merge_requests_of_source ON merge_requests (source_uid, source_branch);
 CREATE INDEX merge_requests_into_target ON merge_requests (subject_uid, target_branch);
 CREATE INDEX merge_requests_with_head ON merge_requests (subject_uid, head_sha);
+CREATE INDEX merge_requests_awaiting ON merge_requests (auto_merge_pipeline) WHERE auto_merge_pipeline <> 0;
 CREATE INDEX merge_requests_with_merge_commit ON merge_requests (subject_uid, merge_commit_sha);
 CREATE INDEX merge_requests_with_squash_commit ON merge_requests (subject_uid, squash_commit_sha);
 -- A branch has at most one open merge request into a branch.

@@ -20,6 +20,9 @@ CREATE TABLE pipelines (
     upstream_job_id INTEGER NOT NULL DEFAULT 0,
     root_id        INTEGER NOT NULL DEFAULT 0,
     schedule_id    INTEGER NOT NULL DEFAULT 0,
+    merge_request_id INTEGER NOT NULL DEFAULT 0,
+    source_branch  TEXT NOT NULL DEFAULT '',
+    awaited        BOOLEAN NOT NULL DEFAULT FALSE,
     origin         TEXT UNIQUE,
     user_id        INTEGER NOT NULL,
     user_uid       TEXT NOT NULL,
@@ -36,6 +39,7 @@ CREATE INDEX pipelines_of_ref ON pipelines (subject_uid, ref, id);
 CREATE INDEX pipelines_of_commit ON pipelines (subject_uid, sha, id);
 CREATE INDEX pipelines_of_user ON pipelines (subject_uid, user_uid, id);
 CREATE INDEX pipelines_of_schedule ON pipelines (schedule_id, id);
+CREATE INDEX pipelines_of_merge_request ON pipelines (merge_request_id, id);
 CREATE INDEX pipelines_of_job ON pipelines (upstream_job_id, id);
 CREATE INDEX pipelines_of_root ON pipelines (root_id, id);
 -- The jobs of pipelines. Those with bridge trigger a pipeline. A retry of a job is another row, and marks the former as retried. needs and tags
@@ -57,6 +61,7 @@ CREATE TABLE pipeline_jobs (
     start_in       INTEGER NOT NULL,
     allow_failure  BOOLEAN NOT NULL,
     interruptible  BOOLEAN NOT NULL,
+    resource_group TEXT NOT NULL DEFAULT '',
     has_needs      BOOLEAN NOT NULL,
     needs          TEXT NOT NULL,
     tags           TEXT NOT NULL,
@@ -79,6 +84,18 @@ CREATE TABLE pipeline_jobs (
 CREATE INDEX pipeline_jobs_of_pipeline ON pipeline_jobs (pipeline_id, id);
 CREATE INDEX pipeline_jobs_in_order ON pipeline_jobs (subject_uid, id);
 CREATE INDEX pipeline_jobs_by_status ON pipeline_jobs (status, id);
+CREATE INDEX pipeline_jobs_of_resource ON pipeline_jobs (subject_uid, resource_group, id) WHERE resource_group <> '';
+-- The resources of resource groups that jobs hold. A resource without a row is free.
+CREATE TABLE pipeline_resources (
+    id           INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    subject_kind TEXT NOT NULL,
+    subject_id   INTEGER NOT NULL,
+    subject_uid  TEXT NOT NULL,
+    name         TEXT NOT NULL,
+    job_id       INTEGER NOT NULL REFERENCES pipeline_jobs (id) ON DELETE CASCADE,
+    UNIQUE (subject_uid, name)
+);
+CREATE INDEX pipeline_resources_of_job ON pipeline_resources (job_id);
 -- The variables of pipelines that a request gave, and those of jobs, for which job_id is not 0.
 CREATE TABLE pipeline_variables (
     pipeline_id INTEGER NOT NULL REFERENCES pipelines (id) ON DELETE CASCADE,
@@ -87,6 +104,13 @@ CREATE TABLE pipeline_variables (
     value       TEXT NOT NULL,
     type        TEXT NOT NULL,
     PRIMARY KEY (pipeline_id, job_id, key)
+);
+-- The variables that jobs hand to later jobs, of their dotenv reports.
+CREATE TABLE pipeline_outputs (
+    job_id INTEGER NOT NULL REFERENCES pipeline_jobs (id) ON DELETE CASCADE,
+    key    TEXT NOT NULL,
+    value  TEXT NOT NULL,
+    PRIMARY KEY (job_id, key)
 );
 -- The logs of jobs, as runners send them. start is the position of the first byte.
 CREATE TABLE pipeline_logs (

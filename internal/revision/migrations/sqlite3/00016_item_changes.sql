@@ -38,14 +38,16 @@ CREATE TRIGGER merge_request_is_changed AFTER UPDATE ON merge_requests
         old.target_branch, old.title, old.description, old.text, old.state, old.draft, old.discussion_locked, old.squash, old.remove_source_branch,
         old.allow_collaboration, old.approvals_required, old.author_id, old.author_uid, old.milestone_id, old.head_sha, old.base_sha, old.start_sha,
         old.changes_count, old.merge_status, old.checked_target, old.merge_error, old.planned_commit, old.planned_squash, old.merge_commit_sha,
-        old.squash_commit_sha, old.should_remove_source, old.merger_id, old.merger_uid, old.merged_at, old.closer_id, old.closer_uid, old.closed_at,
+        old.squash_commit_sha, old.should_remove_source, old.merger_id, old.merger_uid, old.merged_at, old.auto_merge,
+        old.auto_merge_pipeline, old.closer_id, old.closer_uid, old.closed_at,
         old.prepared_at, old.time_estimate, old.time_spent, old.created_at, old.updated_at
     ) IS NOT (
         new.id, new.subject_kind, new.subject_id, new.subject_uid, new.iid, new.source_kind, new.source_id, new.source_uid, new.source_branch,
         new.target_branch, new.title, new.description, new.text, new.state, new.draft, new.discussion_locked, new.squash, new.remove_source_branch,
         new.allow_collaboration, new.approvals_required, new.author_id, new.author_uid, new.milestone_id, new.head_sha, new.base_sha, new.start_sha,
         new.changes_count, new.merge_status, new.checked_target, new.merge_error, new.planned_commit, new.planned_squash, new.merge_commit_sha,
-        new.squash_commit_sha, new.should_remove_source, new.merger_id, new.merger_uid, new.merged_at, new.closer_id, new.closer_uid, new.closed_at,
+        new.squash_commit_sha, new.should_remove_source, new.merger_id, new.merger_uid, new.merged_at, new.auto_merge,
+        new.auto_merge_pipeline, new.closer_id, new.closer_uid, new.closed_at,
         new.prepared_at, new.time_estimate, new.time_spent, new.created_at, new.updated_at
     ) BEGIN
     INSERT INTO item_writes SELECT 'merge_request', old.subject_uid, old.iid, old.id, old.state, TRUE

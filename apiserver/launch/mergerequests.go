@@ -1,0 +1,111 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/ci/config"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/mergecheck"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
+	"github.com/forgeplane/forgeplane/internal/pipeline"
+)
+
+// maxMergeRequests is the maximum number of merge requests of a branch that a push creates pipelines for.
+const maxMergeRequests = 10
+
+// OfMergeRequest returns the request for a pipeline that is about the last version of a merge request. It is a pipeline of the source project. The error is
+// catalog.ErrNotFound if that is gone.
+func (l *Launcher) OfMergeRequest(ctx context.Context, m mergerequest.MergeRequest, by auth.Caller) (Request, error) {
+	in, err := l.Guard.Project(ctx, fmt.Sprint(m.Source.ID))
+	if err == nil && in.Project.UID != m.Source.UID {
+		err = catalog.ErrNotFound
+	}
+	return Request{In: in, By: by, Ref: m.SourceBranch, SHA: m.Head, Source: SourceMergeRequest, MergeRequest: &m}, err
+}
+
+// Opened creates the pipeline of a merge request that was opened, if the configuration wants one and its author can run it.
+func (l *Launcher) Opened(ctx context.Context, m mergerequest.MergeRequest, by auth.Caller) error {
+	r, err := l.OfMergeRequest(ctx, m, by)
+	if err != nil || m.Head == "" {
+		return ignoreGone(err)
+	}
+	if may, err := l.Permitted(ctx, r); err != nil || !may {
+		return err
+	}
+	r.Origin = fmt.Sprintf("merge-request/%d/%s", m.ID, m.Head)
+	_, err = l.Launch(ctx, r)
+	return ignoreGone(ignorePlan(err))
+}
+
+// mergeRequests creates the pipelines of the open merge requests of a branch after a push.
+func (p *Pushes) mergeRequests(ctx context.Context, of Request, repo *git.Repository) error {
+	some, err := p.Activity.MergeRequests.OfBranches(ctx, of.In.Project.UID, []string{of.Ref})
+	if err != nil {
+		return err
+	}
+	var ids []int64
+	for _, m := range some {
+		if m.Source.UID == of.In.Project.UID && m.SourceBranch == of.Ref && len(ids) < maxMergeRequests {
+			ids = append(ids, m.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	now, err := repo.Objects(ctx, ref.Branches+of.Ref)
+	if err != nil || now[0].ID != of.SHA { // another push has its own pipelines
+		return err
+	}
+	if some, err = p.Activity.MergeRequests.WithIDs(ctx, ids...); err != nil {
+		return err
+	}
+	head, err := repo.ReadCommit(ctx, of.SHA)
+	if err != nil {
+		return err
+	}
+	for _, m := range some {
+		r := of
+		r.Source, r.Before, r.MergeRequest, r.Origin = SourceMergeRequest, "", &m, fmt.Sprintf("merge-request/%d/%s", m.ID, of.SHA)
+		row, failed := p.launch(ctx, r, repo, head)
+		if failed == nil {
+			_, failed = p.Activity.Pipelines.CancelRedundant(ctx, row)
+		}
+		err = errors.Join(err, ignorePlan(failed))
+	}
+	return err
+}
+
+// mergeRequest returns the merge request that a pipeline is about; nil without one.
+func (l *Launcher) mergeRequest(ctx context.Context, p pipeline.Pipeline) (*mergerequest.MergeRequest, error) {
+	if p.MergeRequest == 0 {
+		return nil, nil
+	}
+	m, err := l.Activity.MergeRequests.WithID(ctx, p.MergeRequest)
+	if errors.Is(err, mergerequest.ErrNotFound) {
+		return nil, nil
+	}
+	return &m, err
+}
+
+// ofMergeRequest are the predefined variables about the merge request of a pipeline.
+func (l *Launcher) ofMergeRequest(r Request) []config.Variable {
+	m := r.MergeRequest
+	if m == nil {
+		return nil
+	}
+	return []config.Variable{
+		{Key: "CI_MERGE_REQUEST_ID", Value: strconv.FormatInt(m.ID, 10)}, {Key: "CI_MERGE_REQUEST_IID", Value: strconv.FormatInt(m.IID, 10)},
+		{Key: "CI_MERGE_REQUEST_REF_PATH", Value: mergecheck.Head(m.IID)}, {Key: "CI_MERGE_REQUEST_EVENT_TYPE", Value: "detached"},
+		{Key: "CI_MERGE_REQUEST_TITLE", Value: m.Title}, {Key: "CI_MERGE_REQUEST_DRAFT", Value: strconv.FormatBool(m.Draft)},
+		{Key: "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", Value: m.SourceBranch}, {Key: "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", Value: m.TargetBranch},
+		{Key: "CI_MERGE_REQUEST_SOURCE_PROJECT_ID", Value: strconv.FormatInt(m.Source.ID, 10)}, {Key: "CI_MERGE_REQUEST_PROJECT_ID", Value: strconv.FormatInt(m.In.ID, 10)},
+		{Key: "CI_MERGE_REQUEST_SOURCE_PROJECT_PATH", Value: r.In.Path()}, {Key: "CI_MERGE_REQUEST_SOURCE_PROJECT_URL", Value: l.WebURL + "/" + r.In.Path()},
+		{Key: "CI_MERGE_REQUEST_DIFF_BASE_SHA", Value: m.Base},
+	}
+}

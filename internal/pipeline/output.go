@@ -1,0 +1,45 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/uptrace/bun"
+)
+
+// Output is a variable that a job hands to later jobs of its pipeline.
+type Output struct {
+	JobID int64  `bun:"job_id,pk"`
+	Key   string `bun:"key,pk"`
+	Value string `bun:"value"`
+
+	bun.BaseModel `bun:"table:pipeline_outputs"`
+}
+
+// SetOutputs records the outputs of a job, unless it has some. Their keys must differ.
+func (s *Store) SetOutputs(ctx context.Context, job int64, all []Output) error {
+	for i := range all {
+		all[i].JobID = job
+	}
+	return s.db.Atomically(ctx, fmt.Sprintf("recording the outputs of job %d", job), func(ctx context.Context, db bun.IDB) error {
+		has, err := db.NewSelect().Model((*Output)(nil)).Where("job_id = ?", job).Exists(ctx)
+		if err != nil || has || len(all) == 0 {
+			return err
+		}
+		_, err = db.NewInsert().Model(&all).Exec(ctx)
+		return err
+	})
+}
+
+// Outputs returns the outputs of jobs, by the ids of the jobs.
+func (s *Store) Outputs(ctx context.Context, jobs ...int64) (map[int64][]Output, error) {
+	var some []Output
+	err := s.db.Read(ctx, "reading the outputs of jobs", func(ctx context.Context, db bun.IDB) error {
+		return db.NewSelect().Model(&some).Where("job_id IN (?)", bun.List(jobs)).Order("job_id", "key").Scan(ctx)
+	})
+	of := map[int64][]Output{}
+	for _, o := range some {
+		of[o.JobID] = append(of[o.JobID], o)
+	}
+	return of, err
+}
