@@ -40,8 +40,8 @@ import (
 var itemTables = []string{
 	"iids", "issues", "issue_labels", "issue_assignees", "issue_subscriptions", "epics", "epic_labels", "notes", "reactions", "state_events", "milestones",
 	"merge_requests", "merge_request_labels", "merge_request_assignees", "merge_request_reviewers", "merge_request_approvals",
-	"merge_request_subscriptions", "merge_request_issues", "merge_request_versions", "merge_request_approval_rules", "merge_request_approvers",
-	"draft_notes", "pipelines", "pipeline_jobs", "pipeline_variables", "pipeline_outputs", "pipeline_resources", "pipeline_logs", "pipeline_artifacts", "pipeline_schedules", "pipeline_schedule_variables", "runners", "runner_places",
+	"merge_request_subscriptions", "merge_request_issues", "merge_request_versions", "merge_request_approval_rules", "merge_request_deployments", "merge_request_approvers",
+	"draft_notes", "pipelines", "pipeline_jobs", "pipeline_variables", "deployments", "pipeline_outputs", "pipeline_resources", "pipeline_logs", "pipeline_artifacts", "pipeline_schedules", "pipeline_schedule_variables", "runners", "runner_places",
 }
 
 // items are issue 1 and merge request 1 of the project, and epic 1 of the group. Each has a note of each user and one of the author. All users have

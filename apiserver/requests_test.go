@@ -129,6 +129,7 @@ var named = map[string]string{
 	"labels/{label_id}":                  "bug",
 	"triggers/{trigger_id}":              strconv.Itoa(triggerID),
 	"ref/{ref}":                          "ci",
+	"statuses/{sha}":                     "ci",
 	"access_tokens/{token_id}":           strconv.Itoa(projectTokenID),
 	"badges/{badge_id}":                  strconv.Itoa(badgeID),
 	"variables/{key}":                    "HOST",
@@ -323,6 +324,7 @@ var bodies = map[string]string{
 	"PUT /groups/{id}/epics/{epic_id}/discussions/{discussion_id}/notes/{note_id}":      `{"body":"Changed"}`,
 
 	"POST /projects/{id}/pipeline":                   `{"ref":"ci"}`,
+	"POST /projects/{id}/statuses/{sha}":             `{"state":"success"}`,
 	"POST /projects/{id}/trigger/pipeline":           fmt.Sprintf(`{"ref":"ci","token":%q}`, triggerValue(triggerID)),
 	"POST /projects/{id}/ref/{ref}/trigger/pipeline": fmt.Sprintf(`{"token":%q}`, triggerValue(triggerID)),
 	"GET /projects/{id}/pipelines/latest":            `{"ref":"topic"}`,

@@ -195,6 +195,7 @@ func newPushes(k family.Kit, log logr.Logger) *launch.Pushes {
 	launcher := launch.New(k)
 	k.Queue(job.QueueOptions{Name: schedule.QueueName, Limits: fair.Halves(concurrentLaunches), Run: launcher.Scheduled})
 	k.Queue(job.QueueOptions{Name: pipeline.BridgeQueue, Limits: fair.Halves(concurrentLaunches), Run: launcher.Bridge})
+	k.Queue(job.QueueOptions{Name: pipeline.DeployQueue, Limits: fair.Halves(concurrentLaunches), Run: launcher.Deployed})
 	k.Queue(job.QueueOptions{Name: pipeline.AwaitQueue, Limits: fair.Halves(concurrentRuns), Run: mergerequests.New(k).PipelineEnded})
 	pushes = launch.NewPushes(launcher, tasks, log)
 	return pushes

@@ -1,4 +1,4 @@
-// Package activity serves merge requests and issues as virtual resources: the group activity.forgeplane.dev. RBAC alone decides who can read them.
+// Package activity serves merge requests, issues, pipelines and jobs as virtual resources: the group activity.forgeplane.dev. RBAC alone decides who can read them.
 package activity
 
 import (
@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/issue"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
+	"github.com/forgeplane/forgeplane/internal/pipeline"
 )
 
 // Options of the group.
@@ -40,6 +41,19 @@ func Group(o Options) virtual.Group {
 				Columns: mergeRequestColumns(), Fields: selectable,
 				Source: source{o, mergerequest.Kind, mergeRequests{o}},
 			},
+			"pipelines": {
+				Singular: "pipeline",
+				New:      func() client.Object { return &v1alpha1.Pipeline{} }, NewList: func() client.ObjectList { return &v1alpha1.PipelineList{} },
+				Columns: pipelineColumns(), Fields: selectable,
+				Source: source{o, pipeline.Kind, pipelines{o}},
+			},
+			// The short name distinguishes them from the jobs of Kubernetes.
+			"jobs": {
+				Singular: "job", ShortNames: []string{"cijob"},
+				New: func() client.Object { return &v1alpha1.Job{} }, NewList: func() client.ObjectList { return &v1alpha1.JobList{} },
+				Columns: jobColumns(), Fields: selectable,
+				Source: source{o, pipeline.JobKind, jobs{o}},
+			},
 			"issues": {
 				Singular: "issue",
 				New:      func() client.Object { return &v1alpha1.Issue{} }, NewList: func() client.ObjectList { return &v1alpha1.IssueList{} },
@@ -59,17 +73,30 @@ const (
 
 // selectable returns the values of these fields.
 func selectable(obj client.Object) fields.Set {
-	spec, status := parts(obj)
-	return fields.Set{fieldProject: spec.ProjectRef.Name, fieldState: status.State}
+	p := partsOf(obj)
+	return fields.Set{fieldProject: p.project.Name, fieldState: *p.state}
 }
 
-// parts returns the parts that merge requests and issues share.
-func parts(obj client.Object) (*v1alpha1.ItemSpec, *v1alpha1.ItemStatus) {
-	if m, is := obj.(*v1alpha1.MergeRequest); is {
-		return &m.Spec.ItemSpec, &m.Status.ItemStatus
+// parts are the fields that all kinds have.
+type parts struct {
+	project *v1alpha1.ProjectReference
+	// number is the number in the project, or the id of a job.
+	number  *int64
+	state   *string
+	created *metav1.Time
+}
+
+func partsOf(obj client.Object) parts {
+	switch o := obj.(type) {
+	case *v1alpha1.MergeRequest:
+		return parts{&o.Spec.ProjectRef, &o.Status.IID, &o.Status.State, &o.Status.CreatedAt}
+	case *v1alpha1.Pipeline:
+		return parts{&o.Spec.ProjectRef, &o.Status.IID, &o.Status.State, &o.Status.CreatedAt}
+	case *v1alpha1.Job:
+		return parts{&o.Spec.ProjectRef, &o.Status.ID, &o.Status.State, &o.Status.CreatedAt}
 	}
 	i := obj.(*v1alpha1.Issue)
-	return &i.Spec.ItemSpec, &i.Status
+	return parts{&i.Spec.ProjectRef, &i.Status.IID, &i.Status.State, &i.Status.CreatedAt}
 }
 
 // column returns a column of text. Columns with a priority appear only in wide tables.

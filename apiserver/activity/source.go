@@ -191,12 +191,11 @@ func (s source) objects(ctx context.Context, items []revision.Item) ([]found, er
 
 // identify sets the metadata of an object.
 func identify(obj client.Object, p *core.Project, i revision.Item) {
-	_, status := parts(obj)
 	obj.SetNamespace(p.Namespace)
 	obj.SetName(nameOf(p.Name, i.IID))
 	obj.SetUID(types.UID(fmt.Sprintf("%s-%s-%d", i.Project, i.Kind, i.ID)))
 	obj.SetResourceVersion(strconv.FormatInt(i.Changed, 10))
-	obj.SetCreationTimestamp(status.CreatedAt)
+	obj.SetCreationTimestamp(*partsOf(obj).created)
 }
 
 // projectsOf returns the projects of items. It leaves out those that no longer exist.
@@ -266,9 +265,8 @@ func (s source) Changes(ctx context.Context, namespace string, after int64) (eve
 // deleted returns the object of an item that was deleted.
 func (s source) deleted(p *core.Project, i revision.Item) client.Object {
 	obj := s.blank()
-	spec, status := parts(obj)
-	spec.ProjectRef = v1alpha1.ProjectReference{Name: p.Name}
-	status.IID, status.State = i.IID, i.State
+	of := partsOf(obj)
+	*of.project, *of.number, *of.state = v1alpha1.ProjectReference{Name: p.Name}, i.IID, i.State
 	identify(obj, p, i)
 	return obj
 }

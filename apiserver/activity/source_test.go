@@ -2,6 +2,7 @@ package activity_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -22,10 +23,12 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/ci/config"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/issue"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/milestone"
+	"github.com/forgeplane/forgeplane/internal/pipeline"
 	"github.com/forgeplane/forgeplane/test/patience"
 )
 
@@ -40,10 +43,10 @@ type storage interface {
 // requests.
 type world struct {
 	storage
-	issues storage
-	store  *mergerequest.Store
-	forge  *familytest.Forge
-	mary   database.User
+	issues, pipelines, jobs storage
+	store                   *mergerequest.Store
+	forge                   *familytest.Forge
+	mary                    database.User
 }
 
 func newWorld(t *testing.T) world {
@@ -65,7 +68,7 @@ func newWorld(t *testing.T) world {
 		t.Fatal(err)
 	}
 	served := group.Info().VersionedResourcesStorageMap["v1alpha1"]
-	w := world{served["mergerequests"].(storage), served["issues"].(storage), f.Activity.MergeRequests, f, item.User(mary)}
+	w := world{served["mergerequests"].(storage), served["issues"].(storage), served["pipelines"].(storage), served["jobs"].(storage), f.Activity.MergeRequests, f, item.User(mary)}
 	for _, of := range []struct{ namespace, project, branch string }{
 		{"acme", "web", "one"}, {"acme", "web", "two"}, {"acme", "api-1", "one"}, {"zoo", "web", "one"},
 	} {
@@ -247,6 +250,44 @@ func TestWatch_followsNamespace(t *testing.T) {
 	g.Expect(next()).To(Equal([]any{watch.Modified, "acme", "web-1", "closed"}))
 	g.Expect(w.store.Delete(t.Context(), 1)).To(Succeed())
 	g.Expect(next()).To(Equal([]any{watch.Deleted, "acme", "web-1", "closed"}))
+}
+
+func TestPipelines_andTheirJobsAreShown(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	p := pipeline.Pipeline{In: w.project(t, "acme", "api-1"), Ref: "main", SHA: "1", Source: "push", Name: "Nightly", User: w.mary}
+	j := &pipeline.Job{Name: "test", Stage: "build", When: "on_success", Needs: []pipeline.Need{}, Tags: []string{"linux"}, Spec: &config.Job{}}
+	pipelines := w.forge.Activity.Pipelines
+	g.Expect(pipelines.Create(t.Context(), &p, []*pipeline.Job{j}, nil)).To(Succeed())
+	_, err := pipelines.Advance(t.Context(), p.ID)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	obj, err := w.pipelines.Get(in(t.Context(), "acme"), "api-1-1", nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(obj.(*activityv1.Pipeline).Spec).To(Equal(activityv1.PipelineSpec{
+		ProjectRef: activityv1.ProjectReference{Name: "api-1"}, Ref: "main", SHA: "1", Source: "push", Title: "Nightly", User: "mary",
+	}))
+	g.Expect(obj.(*activityv1.Pipeline).Status).To(And(HaveField("ID", p.ID), HaveField("IID", int64(1)), HaveField("State", "pending"),
+		HaveField("WebURL", fmt.Sprintf("%s/acme/api-1/-/pipelines/%d", familytest.WebURL, p.ID))))
+
+	name := fmt.Sprintf("api-1-%d", j.ID)
+	obj, err = w.jobs.Get(in(t.Context(), "acme"), name, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(obj.(*activityv1.Job).Spec).To(Equal(activityv1.JobSpec{
+		ProjectRef: activityv1.ProjectReference{Name: "api-1"}, Pipeline: "api-1-1", Title: "test", Stage: "build", Tags: []string{"linux"}, User: "mary",
+	}))
+	list, err := w.jobs.List(in(t.Context(), "acme"), &metainternal.ListOptions{FieldSelector: fields.ParseSelectorOrDie("status.state=pending")})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(list.(*activityv1.JobList).Items).To(HaveExactElements(And(HaveField("Name", name), HaveField("Status.ID", j.ID))))
+
+	watched, err := w.jobs.Watch(in(t.Context(), "acme"), &metainternal.ListOptions{ResourceVersion: list.(*activityv1.JobList).ResourceVersion})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(watched.Stop)
+	_, err = pipelines.Cancel(t.Context(), p.ID)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(pipelines.Delete(t.Context(), p.ID)).To(Succeed())
+	var last watch.Event
+	g.Eventually(watched.ResultChan()).WithTimeout(patience.Wait).Should(Receive(&last, HaveField("Type", watch.Deleted)))
+	g.Expect(last.Object.(*activityv1.Job)).To(And(HaveField("Name", name), HaveField("Status.State", "canceled"), HaveField("Spec.ProjectRef.Name", "api-1")))
 }
 
 func TestWatch_expires(t *testing.T) {

@@ -21,10 +21,18 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.IssueSpec{}.OpenAPIModelName():           schema_forgeplane_api_activity_v1alpha1_IssueSpec(ref),
 		v1alpha1.ItemSpec{}.OpenAPIModelName():            schema_forgeplane_api_activity_v1alpha1_ItemSpec(ref),
 		v1alpha1.ItemStatus{}.OpenAPIModelName():          schema_forgeplane_api_activity_v1alpha1_ItemStatus(ref),
+		v1alpha1.Job{}.OpenAPIModelName():                 schema_forgeplane_api_activity_v1alpha1_Job(ref),
+		v1alpha1.JobList{}.OpenAPIModelName():             schema_forgeplane_api_activity_v1alpha1_JobList(ref),
+		v1alpha1.JobSpec{}.OpenAPIModelName():             schema_forgeplane_api_activity_v1alpha1_JobSpec(ref),
+		v1alpha1.JobStatus{}.OpenAPIModelName():           schema_forgeplane_api_activity_v1alpha1_JobStatus(ref),
 		v1alpha1.MergeRequest{}.OpenAPIModelName():        schema_forgeplane_api_activity_v1alpha1_MergeRequest(ref),
 		v1alpha1.MergeRequestList{}.OpenAPIModelName():    schema_forgeplane_api_activity_v1alpha1_MergeRequestList(ref),
 		v1alpha1.MergeRequestSpec{}.OpenAPIModelName():    schema_forgeplane_api_activity_v1alpha1_MergeRequestSpec(ref),
 		v1alpha1.MergeRequestStatus{}.OpenAPIModelName():  schema_forgeplane_api_activity_v1alpha1_MergeRequestStatus(ref),
+		v1alpha1.Pipeline{}.OpenAPIModelName():            schema_forgeplane_api_activity_v1alpha1_Pipeline(ref),
+		v1alpha1.PipelineList{}.OpenAPIModelName():        schema_forgeplane_api_activity_v1alpha1_PipelineList(ref),
+		v1alpha1.PipelineSpec{}.OpenAPIModelName():        schema_forgeplane_api_activity_v1alpha1_PipelineSpec(ref),
+		v1alpha1.PipelineStatus{}.OpenAPIModelName():      schema_forgeplane_api_activity_v1alpha1_PipelineStatus(ref),
 		v1alpha1.ProjectReference{}.OpenAPIModelName():    schema_forgeplane_api_activity_v1alpha1_ProjectReference(ref),
 		v1.APIGroup{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_APIGroup(ref),
 		v1.APIGroupList{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_APIGroupList(ref),
@@ -436,6 +444,259 @@ func schema_forgeplane_api_activity_v1alpha1_ItemStatus(ref common.ReferenceCall
 	}
 }
 
+func schema_forgeplane_api_activity_v1alpha1_Job(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Job is a job of a pipeline. Its name consists of the name of the Project and the id, such as website-17.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec describes the job.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.JobSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the state.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.JobStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec", "status"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.JobSpec{}.OpenAPIModelName(), v1alpha1.JobStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_forgeplane_api_activity_v1alpha1_JobList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "JobList is a list of jobs.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the jobs.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Job{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Job{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_forgeplane_api_activity_v1alpha1_JobSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "JobSpec describes a job.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"projectRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "projectRef refers to the project.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ProjectReference{}.OpenAPIModelName()),
+						},
+					},
+					"pipeline": {
+						SchemaProps: spec.SchemaProps{
+							Description: "pipeline is the name of the Pipeline that has the job.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"title": {
+						SchemaProps: spec.SchemaProps{
+							Description: "title is the name of the job in the configuration.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"stage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "stage is the stage of the pipeline to which the job belongs.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"tags": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "tags are the tags that a runner must have.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"user": {
+						SchemaProps: spec.SchemaProps{
+							Description: "user is the username of the user with whose rights the job runs. It is empty if the user was deleted.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"projectRef", "pipeline", "title", "stage"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ProjectReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_forgeplane_api_activity_v1alpha1_JobStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "JobStatus is the state of a job.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id is the number in the installation.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state is created, waiting_for_resource, pending, running, success, failed, canceled, skipped, manual or scheduled.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"failureReason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "failureReason is the reason of a failure, such as script_failure.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"allowFailure": {
+						SchemaProps: spec.SchemaProps{
+							Description: "allowFailure says that the pipeline can succeed although the job fails.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"retried": {
+						SchemaProps: spec.SchemaProps{
+							Description: "retried says that another job has taken the place of the job.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"createdAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "createdAt is the time of creation.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"startedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startedAt is the time at which the job began.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"finishedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "finishedAt is the time at which the job ended.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"webURL": {
+						SchemaProps: spec.SchemaProps{
+							Description: "webURL is the address in the forge.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"id", "state", "allowFailure", "retried", "createdAt", "webURL"},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName()},
+	}
+}
+
 func schema_forgeplane_api_activity_v1alpha1_MergeRequest(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -754,6 +1015,238 @@ func schema_forgeplane_api_activity_v1alpha1_MergeRequestStatus(ref common.Refer
 					},
 				},
 				Required: []string{"iid", "state", "createdAt", "updatedAt", "webURL", "mergeStatus"},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_forgeplane_api_activity_v1alpha1_Pipeline(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Pipeline is a pipeline of a project. Its name consists of the name of the Project and the number, such as website-1.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec describes the pipeline.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.PipelineSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the state.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.PipelineStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec", "status"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PipelineSpec{}.OpenAPIModelName(), v1alpha1.PipelineStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_forgeplane_api_activity_v1alpha1_PipelineList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PipelineList is a list of pipelines.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the pipelines.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Pipeline{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Pipeline{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_forgeplane_api_activity_v1alpha1_PipelineSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PipelineSpec describes a pipeline.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"projectRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "projectRef refers to the project.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ProjectReference{}.OpenAPIModelName()),
+						},
+					},
+					"ref": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ref is the branch or tag, or the ref of the head of a merge request.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sha": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sha is the commit.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"source": {
+						SchemaProps: spec.SchemaProps{
+							Description: "source is the event that created the pipeline, such as push or schedule.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"title": {
+						SchemaProps: spec.SchemaProps{
+							Description: "title is the value of workflow:name in the configuration.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"user": {
+						SchemaProps: spec.SchemaProps{
+							Description: "user is the username of the user with whose rights the pipeline runs. It is empty if the user was deleted.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"projectRef", "ref", "sha", "source"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ProjectReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_forgeplane_api_activity_v1alpha1_PipelineStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PipelineStatus is the state of a pipeline.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id is the number in the installation.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"iid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "iid is the number in the project.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state is created, waiting_for_resource, pending, running, success, failed, canceled, skipped, manual or scheduled.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"createdAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "createdAt is the time of creation.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"updatedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "updatedAt is the time of the last change of the state.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"startedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startedAt is the time at which the first job began.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"finishedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "finishedAt is the time at which the pipeline ended.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"webURL": {
+						SchemaProps: spec.SchemaProps{
+							Description: "webURL is the address in the forge.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"id", "iid", "state", "createdAt", "updatedAt", "webURL"},
 			},
 		},
 		Dependencies: []string{

@@ -33,6 +33,9 @@ func rows(plan *ci.Plan) ([]*pipeline.Job, error) {
 			AllowFailure: j.AllowFailure.Always, Interruptible: j.Interruptible, ResourceGroup: j.ResourceGroup,
 			HasNeeds: j.HasNeeds, Needs: []pipeline.Need{}, Tags: append([]string{}, j.Tags...), Spec: spec,
 		}
+		if e := j.Environment; e != nil && (e.Action == "" || e.Action == "start") {
+			all[i].Environment, all[i].Tier = e.Name, tierOf(*e)
+		}
 		for _, n := range j.Needs {
 			all[i].Needs = append(all[i].Needs, pipeline.Need{Job: n.Job, Artifacts: n.Artifacts})
 		}

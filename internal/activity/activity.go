@@ -129,11 +129,6 @@ var aggregates = []aggregate{
 		s.MergeRequests = mergerequest.New(s.Database, c)
 		return append(places(s.MergeRequests.Subjects()), rows[*v1alpha1.Label](subscription.KindLabel, s.MergeRequests.Labels()))
 	}},
-	// The changes come after the items, because triggers on the tables of the items write them.
-	{revision.Migrations, func(s *Stores, _ clock.PassiveClock) []swept {
-		s.Revisions = revision.New(s.Database)
-		return nil
-	}},
 	{epic.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Epics = epic.New(s.Database, c)
 		return append(places(s.Epics.Subjects()), rows[*v1alpha1.Label](subscription.KindLabel, s.Epics.Labels()))
@@ -156,7 +151,12 @@ var aggregates = []aggregate{
 	}},
 	{pipeline.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Pipelines = pipeline.New(s.Database, c)
-		return slices.Concat(places(s.Pipelines.ResourceSubjects()), places(s.Pipelines.JobSubjects()), places(s.Pipelines.Subjects()))
+		return slices.Concat(places(s.Pipelines.ResourceSubjects()), places(s.Pipelines.DeploymentSubjects()), places(s.Pipelines.JobSubjects()), places(s.Pipelines.Subjects()))
+	}},
+	// The changes come after the items, because triggers on the tables of the items write them.
+	{revision.Migrations, func(s *Stores, _ clock.PassiveClock) []swept {
+		s.Revisions = revision.New(s.Database)
+		return nil
 	}},
 	{schedule.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Schedules = schedule.New(s.Database, c)

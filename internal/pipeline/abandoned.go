@@ -35,7 +35,7 @@ func (s *Store) FailAbandoned(ctx context.Context) (n int, err error) {
 	now := s.clock.Now()
 	for reason, of := range map[string]Condition{
 		RunnerIsGone: database.Where("job.status = ? AND job.contacted_at < ?", Running, database.Time(now.Add(-silence))),
-		NoRunner:     database.Where("job.status = ? AND job.queued_at < ?", Pending, database.Time(now.Add(-maxPending))),
+		NoRunner:     database.Where("job.status = ? AND NOT job.external AND job.queued_at < ?", Pending, database.Time(now.Add(-maxPending))),
 	} {
 		var some []Job
 		err := s.db.Read(ctx, "finding abandoned jobs", func(ctx context.Context, db bun.IDB) error {

@@ -95,8 +95,8 @@ func (s *Store) Artifacts(ctx context.Context, jobs ...int64) (map[int64][]Artif
 }
 
 // latest is true of the latest successful pipeline of a branch or tag.
-const latest = `pipeline.status = 'success' AND NOT EXISTS (SELECT 1 FROM pipelines AS newer WHERE newer.subject_uid = pipeline.subject_uid
-	AND newer.ref = pipeline.ref AND newer.tag = pipeline.tag AND newer.status = 'success' AND newer.source <> 'parent_pipeline' AND newer.id > pipeline.id)`
+const latest = `pipeline.status = 'success' AND pipeline.source <> 'external' AND NOT EXISTS (SELECT 1 FROM pipelines AS newer WHERE newer.subject_uid = pipeline.subject_uid
+	AND newer.ref = pipeline.ref AND newer.tag = pipeline.tag AND newer.status = 'success' AND newer.source NOT IN ('parent_pipeline', 'external') AND newer.id > pipeline.id)`
 
 // withPipeline selects artifacts with what their pipelines say of them, if they have a job.
 func withPipeline(q *bun.SelectQuery) *bun.SelectQuery {
@@ -178,7 +178,7 @@ func (s *Store) LatestJob(ctx context.Context, project types.UID, ref, name stri
 	var some []Job
 	err = s.db.Read(ctx, "finding the latest job with artifacts", func(ctx context.Context, db bun.IDB) error {
 		last := db.NewSelect().TableExpr("pipelines").ColumnExpr("max(id)").Where("subject_uid = ?", project).Where("ref = ?", ref).Where("status = ?", Success).
-			Where("source <> ?", SourceParent)
+			Where("source NOT IN (?, ?)", SourceParent, SourceExternal)
 		family := db.NewSelect().TableExpr("pipelines AS member").ColumnExpr("member.id").
 			Join("JOIN pipelines AS parent ON parent.id = (?)", last).Where("member.subject_uid = ?", project).
 			Where("member.id = parent.id OR member.source = ? AND member.sha = parent.sha AND "+

@@ -44,7 +44,7 @@ func (s *Store) Cancel(ctx context.Context, id int64) (Pipeline, error) {
 func (s *Store) Retry(ctx context.Context, id int64, by User) (Pipeline, error) {
 	return s.change(ctx, "retrying", id, func(r *run) error {
 		for _, j := range slices.Clone(r.jobs) {
-			if j.Status == Failed || j.Status == Canceled {
+			if !j.External && (j.Status == Failed || j.Status == Canceled) {
 				r.retry(j, by)
 			}
 		}
@@ -67,7 +67,7 @@ func (s *Store) RetryJob(ctx context.Context, j Job, by User) (Job, error) {
 
 // again replaces a job by a new one that runs at once.
 func (r *run) again(j *Job, by User) (*Job, error) {
-	if j.Status != Success && j.Status != Failed && j.Status != Canceled {
+	if j.External || j.Status != Success && j.Status != Failed && j.Status != Canceled {
 		return nil, ErrNotRetryable
 	}
 	next := r.retry(j, by)
@@ -143,18 +143,10 @@ func (s *Store) changeJob(ctx context.Context, of Job, do func(r *run, j *Job) (
 func (s *Store) change(ctx context.Context, doing string, id int64, do func(*run) error) (p Pipeline, err error) {
 	err = s.db.Atomically(ctx, fmt.Sprintf("%s pipeline %d", doing, id), func(ctx context.Context, db bun.IDB) error {
 		// Two changes must not begin with the same statuses: the first statement locks the row.
-		if err := lock(ctx, db, id); err != nil {
-			return err
-		}
-		if err := db.NewSelect().Model(&p).Where("id = ?", id).Scan(ctx); err != nil {
-			return err
-		}
-		var jobs []*Job
-		err := light(db.NewSelect().Model(&jobs)).Where("pipeline_id = ?", id).Where("NOT retried").Order("position").Scan(ctx)
+		r, err := s.load(ctx, db, id)
 		if err != nil {
 			return err
 		}
-		r := newRun(p, jobs, s.clock.Now().UTC())
 		if err := do(r); err != nil {
 			return err
 		}
@@ -166,6 +158,20 @@ func (s *Store) change(ctx context.Context, doing string, id int64, do func(*run
 		return s.write(ctx, db, r)
 	})
 	return p, err
+}
+
+// load locks a pipeline and returns it with its jobs.
+func (s *Store) load(ctx context.Context, db bun.IDB, id int64) (*run, error) {
+	if err := lock(ctx, db, id); err != nil {
+		return nil, err
+	}
+	var p Pipeline
+	if err := db.NewSelect().Model(&p).Where("id = ?", id).Scan(ctx); err != nil {
+		return nil, err
+	}
+	var jobs []*Job
+	err := light(db.NewSelect().Model(&jobs)).Where("pipeline_id = ?", id).Where("NOT retried").Order("position").Scan(ctx)
+	return newRun(p, jobs, s.clock.Now().UTC()), err
 }
 
 // lock makes other changes of a pipeline wait until the transaction ends.
@@ -183,7 +189,7 @@ func (s *Store) write(ctx context.Context, db bun.IDB, r *run) error {
 			continue // a retry
 		}
 		_, err := db.NewUpdate().Model(j).WherePK().Column("status", "failure_reason", "retried", "user_id", "user_uid", "queued_at", "started_at",
-			"finished_at", "scheduled_at", "runner_id", "token_digest", "contacted_at", "allow_failure").Exec(ctx)
+			"finished_at", "scheduled_at", "runner_id", "token_digest", "contacted_at", "allow_failure", "description", "target_url", "coverage").Exec(ctx)
 		if err != nil {
 			return err
 		}
@@ -198,6 +204,9 @@ func (s *Store) write(ctx context.Context, db bun.IDB, r *run) error {
 		if err := s.ends.Add(ctx, r.task()); err != nil {
 			return err
 		}
+	}
+	if err := s.tellDeployments(ctx, r); err != nil {
+		return err
 	}
 	if at := r.due(); !at.IsZero() {
 		if err := s.tasks.AddAfter(ctx, r.task(), at.Sub(r.now)); err != nil {

@@ -22,7 +22,7 @@ func NewToken() string { return credential.NewToken(TokenPrefix) }
 // jobs of all projects. The jobs have no keywords.
 func (s *Store) Pending(ctx context.Context, projects []types.UID, after int64, most int) (some []Job, err error) {
 	err = s.db.Read(ctx, "listing pending jobs", func(ctx context.Context, db bun.IDB) error {
-		q := light(db.NewSelect().Model(&some)).Where("job.status = ?", Pending).Where("NOT job.bridge").Where("job.id > ?", after)
+		q := light(db.NewSelect().Model(&some)).Where("job.status = ?", Pending).Where("NOT job.bridge").Where("NOT job.external").Where("job.id > ?", after)
 		if projects != nil {
 			q = database.Select(db, q, []Condition{database.Among("job.subject_uid", projects)})
 		}
@@ -38,7 +38,7 @@ func (s *Store) Running(ctx context.Context, projects []types.UID) (map[types.UI
 		N   int       `bun:"n"`
 	}
 	err := s.db.Read(ctx, "counting running jobs", func(ctx context.Context, db bun.IDB) error {
-		q := db.NewSelect().Model((*Job)(nil)).ColumnExpr("job.subject_uid AS uid, count(*) AS n").Where("job.status = ?", Running)
+		q := db.NewSelect().Model((*Job)(nil)).ColumnExpr("job.subject_uid AS uid, count(*) AS n").Where("job.status = ?", Running).Where("NOT job.external")
 		return database.Select(db, q, []Condition{database.Among("job.subject_uid", projects)}).Group("job.subject_uid").Scan(ctx, &rows)
 	})
 	counts := make(map[types.UID]int, len(rows))

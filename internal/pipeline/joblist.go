@@ -43,7 +43,7 @@ func (s *Store) CountJobs(ctx context.Context, of JobQuery, most int) (n int, er
 
 // selected selects the jobs of a query, in no order.
 func (of JobQuery) selected(db bun.IDB) *bun.SelectQuery {
-	q := db.NewSelect().Model((*Job)(nil)).Where("job.subject_uid = ?", of.Project).Where("job.bridge = ?", of.Bridges)
+	q := db.NewSelect().Model((*Job)(nil)).Where("job.subject_uid = ?", of.Project).Where("job.bridge = ?", of.Bridges).Where("NOT job.external")
 	if of.Pipeline != 0 {
 		q.Where("job.pipeline_id = ?", of.Pipeline)
 	}
@@ -65,6 +65,17 @@ func (s *Store) Current(ctx context.Context, p Pipeline) (all []Job, err error) 
 		return light(JobQuery{Project: p.In.UID, Pipeline: p.ID}.selected(db)).Model(&all).Order("job.position").Scan(ctx)
 	})
 	return all, err
+}
+
+// JobsWithIDs returns jobs by their ids, in no order and without their keywords. It leaves out those that do not exist.
+func (s *Store) JobsWithIDs(ctx context.Context, ids ...int64) (some []Job, err error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	err = s.db.Read(ctx, "reading jobs", func(ctx context.Context, db bun.IDB) error {
+		return light(db.NewSelect().Model(&some)).Where("id IN (?)", bun.List(ids)).Scan(ctx)
+	})
+	return some, err
 }
 
 // GetJob returns the job of a project with an id, without its keywords. If the job does not exist, the error is ErrNotFound.

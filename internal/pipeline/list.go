@@ -127,6 +127,17 @@ func (s *Store) Get(ctx context.Context, project types.UID, id int64) (Pipeline,
 	return found[0], nil
 }
 
+// WithIDs returns pipelines by their ids, in no order. It leaves out those that do not exist.
+func (s *Store) WithIDs(ctx context.Context, ids ...int64) (some []Pipeline, err error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	err = s.db.Read(ctx, "reading pipelines", func(ctx context.Context, db bun.IDB) error {
+		return db.NewSelect().Model(&some).Where("id IN (?)", bun.List(ids)).Scan(ctx)
+	})
+	return some, err
+}
+
 // Variables returns the variables that a request gave to a pipeline, in the order of their keys.
 func (s *Store) Variables(ctx context.Context, id int64) (all []Variable, err error) {
 	err = s.db.Read(ctx, fmt.Sprintf("reading the variables of pipeline %d", id), func(ctx context.Context, db bun.IDB) error {

@@ -20,8 +20,11 @@ import (
 // SourceParent is the source of child pipelines.
 const SourceParent = "parent_pipeline"
 
-// Kind is the kind of items that are pipelines.
-const Kind = "pipeline"
+// Kind is the kind of items that are pipelines, and JobKind that of jobs.
+const (
+	Kind    = "pipeline"
+	JobKind = "job"
+)
 
 //go:embed migrations
 var migrations embed.FS
@@ -101,6 +104,12 @@ type Job struct {
 	// Bridge says that the job triggers a pipeline. No runner executes it.
 	Bridge bool   `bun:"bridge"`
 	Status Status `bun:"status"`
+	// External says that another system reports the status of the job, with a Description, the TargetURL of a page about it, and the Coverage in percent;
+	// nil without one. No runner executes it.
+	External    bool     `bun:"external"`
+	Description string   `bun:"description"`
+	TargetURL   string   `bun:"target_url"`
+	Coverage    *float64 `bun:"coverage"`
 	// FailureReason is a word for the reason why the job failed, such as script_failure.
 	FailureReason string `bun:"failure_reason"`
 	// When is on_success, on_failure, always, manual or delayed. A delayed job waits for StartIn.
@@ -110,6 +119,9 @@ type Job struct {
 	Interruptible bool          `bun:"interruptible"`
 	// ResourceGroup is the name of the group whose resource the job holds from Pending until it ends; empty without one.
 	ResourceGroup string `bun:"resource_group"`
+	// Environment is the environment to which the job deploys, and Tier its tier; empty without one.
+	Environment string `bun:"environment"`
+	Tier        string `bun:"environment_tier"`
 	// Needs are the jobs that the job waits for, if HasNeeds. Otherwise it waits for the earlier stages.
 	HasNeeds bool     `bun:"has_needs"`
 	Needs    []Need   `bun:"needs,type:text"`
@@ -165,8 +177,9 @@ type Variable struct {
 type Store struct {
 	db    *database.DB
 	clock clock.PassiveClock
-	// tasks is the queue that runs Advance, bridges the queue of jobs that trigger pipelines, and ends that of AwaitQueue.
-	tasks, bridges, ends *job.Queue
+	// tasks is the queue that runs Advance, bridges the queue of jobs that trigger pipelines, ends that of AwaitQueue, and deployments
+	// that of DeployQueue.
+	tasks, bridges, ends, deployments *job.Queue
 }
 
 const (
@@ -181,7 +194,7 @@ const (
 // New returns the pipelines of a database. The database must have been opened with Migrations, iid.Migrations and job.Migrations.
 func New(db *database.DB, c clock.PassiveClock) *Store {
 	queue := func(name string) *job.Queue { return job.NewQueue(db, job.QueueOptions{Name: name}) }
-	return &Store{db, c, queue(QueueName), queue(BridgeQueue), queue(AwaitQueue)}
+	return &Store{db, c, queue(QueueName), queue(BridgeQueue), queue(AwaitQueue), queue(DeployQueue)}
 }
 
 // Subjects are the pipelines by their projects, for a sweep.Sweeper. The JobSubjects must come first: a pipeline can have many jobs.

@@ -51,7 +51,7 @@ func (r *run) interrupt() (changed bool) {
 		return changed
 	}
 	for _, j := range r.jobs {
-		if !j.Interruptible && !j.Started.IsZero() {
+		if !j.Interruptible && !j.External && !j.Started.IsZero() {
 			return false
 		}
 	}

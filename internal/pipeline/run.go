@@ -84,6 +84,9 @@ func (r *run) advance() {
 func (r *run) step() (changed bool) {
 	byName := make(map[string]*Job, len(r.jobs))
 	for _, j := range r.jobs {
+		if j.External {
+			continue
+		}
 		byName[j.Name] = j
 		if j.outcome() == Failed && r.OnJobFailure == "all" {
 			changed = r.cancel() || changed
@@ -119,6 +122,8 @@ func needs(j *Job, byName map[string]*Job) Status {
 // release starts a job, or skips it, if it need not wait any longer. before is the status of the jobs before it.
 func (r *run) release(j *Job, before Status) bool {
 	switch {
+	case j.External:
+		return false
 	case j.Status == Scheduled && !j.Scheduled.After(r.now):
 		return r.enqueue(j)
 	case j.Status != Created || !before.Ended():
@@ -146,9 +151,9 @@ func (j *Job) runsAfter(before Status) bool {
 	}
 }
 
-// conclude gives the pipeline the status that follows from its jobs. A pipeline without jobs keeps its own.
+// conclude gives the pipeline the status that follows from its jobs. A pipeline without jobs, or with mistakes in its configuration, keeps its own.
 func (r *run) conclude() {
-	if len(r.jobs) == 0 {
+	if len(r.jobs) == 0 || r.Errors != "" {
 		return
 	}
 	if r.Started.IsZero() && anyHas(r.jobs, Running) {
@@ -176,7 +181,7 @@ func (r *run) cancel() (changed bool) {
 func (r *run) retry(j *Job, by User) *Job {
 	next := &Job{
 		In: j.In, PipelineID: j.PipelineID, Position: j.Position, Name: j.Name, Stage: j.Stage, StageIndex: j.StageIndex, Bridge: j.Bridge,
-		Status: Created, When: j.When, StartIn: j.StartIn, AllowFailure: j.AllowFailure, Interruptible: j.Interruptible, ResourceGroup: j.ResourceGroup,
+		Status: Created, When: j.When, StartIn: j.StartIn, AllowFailure: j.AllowFailure, Interruptible: j.Interruptible, ResourceGroup: j.ResourceGroup, Environment: j.Environment, Tier: j.Tier,
 		HasNeeds: j.HasNeeds, Needs: j.Needs, Tags: j.Tags, User: by, Created: r.now,
 	}
 	j.Retried, r.changed[j], r.retries[j] = true, true, next
@@ -192,7 +197,7 @@ func (r *run) retry(j *Job, by User) *Job {
 // awaken makes skipped jobs wait for the jobs before them again.
 func (r *run) awaken() {
 	for _, j := range r.jobs {
-		if j.Status == Skipped {
+		if j.Status == Skipped && !j.External {
 			r.become(j, Created)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package revision records the last change of each merge request and issue, for clients that watch them. It is a table of the activity database, which
-// triggers on the tables of merge requests and issues write.
+// Package revision records the last change of each merge request, issue, pipeline and job, for clients that watch them. It is a table of the activity
+// database, which triggers on the tables of these items write.
 package revision
 
 import (
@@ -19,7 +19,8 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// Migrations returns the migrations of the tables, for database.Open. They need the tables of package mergerequest and package issue.
+// Migrations returns the migrations of the tables, for database.Open. They need the tables of the packages mergerequest, issue
+// and pipeline.
 func Migrations() fs.FS { return migrations }
 
 const (
@@ -32,11 +33,11 @@ const (
 // ErrExpired says that not all changes since a revision are known.
 var ErrExpired = errors.New("the changes since this revision are not known")
 
-// Item is the last change of a merge request or issue.
+// Item is the last change of a merge request, issue, pipeline or job.
 type Item struct {
 	bun.BaseModel `bun:"table:item_changes"`
 
-	// Kind is mergerequest.Kind or issue.Kind.
+	// Kind is mergerequest.Kind, issue.Kind, pipeline.Kind or pipeline.JobKind. The IID of a job is its id.
 	Kind    string    `bun:"kind"`
 	Project types.UID `bun:"subject_uid"`
 	IID     int64     `bun:"iid"`

@@ -219,4 +219,23 @@ var _ = throughEachDoor("Pipelines", func(d *door) {
 			return parent, err
 		}).WithPolling(polling).Should(HaveField("Status", "failed"))
 	})
+
+	It("have statuses that other systems report", func() {
+		team, p := d.newPipelines()
+		c := d.as(developer).Commits
+		for _, state := range []gitlab.BuildStateValue{gitlab.Running, gitlab.Success} {
+			reported, r, err := c.SetCommitStatus(team.project.ID, p.SHA, &gitlab.SetCommitStatusOptions{
+				State: state, Context: gitlab.Ptr("ci/external"), Ref: gitlab.Ptr("topic"), TargetURL: gitlab.Ptr("https://ci.example/1"), Coverage: gitlab.Ptr(98.5),
+			})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(r.StatusCode).To(Equal(201))
+			Expect(reported).To(And(HaveField("Status", string(state)), HaveField("PipelineID", p.ID), HaveField("Coverage", 98.5), HaveField("Author.Username", developer.name)))
+		}
+		all, _, err := c.GetCommitStatuses(team.project.ID, p.SHA, &gitlab.GetCommitStatusesOptions{Name: gitlab.Ptr("ci/external")})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(all).To(HaveExactElements(And(HaveField("Status", "success"), HaveField("TargetURL", "https://ci.example/1"))))
+		shown, _, err := c.GetCommit(team.project.ID, p.SHA, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(shown.LastPipeline).To(HaveField("ID", p.ID))
+	})
 })

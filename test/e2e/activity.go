@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/process"
 )
 
-// kubectl reads merge requests and issues through kube-apiserver. These objects are not in etcd.
+// kubectl reads merge requests, issues, pipelines and jobs through kube-apiserver. These objects are not in etcd.
 var _ = Describe("Merge requests and issues in kubectl", Ordered, func() {
 	var quay team
 
@@ -71,6 +71,19 @@ var _ = Describe("Merge requests and issues in kubectl", Ordered, func() {
 			text, err := os.ReadFile(log)
 			return string(text), err
 		}).Should(ContainSubstring("condition met"))
+	})
+
+	It("are shown beside pipelines and their jobs", func() {
+		rest := quay.rest("max")
+		project := "/projects/" + quay.name + "%2Fapp"
+		content := `{"branch":"ci","start_branch":"main","commit_message":"Test","actions":[{"action":"create","file_path":".gitlab-ci.yml","content":"test: {script: make, only: [api]}"}]}`
+		Expect(rest.Call("POST "+project+"/repository/commits", content)).To(HaveField("Status", 201))
+		Expect(rest.Call("POST "+project+"/pipeline", `{"ref":"ci"}`)).To(HaveField("Status", 201))
+		Expect(quay.kubectl("wait", "--for=jsonpath={.status.state}=pending", "--timeout=60s", "pipeline/app-1")).To(ContainSubstring("condition met"))
+		Expect(quay.kubectl("get", "cijob", "--output=jsonpath={.items[*].spec.pipeline} {.items[*].spec.title} {.items[*].status.state}")).To(Equal("app-1 test pending"))
+		id := quay.kubectl("get", "pipeline", "app-1", "--output=jsonpath={.status.id}")
+		Expect(rest.Call("POST "+project+"/pipelines/"+id+"/cancel", "")).To(HaveField("Status", 200))
+		Expect(quay.kubectl("wait", "--for=jsonpath={.status.state}=canceled", "--timeout=60s", "pipeline/app-1")).To(ContainSubstring("condition met"))
 	})
 
 	It("are refused if RBAC does not allow the request, whatever the role of the caller in the forge", func() {

@@ -31,6 +31,26 @@ func (in ItemStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Job) OpenAPIModelName() string {
+	return "dev.forgeplane.activity.v1alpha1.Job"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in JobList) OpenAPIModelName() string {
+	return "dev.forgeplane.activity.v1alpha1.JobList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in JobSpec) OpenAPIModelName() string {
+	return "dev.forgeplane.activity.v1alpha1.JobSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in JobStatus) OpenAPIModelName() string {
+	return "dev.forgeplane.activity.v1alpha1.JobStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in MergeRequest) OpenAPIModelName() string {
 	return "dev.forgeplane.activity.v1alpha1.MergeRequest"
 }
@@ -48,6 +68,26 @@ func (in MergeRequestSpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in MergeRequestStatus) OpenAPIModelName() string {
 	return "dev.forgeplane.activity.v1alpha1.MergeRequestStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Pipeline) OpenAPIModelName() string {
+	return "dev.forgeplane.activity.v1alpha1.Pipeline"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PipelineList) OpenAPIModelName() string {
+	return "dev.forgeplane.activity.v1alpha1.PipelineList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PipelineSpec) OpenAPIModelName() string {
+	return "dev.forgeplane.activity.v1alpha1.PipelineSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PipelineStatus) OpenAPIModelName() string {
+	return "dev.forgeplane.activity.v1alpha1.PipelineStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -129,7 +129,11 @@ func (f *Family) get(ctx context.Context, s auth.Project, r *getRequest) (none D
 	if err != nil {
 		return none, err
 	}
-	return f.detail(ctx, s, repo, c, r.Stats)
+	d, err := f.detail(ctx, s, repo, c, r.Stats)
+	if err != nil {
+		return d, err
+	}
+	return f.withPipeline(ctx, s, d)
 }
 
 type diffRequest struct {

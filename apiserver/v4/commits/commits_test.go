@@ -9,9 +9,12 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
+
 	. "github.com/forgeplane/forgeplane/apiserver/v4/commits"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/pipeline"
 )
 
 // shop is a familytest.Shop whose project web has the refs of client.
@@ -24,6 +27,7 @@ type shop struct {
 func newShop(t *testing.T, c *gittest.Client) *shop {
 	t.Helper()
 	s := &shop{Shop: familytest.NewShop(t, c), client: c}
+	s.Activity = familytest.Activity(t, s.Clock)
 	s.Serve(New(s.Kit).Table())
 	return s
 }
@@ -54,6 +58,21 @@ func history(t *testing.T, format string) *gittest.Client {
 }
 
 const at = "/projects/20/repository/commits"
+
+func TestGetCommit_hasLastPipeline(t *testing.T) {
+	g, s := NewWithT(t), newShop(t, history(t, "sha1"))
+	id := s.client.Git(t, "rev-parse", "main")
+	for _, p := range []pipeline.Pipeline{
+		{Ref: "main", SHA: id, Status: pipeline.Failed}, {Ref: "main", SHA: id, Status: pipeline.Skipped},
+		{Ref: "main", SHA: id, Status: pipeline.Failed, Source: pipeline.SourceParent}, {Ref: "main", SHA: s.client.Git(t, "rev-parse", "main~1"), Status: pipeline.Failed},
+	} {
+		p.In = s.ProjectRow(20)
+		g.Expect(s.Activity.Pipelines.Create(t.Context(), &p, nil, nil)).To(Succeed())
+	}
+	d := familytest.Decode[Detail](t, s.As("", "GET "+at+"/main", ""))
+	g.Expect(d.Status).To(HaveValue(Equal(pipeline.Skipped)))
+	g.Expect(d.LastPipeline).To(HaveValue(And(HaveField("ID", int64(2)), HaveField("Ref", "main"), HaveField("WebURL", HaveSuffix("/-/pipelines/2")))))
+}
 
 func TestGetCommit_returnsGitLabFields(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {

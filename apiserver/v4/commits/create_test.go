@@ -67,6 +67,7 @@ func newLimitedDesk(t *testing.T, c *gittest.Client, l git.Limits) *desk {
 	d.empty = &gittest.Client{Dir: nothing.Dir()}
 	w := ref.NewUpdater(f.Guard, repos, func(change.Event) { d.pushed++ })
 	f.Repositories, f.Refs = repos, w
+	f.Activity = familytest.Activity(t, f.Clock)
 	f.Serve(New(f.Kit).Table())
 	return d
 }

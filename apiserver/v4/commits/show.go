@@ -6,11 +6,13 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/commit"
+	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/history"
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/pipeline"
 )
 
 // Listed is a commit in a list.
@@ -24,15 +26,9 @@ type Listed struct {
 type Detail struct {
 	Listed
 
-	Status       *string   `json:"status" doc:"Status of the last pipeline: always null."`
-	LastPipeline *Pipeline `json:"last_pipeline" doc:"Always null."`
-	ProjectID    int64     `json:"project_id"`
-}
-
-// Pipeline is the last pipeline of a commit.
-type Pipeline struct {
-	ID     int64  `json:"id"`
-	Status string `json:"status"`
+	Status       *pipeline.Status `json:"status" doc:"Status of last_pipeline."`
+	LastPipeline *entity.Pipeline `json:"last_pipeline" doc:"Newest pipeline of the commit; null without one, and for callers who cannot see it."`
+	ProjectID    int64            `json:"project_id"`
 }
 
 // Stats are the numbers of lines that a commit changed since its first parent.
@@ -73,6 +69,21 @@ func (f *Family) detail(ctx context.Context, s auth.Project, repo *git.Repositor
 		return Detail{}, err
 	}
 	return Detail{Listed: all[0], ProjectID: s.Scope.Project.RESTID()}, nil
+}
+
+// withPipeline adds the newest pipeline of a commit, if the caller can see it.
+func (f *Family) withPipeline(ctx context.Context, s auth.Project, d Detail) (Detail, error) {
+	if !s.Access.SeesPipelines() {
+		return d, nil
+	}
+	newest, err := f.Activity.Pipelines.List(ctx, pipeline.Query{
+		Project: s.Scope.Project.UID, Order: pipeline.ByID, Conditions: []pipeline.Condition{pipeline.At(d.ID), pipeline.Independent()},
+	}, 0, 1)
+	if err == nil && len(newest) > 0 {
+		last := entity.SummarizePipeline(newest[0], s.Scope, f.WebURL)
+		d.LastPipeline, d.Status = &last, &last.Status
+	}
+	return d, err
 }
 
 // Ref is a branch or tag that contains a commit.

@@ -61,9 +61,9 @@ type filters struct {
 	CreatedBefore    endpoint.Optional[time.Time] `param:"created_before" doc:"Only merge requests that were created at this time or earlier."`
 	UpdatedAfter     endpoint.Optional[time.Time] `param:"updated_after" doc:"Only merge requests that last changed at this time or later."`
 	UpdatedBefore    endpoint.Optional[time.Time] `param:"updated_before" doc:"Only merge requests that last changed at this time or earlier."`
-	Environment      string                       `param:"environment" doc:"Name of an environment with a deployment. There are no deployments yet, so the list is empty."`
-	DeployedAfter    endpoint.Optional[time.Time] `param:"deployed_after" doc:"Only merge requests that were deployed after this time. There are no deployments yet, so the list is empty."`
-	DeployedBefore   endpoint.Optional[time.Time] `param:"deployed_before" doc:"Only merge requests that were deployed before this time. There are no deployments yet, so the list is empty."`
+	Environment      string                       `param:"environment" doc:"Only merge requests that were deployed to the environment with this name."`
+	DeployedAfter    endpoint.Optional[time.Time] `param:"deployed_after" doc:"Only merge requests that were deployed at this time or later."`
+	DeployedBefore   endpoint.Optional[time.Time] `param:"deployed_before" doc:"Only merge requests that were deployed at this time or earlier."`
 	Recheck          bool                         `param:"with_merge_status_recheck" doc:"Whether to bring the merge_status of the listed open merge requests up to date in the background. With the feature restrict_merge_status_recheck, only for callers who are at least Developers."`
 	Not              negative                     `param:"not" doc:"Filters that must not apply to the merge requests."`
 	View             string                       `param:"view" values:"simple" doc:"Whether to show the merge requests without their details."`
@@ -206,7 +206,7 @@ func (f *Family) conditions(ctx context.Context, viewer types.UID, in places, r 
 		add(mergerequest.Containing(r.Search, item.Part(r.In)))
 	}
 	if r.Environment != "" || sent(r.DeployedAfter) || sent(r.DeployedBefore) {
-		add(mergerequest.Numbered()) // nothing is deployed
+		add(mergerequest.DeployedTo(r.Environment, r.DeployedAfter.Value, r.DeployedBefore.Value))
 	}
 	add(item.OrWord(item.Nonempty(r.MyReaction), mergerequest.ReactedTo(viewer, ""), func(name string) mergerequest.Condition {
 		return mergerequest.ReactedTo(viewer, name)

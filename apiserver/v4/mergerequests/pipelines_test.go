@@ -1,14 +1,17 @@
 package mergerequests_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/uptrace/bun"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/entity"
+	"github.com/forgeplane/forgeplane/apiserver/launch"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/mergerequests"
 	"github.com/forgeplane/forgeplane/internal/ci/config"
@@ -25,11 +28,14 @@ type run struct {
 }
 
 // pipeline creates a pipeline of a branch of a project, as dora. Its job waits for a runner.
-func (w gitWorld) pipeline(project int64, branch string) run {
+func (w gitWorld) pipeline(project int64, branch string, changes ...func(*pipeline.Job)) run {
 	w.t.Helper()
 	r := run{
 		pipeline.Pipeline{In: w.ProjectRow(project), Ref: branch, SHA: w.head(branch), Source: "push", User: w.UserRow("dora")},
 		&pipeline.Job{Name: "test", Stage: "test", When: "on_success", Spec: &config.Job{}}, w,
+	}
+	for _, change := range changes {
+		change(r.job)
 	}
 	err := w.Activity.Pipelines.Create(w.t.Context(), &r.Pipeline, []*pipeline.Job{r.job}, nil)
 	if err == nil {
@@ -228,4 +234,46 @@ func TestAutoMerge_waitsForRetryAndForNewerPipeline(t *testing.T) {
 	g.Expect(w.get(m)).To(And(HaveField("State", mergerequest.Opened), HaveField("MergeWhenPipelineSucceeds", true)))
 	second.end(pipeline.Success)
 	g.Expect(w.get(m).State).To(Equal(mergerequest.Merged))
+}
+
+func TestDeployments_areOfTheMergedMergeRequests(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	deploy := func(environment, tier string) {
+		t.Helper()
+		p := w.pipeline(20, "main", func(j *pipeline.Job) { j.Environment, j.Tier = environment, tier })
+		p.end(pipeline.Success)
+		for range 2 { // a task can run again although its work was done
+			g.Expect(launch.New(w.Kit).Deployed(t.Context(), job.Attempt{Task: job.Task{Key: fmt.Sprint(p.job.ID)}}, nil)).To(Succeed())
+		}
+	}
+	list := func(query string) (iids []int64) {
+		t.Helper()
+		for _, m := range familytest.Decode[[]mergerequests.MergeRequest](t, w.As("rita", "GET /projects/20/merge_requests?"+query, "")) {
+			iids = append(iids, m.IID)
+		}
+		return iids
+	}
+	deploy("live", mergerequest.Production)
+	first := w.request(20, "topic", "main")
+	w.done("dora", "PUT /projects/20/merge_requests/1/merge", "")
+	deploy("staging", "staging")
+	g.Expect(list("environment=staging")).To(Equal([]int64{1}))
+	g.Expect(list("environment=live")).To(BeEmpty())
+	g.Expect(time.Time(w.get(first).FirstDeployedAt)).To(BeZero())
+	deploy("live", mergerequest.Production)
+	g.Expect(list("environment=live")).To(Equal([]int64{1}))
+	g.Expect(time.Time(w.get(first).FirstDeployedAt)).To(BeTemporally("~", w.Clock.Now(), time.Second))
+
+	w.web.Git(t, "update-ref", "refs/heads/more", w.commit("main", "closed"))
+	w.request(20, "more", "main")
+	w.done("dora", "PUT /projects/20/merge_requests/2/merge", "")
+	deploy("live", mergerequest.Production)
+	g.Expect(list("environment=live")).To(Equal([]int64{2, 1}))
+	var deployments int64
+	err := w.Activity.Database.Read(t.Context(), "counting", func(ctx context.Context, db bun.IDB) (err error) {
+		deployments, err = db.NewSelect().TableExpr("merge_request_deployments").Where("merge_request_id = ?", first.ID).Count(ctx)
+		return err
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(deployments).To(Equal(int64(2)), "the last deployment brings only what the one before it has not")
 }

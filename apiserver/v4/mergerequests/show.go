@@ -82,7 +82,7 @@ type Detailed struct {
 	ChangesCount          *string                 `json:"changes_count" doc:"Number of changed files; null while it is unknown."`
 	LatestBuildStartedAt  endpoint.Time           `json:"latest_build_started_at" doc:"When the first job of head_pipeline began."`
 	LatestBuildFinishedAt endpoint.Time           `json:"latest_build_finished_at"`
-	FirstDeployedAt       endpoint.Time           `json:"first_deployed_to_production_at" doc:"Always null."`
+	FirstDeployedAt       endpoint.Time           `json:"first_deployed_to_production_at"`
 	Pipeline              *entity.Pipeline        `json:"pipeline" doc:"Same as head_pipeline, in short."`
 	HeadPipeline          *entity.PipelineDetails `json:"head_pipeline" doc:"Newest pipeline of the last version; null without one, and for callers who cannot see it."`
 	DiffRefs              *DiffRefs               `json:"diff_refs" doc:"Commits of the last version; null if the source branch has never existed."`
@@ -124,6 +124,11 @@ func (f *Family) detail(ctx context.Context, s auth.Subject, m mergerequest.Merg
 	if d.User.CanMerge, err = f.canMerge(ctx, s, m); err != nil {
 		return Detailed{}, err
 	}
+	deployed, err := f.Activity.MergeRequests.FirstDeployed(ctx, m.ID)
+	if err != nil {
+		return Detailed{}, err
+	}
+	d.FirstDeployedAt = endpoint.Time(deployed)
 	err = f.showPipeline(ctx, s, m, &d)
 	return d, err
 }

@@ -34,7 +34,7 @@ const (
 
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
-	return append(f.artifactTable(), endpoint.Table{
+	return append(append(f.artifactTable(), f.statusTable()...), endpoint.Table{
 		endpoint.Get(ofProject, f.list).Needs(auth.ReadPipelines).Anonymous(endpoint.Served).
 			Doc("List the pipelines of a project."),
 		endpoint.Post("/projects/{id}/pipeline", f.create).Needs(auth.CreatePipelines).
@@ -111,6 +111,9 @@ func (f *Family) find(ctx context.Context, s auth.Subject, id int64) (found, err
 
 func (f *Family) findJob(ctx context.Context, s auth.Subject, id int64) (foundJob, error) {
 	j, err := f.Activity.Pipelines.GetJob(ctx, s.Scope.Project.UID, id)
+	if err == nil && j.External {
+		err = pipeline.ErrNotFound
+	}
 	if err != nil {
 		return foundJob{}, answer(err)
 	}

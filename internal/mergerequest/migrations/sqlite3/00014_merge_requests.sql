@@ -90,6 +90,15 @@ CREATE TABLE merge_request_reviewers (
     PRIMARY KEY (merge_request_id, user_uid)
 );
 CREATE INDEX merge_request_reviewers_of_user ON merge_request_reviewers (user_uid, merge_request_id);
+-- The deployments that have brought a merged merge request to an environment. job_id is the job that has deployed.
+CREATE TABLE merge_request_deployments (
+    merge_request_id INTEGER NOT NULL REFERENCES merge_requests (id) ON DELETE CASCADE,
+    job_id           INTEGER NOT NULL,
+    environment      TEXT NOT NULL,
+    tier             TEXT NOT NULL,
+    deployed_at      TIMESTAMP NOT NULL,
+    PRIMARY KEY (merge_request_id, job_id)
+);
 -- The approvals of merge requests. A push to the source branch removes them.
 CREATE TABLE merge_request_approvals (
     merge_request_id INTEGER NOT NULL REFERENCES merge_requests (id) ON DELETE CASCADE,

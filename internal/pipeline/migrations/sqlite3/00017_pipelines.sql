@@ -55,6 +55,10 @@ CREATE TABLE pipeline_jobs (
     stage          TEXT NOT NULL,
     stage_index    INTEGER NOT NULL,
     bridge         BOOLEAN NOT NULL,
+    external       BOOLEAN NOT NULL DEFAULT FALSE,
+    description    TEXT NOT NULL DEFAULT '',
+    target_url     TEXT NOT NULL DEFAULT '',
+    coverage       REAL,
     status         TEXT NOT NULL,
     failure_reason TEXT NOT NULL DEFAULT '',
     run_when       TEXT NOT NULL,
@@ -62,6 +66,8 @@ CREATE TABLE pipeline_jobs (
     allow_failure  BOOLEAN NOT NULL,
     interruptible  BOOLEAN NOT NULL,
     resource_group TEXT NOT NULL DEFAULT '',
+    environment    TEXT NOT NULL DEFAULT '',
+    environment_tier TEXT NOT NULL DEFAULT '',
     has_needs      BOOLEAN NOT NULL,
     needs          TEXT NOT NULL,
     tags           TEXT NOT NULL,
@@ -96,6 +102,19 @@ CREATE TABLE pipeline_resources (
     UNIQUE (subject_uid, name)
 );
 CREATE INDEX pipeline_resources_of_job ON pipeline_resources (job_id);
+-- The deployments to environments, which jobs have made. job_id remains when the job is deleted.
+CREATE TABLE deployments (
+    id           INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    subject_kind TEXT NOT NULL,
+    subject_id   INTEGER NOT NULL,
+    subject_uid  TEXT NOT NULL,
+    environment  TEXT NOT NULL,
+    tier         TEXT NOT NULL,
+    sha          TEXT NOT NULL,
+    job_id       INTEGER NOT NULL UNIQUE,
+    deployed_at  TIMESTAMP NOT NULL
+);
+CREATE INDEX deployments_to_environment ON deployments (subject_uid, environment, id);
 -- The variables of pipelines that a request gave, and those of jobs, for which job_id is not 0.
 CREATE TABLE pipeline_variables (
     pipeline_id INTEGER NOT NULL REFERENCES pipelines (id) ON DELETE CASCADE,

@@ -1,4 +1,4 @@
--- The last change of each merge request and issue, also of deleted ones, for clients that watch them. A revision counts the changes of all items.
+-- The last change of each merge request, issue, pipeline and job, also of deleted ones, for clients that watch them. A revision counts the changes of all items.
 -- created is the revision of the first change. The triggers below write the table, so no change of an item can be missing.
 CREATE TABLE item_revision (last INTEGER NOT NULL);
 INSERT INTO item_revision VALUES (1);
@@ -89,4 +89,39 @@ CREATE TRIGGER issue_label_is_added AFTER INSERT ON issue_labels BEGIN
 END;
 CREATE TRIGGER issue_label_is_removed AFTER DELETE ON issue_labels BEGIN
     INSERT INTO item_writes SELECT 'issue', subject_uid, iid, id, state, FALSE FROM issues WHERE id = old.issue_id;
+END;
+-- The number of a job is its id.
+INSERT INTO item_changes SELECT 'pipeline', subject_uid, iid, id, status, 1, 1, FALSE FROM pipelines;
+INSERT INTO item_changes SELECT 'job', subject_uid, id, id, status, 1, 1, FALSE FROM pipeline_jobs;
+CREATE TRIGGER pipeline_is_added AFTER INSERT ON pipelines BEGIN
+    INSERT INTO item_writes VALUES ('pipeline', new.subject_uid, new.iid, new.id, new.status, FALSE);
+END;
+-- The other columns are not shown: each part of a log writes the row of its job.
+CREATE TRIGGER pipeline_is_changed AFTER UPDATE ON pipelines
+    WHEN (
+        old.subject_uid, old.iid, old.name, old.ref, old.sha, old.source, old.status, old.user_id, old.user_uid, old.updated_at, old.started_at, old.finished_at
+    ) IS NOT (
+        new.subject_uid, new.iid, new.name, new.ref, new.sha, new.source, new.status, new.user_id, new.user_uid, new.updated_at, new.started_at, new.finished_at
+    ) BEGIN
+    INSERT INTO item_writes SELECT 'pipeline', old.subject_uid, old.iid, old.id, old.status, TRUE
+        WHERE (old.subject_uid, old.iid) <> (new.subject_uid, new.iid);
+    INSERT INTO item_writes VALUES ('pipeline', new.subject_uid, new.iid, new.id, new.status, FALSE);
+END;
+CREATE TRIGGER pipeline_is_removed AFTER DELETE ON pipelines BEGIN
+    INSERT INTO item_writes VALUES ('pipeline', old.subject_uid, old.iid, old.id, old.status, TRUE);
+END;
+CREATE TRIGGER job_is_added AFTER INSERT ON pipeline_jobs BEGIN
+    INSERT INTO item_writes VALUES ('job', new.subject_uid, new.id, new.id, new.status, FALSE);
+END;
+CREATE TRIGGER job_is_changed AFTER UPDATE ON pipeline_jobs
+    WHEN (
+        old.subject_uid, old.status, old.failure_reason, old.allow_failure, old.retried, old.user_id, old.user_uid, old.started_at, old.finished_at
+    ) IS NOT (
+        new.subject_uid, new.status, new.failure_reason, new.allow_failure, new.retried, new.user_id, new.user_uid, new.started_at, new.finished_at
+    ) BEGIN
+    INSERT INTO item_writes SELECT 'job', old.subject_uid, old.id, old.id, old.status, TRUE WHERE old.subject_uid <> new.subject_uid;
+    INSERT INTO item_writes VALUES ('job', new.subject_uid, new.id, new.id, new.status, FALSE);
+END;
+CREATE TRIGGER job_is_removed AFTER DELETE ON pipeline_jobs BEGIN
+    INSERT INTO item_writes VALUES ('job', old.subject_uid, old.id, old.id, old.status, TRUE);
 END;

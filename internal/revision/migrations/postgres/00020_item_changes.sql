@@ -1,4 +1,4 @@
--- The last change of each merge request and issue, also of deleted ones, for clients that watch them. A revision counts the changes of all items.
+-- The last change of each merge request, issue, pipeline and job, also of deleted ones, for clients that watch them. A revision counts the changes of all items.
 -- created is the revision of the first change. The triggers below write the table, so no change of an item can be missing.
 CREATE TABLE item_revision (last BIGINT NOT NULL);
 INSERT INTO item_revision VALUES (1);
@@ -77,3 +77,43 @@ CREATE CONSTRAINT TRIGGER merge_request_label_is_written AFTER INSERT OR DELETE 
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION merge_request_label_is_written();
 CREATE CONSTRAINT TRIGGER issue_label_is_written AFTER INSERT OR DELETE ON issue_labels
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION issue_label_is_written();
+-- The number of a job is its id.
+INSERT INTO item_changes SELECT 'pipeline', subject_uid, iid, id, status, 1, 1, FALSE FROM pipelines;
+INSERT INTO item_changes SELECT 'job', subject_uid, id, id, status, 1, 1, FALSE FROM pipeline_jobs;
+CREATE FUNCTION pipeline_is_written() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' OR TG_OP = 'UPDATE' AND (OLD.subject_uid, OLD.iid) <> (NEW.subject_uid, NEW.iid) THEN
+        PERFORM record_item('pipeline', OLD.subject_uid, OLD.iid, OLD.id, OLD.status, TRUE);
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        PERFORM record_item('pipeline', NEW.subject_uid, NEW.iid, NEW.id, NEW.status, FALSE);
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE FUNCTION job_is_written() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' OR TG_OP = 'UPDATE' AND OLD.subject_uid <> NEW.subject_uid THEN
+        PERFORM record_item('job', OLD.subject_uid, OLD.id, OLD.id, OLD.status, TRUE);
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        PERFORM record_item('job', NEW.subject_uid, NEW.id, NEW.id, NEW.status, FALSE);
+    END IF;
+    RETURN NULL;
+END $$;
+-- The other columns are not shown: each part of a log writes the row of its job.
+CREATE CONSTRAINT TRIGGER pipeline_is_written AFTER INSERT OR DELETE ON pipelines
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION pipeline_is_written();
+CREATE CONSTRAINT TRIGGER pipeline_is_changed AFTER UPDATE ON pipelines
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (
+        (OLD.subject_uid, OLD.iid, OLD.name, OLD.ref, OLD.sha, OLD.source, OLD.status, OLD.user_id, OLD.user_uid, OLD.updated_at, OLD.started_at, OLD.finished_at)
+        IS DISTINCT FROM
+        (NEW.subject_uid, NEW.iid, NEW.name, NEW.ref, NEW.sha, NEW.source, NEW.status, NEW.user_id, NEW.user_uid, NEW.updated_at, NEW.started_at, NEW.finished_at)
+    ) EXECUTE FUNCTION pipeline_is_written();
+CREATE CONSTRAINT TRIGGER job_is_written AFTER INSERT OR DELETE ON pipeline_jobs
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION job_is_written();
+CREATE CONSTRAINT TRIGGER job_is_changed AFTER UPDATE ON pipeline_jobs
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (
+        (OLD.subject_uid, OLD.status, OLD.failure_reason, OLD.allow_failure, OLD.retried, OLD.user_id, OLD.user_uid, OLD.started_at, OLD.finished_at)
+        IS DISTINCT FROM
+        (NEW.subject_uid, NEW.status, NEW.failure_reason, NEW.allow_failure, NEW.retried, NEW.user_id, NEW.user_uid, NEW.started_at, NEW.finished_at)
+    ) EXECUTE FUNCTION job_is_written();
