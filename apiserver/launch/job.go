@@ -34,7 +34,7 @@ type Execution struct {
 	By     auth.Caller
 	Token  string
 	Runner runner.Runner
-	// Outputs are the variables of the jobs before it, of which later ones take precedence.
+	// Outputs are the variables of earlier jobs. A later variable takes precedence over an earlier one with the same key.
 	Outputs []pipeline.Output
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database"
 )
 
-// Production is the tier of environments of which FirstDeployed tells.
+// Production is the tier of production environments. FirstDeployed considers only these.
 const Production = "production"
 
 // Deployment is a deployment to an environment.

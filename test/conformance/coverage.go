@@ -20,7 +20,7 @@ type coverage struct {
 	left     map[string]bool
 }
 
-// newCoverage reads the endpoints from the document of the API, of which contract is made.
+// newCoverage reads the endpoints from the document of the API. The contract must come from the same document.
 func newCoverage(document []byte, contract *endpointtest.Contract) *coverage {
 	GinkgoHelper()
 	var described struct {

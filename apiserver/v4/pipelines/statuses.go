@@ -237,7 +237,7 @@ func first(some []pipeline.Pipeline) pipeline.Pipeline {
 	return some[0]
 }
 
-// containing returns a branch or tag that contains a commit, with a name unless it is empty. The error is the answer if there is none.
+// containing returns a branch or tag that contains a commit. An empty name matches every branch and tag. If nothing matches, the error is a 404.
 func (f *Family) containing(ctx context.Context, s auth.Project, sha, name string) (found string, tag bool, err error) {
 	repo, err := f.Repositories.Content(ctx, s.Scope.Project)
 	if err != nil {
