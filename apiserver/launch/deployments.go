@@ -74,8 +74,8 @@ var tiers = []struct {
 }{
 	{regexp.MustCompile(`(?i)(dev|review|trunk)`), "development"},
 	{regexp.MustCompile(`(?i)(test|tst|int|ac(ce|)pt|qa|qc|control|quality)`), "testing"},
-	{regexp.MustCompile(`(?i)(st(a|)g|mod(e|)l|pre|demo|non)`), "staging"},
-	{regexp.MustCompile(`(?i)(pr(o|)d|live)`), mergerequest.Production},
+	{regexp.MustCompile(`(?i)(sta?g|mode?l|pre|demo|non)`), "staging"},
+	{regexp.MustCompile(`(?i)(pro?d|live)`), mergerequest.Production},
 }
 
 // tierOf returns the tier of an environment: the declared one, or one that follows from the name.
