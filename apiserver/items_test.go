@@ -41,7 +41,7 @@ var itemTables = []string{
 	"iids", "issues", "issue_labels", "issue_assignees", "issue_subscriptions", "epics", "epic_labels", "notes", "reactions", "state_events", "milestones",
 	"merge_requests", "merge_request_labels", "merge_request_assignees", "merge_request_reviewers", "merge_request_approvals",
 	"merge_request_subscriptions", "merge_request_issues", "merge_request_versions", "merge_request_approval_rules", "merge_request_deployments", "merge_request_approvers",
-	"draft_notes", "pipelines", "pipeline_jobs", "pipeline_variables", "deployments", "pipeline_outputs", "pipeline_resources", "pipeline_logs", "pipeline_artifacts", "pipeline_schedules", "pipeline_schedule_variables", "runners", "runner_places",
+	"draft_notes", "pipelines", "pipeline_jobs", "pipeline_variables", "deployments", "pipeline_outputs", "pipeline_resources", "pipeline_logs", "pipeline_artifacts", "pipeline_schedules", "pipeline_schedule_variables", "runners", "runner_places", "runner_registrations",
 }
 
 // items are issue 1 and merge request 1 of the project, and epic 1 of the group. Each has a note of each user and one of the author. All users have
@@ -135,6 +135,7 @@ func newItems(t *testing.T, stores activity.Stores, kept *artifact.Store, object
 			addSchedule(t, stores.Schedules, schedule.Schedule{In: in, Owner: author})
 			other := database.Subject{Kind: database.KindProject, ID: otherProjectID, UID: project(objects, "other").UID}
 			check(stores.Runners.Create(t.Context(), &runner.Runner{Type: runner.OfProject, RunUntagged: true, Tags: []string{}}, runnerToken, in, other))
+			check(stores.Runners.ResetRegistration(t.Context(), in, registrationToken))
 		}
 	}
 	conn, err := databasetest.SQL(t, file).Conn(t.Context())
@@ -148,8 +149,8 @@ func newItems(t *testing.T, stores activity.Stores, kept *artifact.Store, object
 	return all
 }
 
-// The tokens of runner 1 and of job 4.
-const runnerToken, jobToken = "the-token-of-the-runner", "the-token-of-the-job"
+// The tokens of runner 1 and of job 4, and that with which runners of the project register themselves.
+const runnerToken, jobToken, registrationToken = "the-token-of-the-runner", "the-token-of-the-job", "the-registration-token"
 
 // addPipelines adds pipeline 1, with a job that has succeeded, a pending one, a manual one and a running one, and pipeline 2, with a job that has succeeded.
 func addPipelines(t *testing.T, s *pipeline.Store, kept *artifact.Store, like pipeline.Pipeline) {

@@ -341,6 +341,7 @@ var bodies = map[string]string{
 	"POST /user/runners":                       `{"runner_type":"instance_type"}`,
 	"PUT /runners/{id}":                        `{"description":"Renamed"}`,
 	"POST /projects/{id}/runners":              `{"runner_id":1}`,
+	"POST /runners":                            fmt.Sprintf(`{"token":%q,"description":"New"}`, registrationToken),
 	"POST /runners/verify":                     ofRunner,
 	"DELETE /runners":                          ofRunner,
 	"DELETE /runners/managers":                 ofRunner,

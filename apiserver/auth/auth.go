@@ -55,9 +55,11 @@ type Caller struct {
 	Token v1alpha1.Identified
 	// Scopes limit what the caller may do.
 	Scopes []v1alpha1.TokenScope
-	// Runner is the runner that calls. It has no user. Job is the job whose token the caller presented.
-	Runner *runner.Runner
-	Job    *pipeline.Job
+	// Runner is the runner that calls, and Registration that of a program that becomes one. Both have no user. Job is the job whose token the caller
+	// presented.
+	Runner       *runner.Runner
+	Registration *runner.Registration
+	Job          *pipeline.Job
 }
 
 // Anonymous reports whether the caller has not signed in.

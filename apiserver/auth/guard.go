@@ -160,7 +160,8 @@ func (g *Guard) admit(ctx context.Context, s *Subject) (f form, record any, err 
 	if err := g.there(ctx, e); err != nil {
 		return f, nil, err
 	}
-	anonymous := s.Caller.Anonymous() && s.Caller.Runner == nil && s.Caller.Job == nil
+	c := s.Caller
+	anonymous := c.Anonymous() && c.Runner == nil && c.Registration == nil && c.Job == nil
 	if anonymous && e.ForAnonymous() == endpoint.Refused {
 		return f, nil, endpoint.Unauthorized("").Describe(signIn)
 	}

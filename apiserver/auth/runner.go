@@ -24,9 +24,10 @@ const (
 	jobHeader    = "JOB-TOKEN"
 )
 
-// Runners finds runners by their authentication tokens. A runner.Store implements it.
+// Runners finds runners by their authentication tokens, and what registration tokens are about. A runner.Store implements it.
 type Runners interface {
 	ByToken(ctx context.Context, token string) (runner.Runner, error)
+	ByRegistrationToken(ctx context.Context, token string) (runner.Registration, error)
 }
 
 // Jobs finds jobs by the digests of their tokens. A pipeline.Store implements it.
@@ -48,6 +49,16 @@ type Runner struct {
 
 func (Runner) form() form {
 	return form{about: aboutInstance, of: func(s Subject, _ any) any { return Runner{s, *s.Caller.Runner} }}
+}
+
+// Registration is the form of the endpoint with which a program registers itself as a runner.
+type Registration struct {
+	Subject
+	Registration runner.Registration
+}
+
+func (Registration) form() form {
+	return form{about: aboutInstance, of: func(s Subject, _ any) any { return Registration{s, *s.Caller.Registration} }}
 }
 
 // Job is the form of endpoints for a runner that executes a job. The job can have ended.
@@ -95,6 +106,9 @@ func (f form) takes(e *endpoint.Endpoint, c endpoint.Credential) bool {
 	case endpoint.RunnerToken:
 		_, is := e.Subject().(Runner)
 		return is
+	case endpoint.RegistrationToken:
+		_, is := e.Subject().(Registration)
+		return is
 	case endpoint.JobToken:
 		_, own := e.Subject().(Job)
 		_, other := e.Subject().(OtherJob)
@@ -118,6 +132,22 @@ func (g *Guard) runner(r *http.Request, sent endpoint.Sent) (Caller, error) {
 		return Caller{}, err
 	}
 	return Caller{Runner: &found}, nil
+}
+
+// registration returns the program that registers itself as the caller.
+func (g *Guard) registration(r *http.Request, sent endpoint.Sent) (Caller, error) {
+	token := sent.Credentials[endpoint.RegistrationToken]
+	if token == "" {
+		return Caller{}, endpoint.Parameters("token is missing")
+	}
+	found, err := g.auth.runners.ByRegistrationToken(r.Context(), token)
+	if errors.Is(err, runner.ErrNoRegistration) {
+		err = endpoint.Forbidden("").Describe("The registration token is not valid: it may be unknown or replaced. Runners that users have created need not be registered.")
+	}
+	if err != nil {
+		return Caller{}, err
+	}
+	return Caller{Registration: &found}, nil
 }
 
 // jobToken returns the job token of a request, or an empty text.

@@ -31,6 +31,8 @@ func (g *Guard) caller(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent
 		return g.trigger(r, sent)
 	case e.TakesCredential(endpoint.RunnerToken):
 		return g.runner(r, sent)
+	case e.TakesCredential(endpoint.RegistrationToken):
+		return g.registration(r, sent)
 	case e.TakesCredential(endpoint.JobToken) && !e.TakesCredential(endpoint.AccessToken):
 		return g.job(r, e, sent)
 	}

@@ -11,11 +11,12 @@ type Credential string
 
 // The kinds of credentials. An endpoint takes an AccessToken unless it says otherwise.
 const (
-	AccessToken  Credential = "access_token"
-	JobToken     Credential = "job_token"
-	RunnerToken  Credential = "runner_token"
-	TriggerToken Credential = "trigger_token"
-	ClientKey    Credential = "client_key"
+	AccessToken       Credential = "access_token"
+	JobToken          Credential = "job_token"
+	RunnerToken       Credential = "runner_token"
+	RegistrationToken Credential = "registration_token"
+	TriggerToken      Credential = "trigger_token"
+	ClientKey         Credential = "client_key"
 )
 
 // maxCarrying is the maximum size of a body that can contain a credential, in bytes. Such a body is read before the caller is known.

@@ -164,7 +164,8 @@ var aggregates = []aggregate{
 	}},
 	{runner.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Runners = runner.New(s.Database, c)
-		return places(s.Runners.Subjects(), "runner_id")
+		// A project or group that takes over another one keeps its own registration token, which subject_kind stands for.
+		return append(places(s.Runners.Subjects(), "runner_id"), places(s.Runners.Registrations(), "subject_kind")...)
 	}},
 }
 

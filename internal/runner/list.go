@@ -76,6 +76,14 @@ func (s *Store) Count(ctx context.Context, of []Condition, most int) (n int, err
 	return n, err
 }
 
+// Version returns a text that changes when a runner could get other jobs than before.
+func (s *Store) Version(ctx context.Context) (version string, err error) {
+	err = s.db.Read(ctx, "reading the last change of a runner", func(ctx context.Context, db bun.IDB) error {
+		return db.NewSelect().Model((*Runner)(nil)).ColumnExpr("coalesce(CAST(max(runner.changed_at) AS TEXT), '')").Scan(ctx, &version)
+	})
+	return version, err
+}
+
 // Get returns the runner with an id. If it does not exist, the error is ErrNotFound.
 func (s *Store) Get(ctx context.Context, id int64) (Runner, error) { return s.one(ctx, WithIDs(id)) }
 

@@ -61,6 +61,8 @@ type Runner struct {
 	// User is the user who created the runner; zero if it registered itself.
 	User    database.User `bun:"embed:user_"`
 	Created time.Time     `bun:"created_at"`
+	// Changed is the time of the last change of what decides about the jobs of the runner.
+	Changed time.Time `bun:"changed_at"`
 	// Contacted is the time of the last request of the runner, up to a minute late.
 	Contacted time.Time `bun:"contacted_at,nullzero"`
 	Program
@@ -107,7 +109,8 @@ func NewToken() string { return credential.NewToken(Prefix) }
 
 // Create adds a runner with an authentication token and its places, and completes it.
 func (s *Store) Create(ctx context.Context, r *Runner, token string, places ...database.Subject) error {
-	r.Digest, r.Created = credential.Digest(token), s.clock.Now().UTC()
+	now := s.clock.Now().UTC()
+	r.Digest, r.Created, r.Changed = credential.Digest(token), now, now
 	return s.db.Atomically(ctx, "creating a runner", func(ctx context.Context, db bun.IDB) error {
 		if _, err := db.NewInsert().Model(r).Returning("id").Exec(ctx); err != nil {
 			return err
@@ -123,9 +126,11 @@ func (s *Store) Create(ctx context.Context, r *Runner, token string, places ...d
 
 // Assign lets a runner execute the jobs of a project as well.
 func (s *Store) Assign(ctx context.Context, id int64, in database.Subject) error {
-	return s.db.Write(ctx, fmt.Sprintf("assigning runner %d to %s", id, in), func(ctx context.Context, db bun.IDB) error {
-		_, err := db.NewInsert().Model(&Place{RunnerID: id, In: in}).On("CONFLICT (runner_id, subject_uid) DO NOTHING").Exec(ctx)
-		return err
+	return s.db.Atomically(ctx, fmt.Sprintf("assigning runner %d to %s", id, in), func(ctx context.Context, db bun.IDB) error {
+		if _, err := db.NewInsert().Model(&Place{RunnerID: id, In: in}).On("CONFLICT (runner_id, subject_uid) DO NOTHING").Exec(ctx); err != nil {
+			return err
+		}
+		return found(db.NewUpdate().Model((*Runner)(nil)).Set("changed_at = ?", s.clock.Now().UTC()).Where("id = ?", id).Exec(ctx))
 	})
 }
 
@@ -138,8 +143,9 @@ func (s *Store) Unassign(ctx context.Context, id int64, in database.Subject) err
 
 // Update replaces what users can change of a runner. The error is ErrNotFound if the runner does not exist any more.
 func (s *Store) Update(ctx context.Context, r Runner) error {
+	r.Changed = s.clock.Now().UTC()
 	return s.db.Write(ctx, fmt.Sprintf("changing runner %d", r.ID), func(ctx context.Context, db bun.IDB) error {
-		return found(db.NewUpdate().Model(&r).Column("description", "paused", "locked", "run_untagged", "protected", "tags", "maximum_timeout",
+		return found(db.NewUpdate().Model(&r).Column("changed_at", "description", "paused", "locked", "run_untagged", "protected", "tags", "maximum_timeout",
 			"maintenance_note").WherePK().Exec(ctx))
 	})
 }

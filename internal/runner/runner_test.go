@@ -71,6 +71,27 @@ func TestStore_keepsRunners(t *testing.T) {
 	})
 }
 
+func TestRegistration_hasOneTokenForEachSubject(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, s *runner.Store, _ *clocktesting.FakePassiveClock) {
+		g := NewWithT(t)
+		for token, in := range map[string]database.Subject{"former": project("web"), "of-app": project("app"), "of-all": {}} {
+			g.Expect(s.ResetRegistration(t.Context(), in, token)).To(Succeed())
+		}
+		g.Expect(s.ResetRegistration(t.Context(), project("web"), "of-web")).To(Succeed())
+		g.Expect(s.ByRegistrationToken(t.Context(), "former")).Error().To(MatchError(runner.ErrNoRegistration))
+		web, err := s.ByRegistrationToken(t.Context(), "of-web")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(web.In).To(Equal(project("web")))
+		g.Expect(web.Type()).To(Equal(runner.OfProject))
+		g.Expect(s.ByRegistrationToken(t.Context(), "of-all")).To(HaveField("Type()", runner.OfInstance))
+
+		g.Expect(s.Registrations().Move(t.Context(), project("web"), project("app"), "subject_kind")).To(Succeed(), "app has its own")
+		g.Expect(s.ByRegistrationToken(t.Context(), "of-app")).To(HaveField("In", project("app")))
+		g.Expect(s.Registrations().Remove(t.Context(), project("web"))).To(Succeed())
+		g.Expect(s.ByRegistrationToken(t.Context(), "of-web")).Error().To(MatchError(runner.ErrNoRegistration))
+	})
+}
+
 func TestContact_isRecordedOnceAMinute(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, s *runner.Store, c *clocktesting.FakePassiveClock) {
 		g := NewWithT(t)

@@ -226,7 +226,7 @@ var idle = map[string]bool{
 
 // ownCredential are the actions of those who present the token of a runner, a job or a trigger.
 var ownCredential = map[string]bool{
-	"POST /jobs/request": true, "PUT /jobs/{job_id}": true, "DELETE /runners": true, "POST /runners/reset_authentication_token": true,
+	"POST /jobs/request": true, "PUT /jobs/{job_id}": true, "POST /runners": true, "DELETE /runners": true, "POST /runners/reset_authentication_token": true,
 	"POST /runners/verify": true, "POST /projects/{id}/trigger/pipeline": true, "POST /projects/{id}/ref/{ref}/trigger/pipeline": true,
 }
 

@@ -3,6 +3,7 @@ package conformance
 import (
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"io"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -89,6 +90,50 @@ var _ = throughEachDoor("Runners", func(d *door) {
 		Expect(answered(r)).To(Equal("204"))
 	})
 
+	It("register themselves with the token of a project, a group or the installation", func() {
+		team := d.newTeam(gitlab.PrivateVisibility)
+		register := func(token string) (*gitlab.Runner, *gitlab.Response, error) {
+			GinkgoHelper()
+			return d.as(nobody).Runners.RegisterNewRunner(&gitlab.RegisterNewRunnerOptions{
+				Token: &token, Description: gitlab.Ptr("Newcomer"), TagList: &[]string{"linux"}, MaximumTimeout: gitlab.Ptr(int64(3600)),
+				Info: &gitlab.RegisterNewRunnerInfoOptions{Name: gitlab.Ptr("gitlab-runner")},
+			})
+		}
+		// The Go client can do this as well, but its methods are deprecated.
+		reset := func(c *gitlab.Client, of string) (token string) {
+			GinkgoHelper()
+			r := send(c, "POST "+of+"runners/reset_registration_token", "")
+			Expect(r.StatusCode).To(Equal(201))
+			var said struct{ Token string }
+			Expect(json.Unmarshal([]byte(r.Body.(*kept).text), &said)).To(Succeed())
+			return said.Token
+		}
+		ofProject := fmt.Sprintf("projects/%d/", team.project.ID)
+		for kind, by := range map[string]struct {
+			client *gitlab.Client
+			of     string
+		}{
+			"project_type": {d.as(maintainer), ofProject}, "group_type": {d.as(owner), fmt.Sprintf("groups/%d/", team.group.ID)}, "instance_type": {d.as(root), ""},
+		} {
+			former := reset(by.client, by.of)
+			made, r, err := register(former)
+			Expect(err).NotTo(HaveOccurred(), kind)
+			Expect(r.StatusCode).To(Equal(201))
+			got, _, err := d.as(root).Runners.GetRunnerDetails(made.ID)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(got).To(And(HaveField("RunnerType", kind), HaveField("Description", "Newcomer"), HaveField("TagList", []string{"linux"}),
+				HaveField("MaximumTimeout", int64(3600))))
+			_, err = d.as(nobody).Runners.DeleteRegisteredRunner(&gitlab.DeleteRegisteredRunnerOptions{Token: &made.Token})
+			Expect(err).NotTo(HaveOccurred(), "its token is its own")
+			reset(by.client, by.of)
+			_, r, err = register(former)
+			Expect(err).To(HaveOccurred(), "the former token of %s", kind)
+			Expect(r.StatusCode).To(Equal(403))
+		}
+		refused := send(d.as(developer), "POST "+ofProject+"runners/reset_registration_token", "")
+		Expect(answered(refused)).To(Equal(`403 {"message":"403 Forbidden"}`))
+	})
+
 	It("remove themselves with their own token", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		made := d.newRunner(team.project, "linux")
@@ -104,6 +149,8 @@ var _ = throughEachDoor("Runners", func(d *door) {
 	It("execute jobs, and send their logs", func() {
 		team, p := d.newPipelines()
 		made := d.newRunner(team.project, "linux")
+		verified := send(d.as(nobody), "POST runners/verify", body(map[string]any{"token": made.Token, "system_id": "s_1"}), gitlab.WithHeader("RUNNER-TOKEN", made.Token))
+		Expect(verified.StatusCode).To(Equal(200))
 		asked := send(d.as(nobody), "POST jobs/request", body(map[string]any{"token": made.Token, "info": map[string]any{"name": "gitlab-runner", "version": "18.0.0"}}))
 		Expect(asked.StatusCode).To(Equal(201))
 		var job struct {
@@ -120,15 +167,20 @@ var _ = throughEachDoor("Runners", func(d *door) {
 		again := send(d.as(nobody), "POST jobs/request", body(map[string]any{"token": made.Token}))
 		Expect(again.StatusCode).To(Equal(204), "deploy is manual")
 
-		sent := send(d.as(nobody), fmt.Sprintf("PATCH jobs/%d/trace", job.ID), "Hello\n", gitlab.WithHeader("JOB-TOKEN", job.Token),
+		sent := send(d.as(nobody), fmt.Sprintf("PATCH jobs/%d/trace?debug_trace=false", job.ID), "Hello\n", gitlab.WithHeader("JOB-TOKEN", job.Token),
 			gitlab.WithHeader("Content-Type", "text/plain"), gitlab.WithHeader("Content-Range", "0-5"))
 		Expect(sent.StatusCode).To(Equal(202))
 		Expect(sent.Header).To(HaveKeyWithValue("Range", []string{"0-6"}))
 		log, _, err := d.as(developer).Jobs.GetTraceFile(team.project.ID, job.ID)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(io.ReadAll(log)).To(BeEquivalentTo("Hello\n"))
-		ended := send(d.as(nobody), fmt.Sprintf("PUT jobs/%d", job.ID), body(map[string]any{"token": job.Token, "state": "success"}))
-		Expect(ended.StatusCode).To(Equal(200))
+		end := func(log string) *gitlab.Response {
+			GinkgoHelper()
+			output := map[string]any{"bytesize": len(log), "checksum": fmt.Sprintf("crc32:%08x", crc32.ChecksumIEEE([]byte(log)))}
+			return send(d.as(nobody), fmt.Sprintf("PUT jobs/%d", job.ID), body(map[string]any{"token": job.Token, "state": "success", "output": output}))
+		}
+		Expect(end("Hello\nGoodbye\n").StatusCode).To(Equal(412))
+		Expect(end("Hello\n").StatusCode).To(Equal(200))
 		shown, _, err := d.as(developer).Jobs.GetJob(team.project.ID, job.ID)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(shown).To(And(HaveField("Status", "success"), HaveField("Runner.Description", "Builder")))

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"syscall"
 	"time"
 
@@ -81,6 +83,22 @@ func (c *Checkout) StartRunner(forge, token string) {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(p.Kill) // after a polite request, it would go on waiting for a job
+}
+
+// RegisterRunner makes the CI runner register itself with a registration token, and returns the token of the runner.
+func (c *Checkout) RegisterRunner(ctx context.Context, forge, registration string) string {
+	GinkgoHelper()
+	space := GinkgoT().TempDir()
+	file := filepath.Join(space, "config.toml")
+	register := exec.CommandContext(ctx, c.Program(runner), "register", "--non-interactive", "--url", forge, "--executor", "shell")
+	register.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + space, "CONFIG_FILE=" + file, "REGISTRATION_TOKEN=" + registration}
+	output, err := register.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "%s", output)
+	written, err := os.ReadFile(file)
+	Expect(err).NotTo(HaveOccurred())
+	found := regexp.MustCompile(`token = "(.*)"`).FindSubmatch(written)
+	Expect(found).To(HaveLen(2), "%s", written)
+	return string(found[1])
 }
 
 // WaitReady waits until the output says that the run is ready, and returns how long that took.

@@ -38,6 +38,12 @@ func (f *Family) Table() endpoint.Table {
 			Doc("Delete a runner."),
 		endpoint.Post("/runners/{id}/reset_authentication_token", f.reset).Anybody().Asks(auth.AdminRunners, auth.AdminGroupRunners).
 			Doc("Replace the authentication token of a runner."),
+		endpoint.Post("/runners/reset_registration_token", f.resetOfInstance).Needs(auth.AdminInstance).
+			Doc("Replace the token with which runners of the installation register themselves. Only for administrators."),
+		endpoint.Post("/projects/{id}/runners/reset_registration_token", f.resetOfProject).Needs(auth.AdminRunners).
+			Doc("Replace the token with which runners of a project register themselves."),
+		endpoint.Post("/groups/{id}/runners/reset_registration_token", f.resetOfGroup).Needs(auth.AdminGroupRunners).
+			Doc("Replace the token with which runners of a group register themselves."),
 		endpoint.Get("/projects/{id}/runners", f.listOfProject).Needs(auth.AdminRunners).
 			Doc("List the runners that can execute the jobs of a project."),
 		endpoint.Post("/projects/{id}/runners", f.assign).Needs(auth.AdminRunners).Asks(auth.AdminGroupRunners).
@@ -55,6 +61,8 @@ func (f *Family) own() endpoint.Table {
 		return e.Takes(endpoint.RunnerToken).Carries(endpoint.RunnerToken, "token").Anybody()
 	}
 	return endpoint.Table{
+		endpoint.Post("/runners", f.register).Takes(endpoint.RegistrationToken).Carries(endpoint.RegistrationToken, "token").Anybody().
+			Doc("Register a runner with a registration token."),
 		of(endpoint.Post("/runners/verify", f.verify)).Status(http.StatusOK).
 			Doc("Check the authentication token of a runner. Only for runners."),
 		of(endpoint.Delete("/runners", f.unregister)).

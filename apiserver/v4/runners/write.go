@@ -106,8 +106,13 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 	if err != nil {
 		return Registration{}, err
 	}
-	made := runner.Runner{Type: runner.Type(r.Type), RunUntagged: true, Tags: []string{}, User: item.User(u)}
-	if err := r.apply(&made); err != nil {
+	return f.add(ctx, runner.Runner{Type: runner.Type(r.Type), User: item.User(u)}, r.settings, places...)
+}
+
+// add creates a runner with settings.
+func (f *Family) add(ctx context.Context, made runner.Runner, s settings, places ...database.Subject) (Registration, error) {
+	made.RunUntagged, made.Tags = true, []string{}
+	if err := s.apply(&made); err != nil {
 		return Registration{}, err
 	}
 	token := runner.NewToken()

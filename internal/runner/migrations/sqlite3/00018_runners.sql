@@ -15,6 +15,7 @@ CREATE TABLE runners (
     user_id          INTEGER NOT NULL,
     user_uid         TEXT NOT NULL,
     created_at       TIMESTAMP NOT NULL,
+    changed_at       TIMESTAMP NOT NULL,
     contacted_at     TIMESTAMP,
     name             TEXT NOT NULL DEFAULT '',
     version          TEXT NOT NULL DEFAULT '',
@@ -33,3 +34,11 @@ CREATE TABLE runner_places (
     UNIQUE (runner_id, subject_uid)
 );
 CREATE INDEX runner_places_of_subject ON runner_places (subject_uid, runner_id);
+-- The digests of the tokens with which runners register themselves. That of the installation has an empty subject.
+CREATE TABLE runner_registrations (
+    id           INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    subject_kind TEXT NOT NULL,
+    subject_id   INTEGER NOT NULL,
+    subject_uid  TEXT NOT NULL UNIQUE,
+    digest       TEXT NOT NULL UNIQUE
+);
