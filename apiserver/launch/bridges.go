@@ -28,8 +28,8 @@ type bridgeFailure string
 
 func (f bridgeFailure) Error() string { return string(f) }
 
-// Bridge runs a task of pipeline.BridgeQueue: it creates the pipeline that a job triggers, with the rights of the user of the job, or ends the job once
-// that pipeline has ended.
+// Bridge runs a task of pipeline.BridgeQueue: it creates the pipeline that a job triggers, with the rights of the user of the job, or gives the job the
+// result of that pipeline, also after a retry of one of its jobs.
 func (l *Launcher) Bridge(ctx context.Context, a job.Attempt, _ func(string)) error {
 	id, err := strconv.ParseInt(a.Key, 10, 64)
 	if err != nil {
@@ -42,6 +42,8 @@ func (l *Launcher) Bridge(ctx context.Context, a job.Attempt, _ func(string)) er
 		err = l.cross(ctx, j)
 	case j.Status == pipeline.Running:
 		err = l.follow(ctx, j)
+	case j.Spec.Trigger.Depend:
+		err = l.again(ctx, j)
 	}
 	if errors.Is(err, pipeline.ErrNotFound) || errors.Is(err, pipeline.ErrTransition) || errors.Is(err, pipeline.ErrNotRetryable) {
 		return nil // it has changed meanwhile
@@ -86,6 +88,19 @@ func (l *Launcher) follow(ctx context.Context, j pipeline.Job) error {
 	return err
 }
 
+// again makes a job that has ended follow its pipeline again, if that runs again or has another result now.
+func (l *Launcher) again(ctx context.Context, j pipeline.Job) error {
+	made, err := l.Activity.Pipelines.Downstream(ctx, j.ID)
+	p, exists := made[j.ID]
+	if err != nil || !exists || p.Status.Ended() && (p.Status == pipeline.Success) == (j.Status == pipeline.Success) {
+		return err
+	}
+	if j, err = l.Activity.Pipelines.Resume(ctx, j); err != nil {
+		return err
+	}
+	return l.follow(ctx, j)
+}
+
 // downstream creates the pipeline that a job triggers, unless it exists. The error is a bridgeFailure if it cannot exist.
 func (l *Launcher) downstream(ctx context.Context, j pipeline.Job) error {
 	parent, err := l.Activity.Pipelines.Get(ctx, j.In.UID, j.PipelineID)
@@ -109,8 +124,8 @@ func (l *Launcher) downstream(ctx context.Context, j pipeline.Job) error {
 	r := Request{In: in, By: by, Ref: parent.Branch(), Tag: parent.Tag, SHA: parent.SHA, Before: parent.Before, Source: SourceParent}
 	if t := j.Spec.Trigger; t.Project != "" {
 		err = l.elsewhere(ctx, t, &r)
-	} else {
-		r.Configuration, err = l.child(ctx, e)
+	} else if r.Configuration, err = l.child(ctx, e); err == nil {
+		r.MergeRequest, err = l.mergeRequest(ctx, parent)
 	}
 	if err != nil {
 		return err
@@ -124,7 +139,7 @@ func (l *Launcher) downstream(ctx context.Context, j pipeline.Job) error {
 	if r.Variables, err = l.forwarded(ctx, e); err != nil {
 		return err
 	}
-	_, err = l.Launch(ctx, r)
+	_, err = l.from(ctx, r, l.launchOrFail)
 	var mistakes *ConfigurationError
 	switch {
 	case errors.As(err, &mistakes), errors.Is(err, ErrNoConfiguration), errors.Is(err, ci.ErrFiltered), errors.Is(err, pipeline.ErrHierarchy), ref.Missing(err):

@@ -80,6 +80,13 @@ func New(k family.Kit) *Launcher { return &Launcher{k} }
 // Launch creates a pipeline, moves it on, and returns it as it was created. The error is ErrNoConfiguration, ci.ErrFiltered, a *ConfigurationError,
 // pipeline.ErrExists, or a failure.
 func (l *Launcher) Launch(ctx context.Context, r Request) (pipeline.Pipeline, error) {
+	return l.from(ctx, r, l.launch)
+}
+
+// from reads the commit of a request, and creates its pipeline.
+func (l *Launcher) from(
+	ctx context.Context, r Request, create func(context.Context, Request, *git.Repository, *object.Commit) (pipeline.Pipeline, error),
+) (pipeline.Pipeline, error) {
 	repo, err := l.Repositories.Content(ctx, r.In.Project)
 	if err != nil {
 		return pipeline.Pipeline{}, err
@@ -88,22 +95,38 @@ func (l *Launcher) Launch(ctx context.Context, r Request) (pipeline.Pipeline, er
 	if err != nil {
 		return pipeline.Pipeline{}, err
 	}
-	return l.launch(ctx, r, repo, head)
+	return create(ctx, r, repo, head)
+}
+
+// launchOrFail launches a pipeline. If the configuration has mistakes, it creates a pipeline that has failed with them, and returns the
+// *ConfigurationError.
+func (l *Launcher) launchOrFail(ctx context.Context, r Request, repo *git.Repository, head *object.Commit) (pipeline.Pipeline, error) {
+	row, err := l.launch(ctx, r, repo, head)
+	var mistakes *ConfigurationError
+	if !errors.As(err, &mistakes) {
+		return row, err
+	}
+	row.Status, row.Errors = pipeline.Failed, mistakes.Error()
+	if failed := l.Activity.Pipelines.Create(ctx, &row, nil, nil); failed != nil && !errors.Is(failed, pipeline.ErrExists) {
+		return row, failed
+	}
+	return row, err
 }
 
 func (l *Launcher) launch(ctx context.Context, r Request, repo *git.Repository, head *object.Commit) (pipeline.Pipeline, error) {
 	p := r.row()
+	if r.UpstreamJob != 0 {
+		var err error
+		if p.Root, err = l.Activity.Pipelines.RootOf(ctx, r.UpstreamJob); err != nil {
+			return p, err
+		}
+	}
 	plan, err := l.plan(ctx, r, repo, head)
 	if err != nil {
 		return p, err
 	}
 	if p.Protected, err = l.protected(ctx, r); err != nil {
 		return p, err
-	}
-	if r.UpstreamJob != 0 {
-		if p.Root, err = l.Activity.Pipelines.RootOf(ctx, r.UpstreamJob); err != nil {
-			return p, err
-		}
 	}
 	p.Name, p.OnNewCommit, p.OnJobFailure = plan.Name, plan.AutoCancel.OnNewCommit, plan.AutoCancel.OnJobFailure
 	jobs, err := rows(plan)

@@ -11,6 +11,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/ci/config"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/history"
+	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/mergecheck"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/pipeline"
@@ -70,15 +72,35 @@ func (p *Pushes) mergeRequests(ctx context.Context, of Request, repo *git.Reposi
 		return err
 	}
 	for _, m := range some {
-		r := of
-		r.Source, r.Before, r.MergeRequest, r.Origin = SourceMergeRequest, "", &m, fmt.Sprintf("merge-request/%d/%s", m.ID, of.SHA)
-		row, failed := p.launch(ctx, r, repo, head)
-		if failed == nil {
-			_, failed = p.Activity.Pipelines.CancelRedundant(ctx, row)
-		}
-		err = errors.Join(err, ignorePlan(failed))
+		err = errors.Join(err, ignorePlan(p.pushed(ctx, of, m, repo, head)))
 	}
 	return err
+}
+
+// pushed creates the pipeline of a merge request after a push, and cancels those of former commits.
+func (p *Pushes) pushed(ctx context.Context, of Request, m mergerequest.MergeRequest, repo *git.Repository, head *object.Commit) (err error) {
+	if m.Base, err = base(ctx, repo, m, of.SHA); err != nil {
+		return err
+	}
+	of.Source, of.Before, of.MergeRequest, of.Origin = SourceMergeRequest, "", &m, fmt.Sprintf("merge-request/%d/%s", m.ID, of.SHA)
+	row, err := p.launch(ctx, of, repo, head)
+	if err == nil {
+		_, err = p.Activity.Pipelines.CancelRedundant(ctx, row)
+	}
+	return err
+}
+
+// base returns the commit with which rules compare a pushed commit of a merge request. The base of the merge request is that of its last version until the
+// next check. It is also used for forks, whose repository does not have the target branch.
+func base(ctx context.Context, repo *git.Repository, m mergerequest.MergeRequest, pushed string) (string, error) {
+	if m.In.UID != m.Source.UID {
+		return m.Base, nil
+	}
+	target, err := repo.Objects(ctx, ref.Branches+m.TargetBranch)
+	if err != nil || target[0].ID == "" {
+		return m.Base, err
+	}
+	return history.CommonAncestor(ctx, repo, pushed, target[0].ID)
 }
 
 // mergeRequest returns the merge request that a pipeline is about; nil without one.

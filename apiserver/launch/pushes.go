@@ -175,20 +175,13 @@ func (p *Pushes) push(ctx context.Context, r Request, repo *git.Repository) erro
 		return err
 	}
 	row := r.row()
-	var mistakes *ConfigurationError
 	if skipping.MatchString(head.Message) {
 		if _, err = p.plan(ctx, r, repo, head); err == nil {
 			row.Status = pipeline.Skipped
 			err = p.Activity.Pipelines.Create(ctx, &row, nil, nil)
 		}
-	} else if row, err = p.launch(ctx, r, repo, head); err == nil {
-		if _, err = p.Activity.Pipelines.CancelRedundant(ctx, row); err != nil {
-			return err
-		}
-	} else if errors.As(err, &mistakes) {
-		row = r.row()
-		row.Status, row.Errors = pipeline.Failed, mistakes.Error()
-		err = p.Activity.Pipelines.Create(ctx, &row, nil, nil)
+	} else if row, err = p.launchOrFail(ctx, r, repo, head); err == nil {
+		_, err = p.Activity.Pipelines.CancelRedundant(ctx, row)
 	}
 	if err = ignorePlan(err); err != nil || r.Tag || skipping.MatchString(head.Message) {
 		return err

@@ -31,7 +31,7 @@ const maxHierarchy = 1000
 // ErrHierarchy says that maxHierarchy pipelines come from one.
 var ErrHierarchy = errors.New("too many downstream pipelines come from one pipeline, or projects trigger each other in a circle")
 
-// tellBridges adds tasks for the jobs of a run that trigger a pipeline now, and for the job that has triggered it, once it has ended.
+// tellBridges adds tasks for the jobs of a run that trigger a pipeline now, and for the job that has triggered it, once it has ended or runs again.
 func (s *Store) tellBridges(ctx context.Context, r *run) error {
 	var ids []int64
 	for _, j := range r.jobs {
@@ -39,7 +39,7 @@ func (s *Store) tellBridges(ctx context.Context, r *run) error {
 			ids = append(ids, j.ID)
 		}
 	}
-	if r.UpstreamJob != 0 && r.Status.Ended() {
+	if r.UpstreamJob != 0 && (r.Status.Ended() || r.was.Ended()) {
 		ids = append(ids, r.UpstreamJob)
 	}
 	keys := make([]string, len(ids))
@@ -80,6 +80,17 @@ func (s *Store) Begin(ctx context.Context, j Job) (Job, error) {
 	})
 }
 
+// Resume lets a job that has ended wait again for the pipeline that it has triggered. The error is ErrTransition if the job was canceled, or has not
+// ended.
+func (s *Store) Resume(ctx context.Context, j Job) (Job, error) {
+	return s.changeJob(ctx, j, func(r *run, j *Job) (*Job, error) {
+		if !r.resume(j) {
+			return nil, ErrTransition
+		}
+		return j, nil
+	})
+}
+
 // Downstream returns the pipelines that jobs have triggered, by the ids of the jobs. Of several pipelines of a job, it is the newest.
 func (s *Store) Downstream(ctx context.Context, jobs ...int64) (map[int64]Pipeline, error) {
 	var some []Pipeline
@@ -91,6 +102,16 @@ func (s *Store) Downstream(ctx context.Context, jobs ...int64) (map[int64]Pipeli
 		byJob[p.UpstreamJob] = p
 	}
 	return byJob, err
+}
+
+// children returns the ids of the child pipelines of a pipeline, which are in the same project.
+func (s *Store) children(ctx context.Context, p Pipeline) (ids []int64, err error) {
+	err = s.db.Read(ctx, "finding child pipelines", func(ctx context.Context, db bun.IDB) error {
+		jobs := db.NewSelect().Model((*Job)(nil)).Column("id").Where("job.pipeline_id = ?", p.ID).Where("job.bridge")
+		return db.NewSelect().Model((*Pipeline)(nil)).Column("id").Where("pipeline.subject_uid = ?", p.In.UID).Where("pipeline.upstream_job_id IN (?)", jobs).
+			Scan(ctx, &ids)
+	})
+	return ids, err
 }
 
 // RootOf returns the id of the pipeline from which the pipeline of a job comes: its own, or that of the first upstream pipeline. The error is

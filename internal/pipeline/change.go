@@ -32,12 +32,23 @@ func (s *Store) Advance(ctx context.Context, id int64) (Pipeline, error) {
 	return s.change(ctx, "moving on", id, func(*run) error { return nil })
 }
 
-// Cancel cancels all jobs of a pipeline that have not ended, apart from manual jobs.
+// Cancel cancels all jobs of a pipeline and of its child pipelines that have not ended, apart from manual jobs. After an error it can be repeated.
 func (s *Store) Cancel(ctx context.Context, id int64) (Pipeline, error) {
 	return s.change(ctx, "canceling", id, func(r *run) error {
 		r.cancel()
 		return nil
 	})
+}
+
+// cancelChildren cancels the child pipelines of a pipeline.
+func (s *Store) cancelChildren(ctx context.Context, p Pipeline) error {
+	children, err := s.children(ctx, p)
+	for _, child := range children {
+		if _, err := s.Cancel(ctx, child); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	return err
 }
 
 // Retry runs all jobs of a pipeline again that have failed or were canceled, with the rights of a user.
@@ -138,9 +149,10 @@ func (s *Store) changeJob(ctx context.Context, of Job, do func(r *run, j *Job) (
 	return *changed, nil
 }
 
-// change locks a pipeline, changes it with do, moves it on, writes what has changed, and returns it. The error is ErrNotFound if there is no such
-// pipeline. If do returns an error, nothing is written.
+// change locks a pipeline, changes it with do, moves it on, writes what has changed, and returns it. If that cancels the pipeline, it also cancels the child
+// pipelines. The error is ErrNotFound if there is no such pipeline. If do returns an error, nothing is written.
 func (s *Store) change(ctx context.Context, doing string, id int64, do func(*run) error) (p Pipeline, err error) {
+	canceled := false
 	err = s.db.Atomically(ctx, fmt.Sprintf("%s pipeline %d", doing, id), func(ctx context.Context, db bun.IDB) error {
 		// Two changes must not begin with the same statuses: the first statement locks the row.
 		r, err := s.load(ctx, db, id)
@@ -154,9 +166,12 @@ func (s *Store) change(ctx context.Context, doing string, id int64, do func(*run
 		if err := s.assignResources(ctx, db, r); err != nil {
 			return err
 		}
-		p = r.Pipeline
+		p, canceled = r.Pipeline, r.canceled
 		return s.write(ctx, db, r)
 	})
+	if err == nil && canceled {
+		err = s.cancelChildren(ctx, p)
+	}
 	return p, err
 }
 
@@ -189,7 +204,7 @@ func (s *Store) write(ctx context.Context, db bun.IDB, r *run) error {
 			continue // a retry
 		}
 		_, err := db.NewUpdate().Model(j).WherePK().Column("status", "failure_reason", "retried", "user_id", "user_uid", "queued_at", "started_at",
-			"finished_at", "scheduled_at", "runner_id", "token_digest", "contacted_at", "allow_failure", "description", "target_url", "coverage").Exec(ctx)
+			"finished_at", "scheduled_at", "runner_id", "token_digest", "contacted_at", "allow_failure", "excused", "description", "target_url", "coverage").Exec(ctx)
 		if err != nil {
 			return err
 		}

@@ -116,8 +116,8 @@ func (s *Store) Fail(ctx context.Context, of Job, f Failure) (failed Job, err er
 			if !r.fail(j, f.Reason) {
 				return nil, ErrTransition
 			}
-			if f.ExitCode != nil && slices.Contains(full.Spec.AllowFailure.ExitCodes, *f.ExitCode) {
-				j.AllowFailure = true
+			if f.ExitCode != nil && !j.AllowFailure && slices.Contains(full.Spec.AllowFailure.ExitCodes, *f.ExitCode) {
+				j.AllowFailure, j.Excused = true, true
 			}
 			if f.retries(full, int(attempts)) {
 				r.enqueue(r.retry(j, j.User))

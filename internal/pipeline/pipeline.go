@@ -113,10 +113,12 @@ type Job struct {
 	// FailureReason is a word for the reason why the job failed, such as script_failure.
 	FailureReason string `bun:"failure_reason"`
 	// When is on_success, on_failure, always, manual or delayed. A delayed job waits for StartIn.
-	When          string        `bun:"run_when"`
-	StartIn       time.Duration `bun:"start_in"`
-	AllowFailure  bool          `bun:"allow_failure"`
-	Interruptible bool          `bun:"interruptible"`
+	When    string        `bun:"run_when"`
+	StartIn time.Duration `bun:"start_in"`
+	// AllowFailure says that the pipeline can succeed although the job fails, and Excused that it can because of the exit code of the job.
+	AllowFailure  bool `bun:"allow_failure"`
+	Excused       bool `bun:"excused"`
+	Interruptible bool `bun:"interruptible"`
 	// ResourceGroup is the name of the group whose resource the job holds from Pending until it ends; empty without one.
 	ResourceGroup string `bun:"resource_group"`
 	// Environment is the environment to which the job deploys, and Tier its tier; empty without one.

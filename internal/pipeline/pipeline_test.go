@@ -240,6 +240,34 @@ func TestBridge_waitsForItsTask(t *testing.T) {
 	})
 }
 
+func TestCancel_alsoCancelsChildPipelines(t *testing.T) {
+	onEachEngine(t, func(s site) {
+		trigger := func() *pipeline.Job {
+			j := when("trigger", 0, "on_success")
+			j.Bridge = true
+			return j
+		}
+		above, middle := trigger(), trigger()
+		p := s.create(pipeline.Pipeline{}, above)
+		_, err := s.Begin(s.t.Context(), *above)
+		s.Expect(err).NotTo(HaveOccurred())
+		child := s.create(pipeline.Pipeline{UpstreamJob: above.ID, Root: p.ID}, middle)
+		_, err = s.Begin(s.t.Context(), *middle)
+		s.Expect(err).NotTo(HaveOccurred())
+		_, err = s.Succeed(s.t.Context(), *middle)
+		s.Expect(err).NotTo(HaveOccurred(), "it does not wait for its own child")
+		lowest := s.create(pipeline.Pipeline{UpstreamJob: middle.ID, Root: p.ID}, when("build", 0, "on_success"))
+		other := s.create(pipeline.Pipeline{}, when("build", 0, "on_success"))
+
+		canceled, err := s.Cancel(s.t.Context(), p.ID)
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(canceled.Status).To(Equal(pipeline.Canceled))
+		s.Expect(s.statuses(child)).To(HaveExactElements(pipeline.Success))
+		s.Expect(s.statuses(lowest)).To(HaveExactElements(pipeline.Canceled, pipeline.Canceled))
+		s.Expect(s.statuses(other)).To(HaveEach(pipeline.Pending))
+	})
+}
+
 func TestDelayedJob_startsInTime(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		db := databasetest.Open(t, name, iid.Migrations(), job.Migrations(), pipeline.Migrations())

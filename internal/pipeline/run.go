@@ -12,6 +12,9 @@ type run struct {
 	Pipeline
 	jobs []*Job
 	now  time.Time
+	// was is the status before, and canceled says that the run was canceled as a whole.
+	was      Status
+	canceled bool
 	// changed are the jobs that have changed, and retries the new jobs by the jobs that they replace.
 	changed map[*Job]bool
 	retries map[*Job]*Job
@@ -21,7 +24,7 @@ type run struct {
 
 // newRun returns a run that changes at a time.
 func newRun(p Pipeline, jobs []*Job, now time.Time) *run {
-	return &run{Pipeline: p, jobs: jobs, now: now, changed: map[*Job]bool{}, retries: map[*Job]*Job{}}
+	return &run{Pipeline: p, jobs: jobs, now: now, was: p.Status, changed: map[*Job]bool{}, retries: map[*Job]*Job{}}
 }
 
 // outcome returns the effect of a job on other jobs and on the pipeline.
@@ -169,8 +172,20 @@ func (r *run) conclude() {
 	}
 }
 
+// resume lets a job that has triggered a pipeline, and has its result, wait for that pipeline again.
+func (r *run) resume(j *Job) bool {
+	if j.Status != Success && j.Status != Failed {
+		return false
+	}
+	j.Status, j.FailureReason, j.Finished = Running, "", time.Time{}
+	r.changed[j] = true
+	r.awaken()
+	return true
+}
+
 // cancel cancels all jobs that have not ended, apart from manual jobs.
 func (r *run) cancel() (changed bool) {
+	r.canceled = true
 	for _, j := range r.jobs {
 		changed = r.become(j, Canceled) || changed
 	}
@@ -181,7 +196,7 @@ func (r *run) cancel() (changed bool) {
 func (r *run) retry(j *Job, by User) *Job {
 	next := &Job{
 		In: j.In, PipelineID: j.PipelineID, Position: j.Position, Name: j.Name, Stage: j.Stage, StageIndex: j.StageIndex, Bridge: j.Bridge,
-		Status: Created, When: j.When, StartIn: j.StartIn, AllowFailure: j.AllowFailure, Interruptible: j.Interruptible, ResourceGroup: j.ResourceGroup, Environment: j.Environment, Tier: j.Tier,
+		Status: Created, When: j.When, StartIn: j.StartIn, AllowFailure: j.AllowFailure && !j.Excused, Interruptible: j.Interruptible, ResourceGroup: j.ResourceGroup, Environment: j.Environment, Tier: j.Tier,
 		HasNeeds: j.HasNeeds, Needs: j.Needs, Tags: j.Tags, User: by, Created: r.now,
 	}
 	j.Retried, r.changed[j], r.retries[j] = true, true, next

@@ -178,7 +178,7 @@ func TestSince_seesChangeOfEachColumn(t *testing.T) {
 		// Clients do not see these columns, or they follow from others.
 		hidden := sets.New("before_sha", "tag", "protected", "yaml_errors", "on_new_commit", "on_job_failure", "upstream_job_id", "root_id", "schedule_id", "merge_request_id",
 			"source_branch", "awaited", "origin", "created_at", "subject_kind", "subject_id", "pipeline_id", "position", "name", "stage", "stage_index", "bridge", "external", "description", "target_url", "coverage", "run_when",
-			"start_in", "interruptible", "resource_group", "environment", "environment_tier", "has_needs", "needs", "tags", "spec", "runner_id", "token_digest", "contacted_at", "eraser_id", "eraser_uid",
+			"start_in", "excused", "interruptible", "resource_group", "environment", "environment_tier", "has_needs", "needs", "tags", "spec", "runner_id", "token_digest", "contacted_at", "eraser_id", "eraser_uid",
 			"queued_at", "erased_at", "scheduled_at")
 		db := databasetest.SQL(t, name)
 		for table, kind := range map[string]string{

@@ -12,7 +12,9 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/launch"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/pipelines"
+	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/pipeline"
 )
 
@@ -64,8 +66,41 @@ func TestBridge_followsPipelineWithStrategy(t *testing.T) {
 			w.run(below, "only", result)
 			w.Expect(w.cross(p).Status).To(Equal(want))
 			w.Expect(w.get(p).Status).To(Equal(want))
+
+			retry := fmt.Sprintf("POST /projects/20/jobs/%d/retry", w.named(below, "only"))
+			w.Expect(w.As("dora", retry, "").Code).To(Equal(201))
+			w.Expect(w.cross(p).Status).To(Equal(pipeline.Running), "the pipeline below runs again")
+			w.Expect(w.get(p).Status).To(Equal(pipeline.Running))
+			w.run(below, "only", pipeline.Success)
+			w.Expect(w.cross(p).Status).To(Equal(pipeline.Success))
+			w.Expect(w.get(p).Status).To(Equal(pipeline.Success))
 		})
 	}
+}
+
+func TestBridge_showsMistakesOfDownstreamPipeline(t *testing.T) {
+	w := newWorld(t)
+	w.web.Git(w.t, "update-ref", "refs/heads/one", w.commit("one", "build: {script: make, colour: red}"))
+	b := w.cross(w.bridged(`next: {trigger: {project: acme/web, branch: one}}`))
+	w.Expect(b).To(And(HaveField("Status", pipeline.Failed), HaveField("FailureReason", pipeline.NoDownstream)))
+	below := familytest.Decode[pipelines.Detailed](t, w.As("rita", fmt.Sprintf("GET /projects/20/pipelines/%d", b.Downstream.ID), ""))
+	w.Expect(below.Status).To(Equal(pipeline.Failed))
+	w.Expect(*below.YAMLErrors).To(HavePrefix(".gitlab-ci.yml:1: build:colour: unknown keyword"))
+}
+
+func TestBridge_tellsChildPipelineOfTheMergeRequest(t *testing.T) {
+	w := newWorld(t)
+	blob := func(content string) string { return raw(w.web.Write(t, "blob", content)) }
+	tree := w.web.Write(t, "tree", "100644 .gitlab-ci.yml\x00"+blob("next: {trigger: {include: child.yml}, rules: [{if: $CI_MERGE_REQUEST_IID}]}")+
+		"100644 child.yml\x00"+blob("inner: {script: make, rules: [{if: $CI_MERGE_REQUEST_IID}]}"))
+	work := w.web.Git(t, "commit-tree", "-p", "bare", "-m", "work", tree)
+	m := mergerequest.MergeRequest{In: w.ProjectRow(20), Source: w.ProjectRow(20), SourceBranch: "work", TargetBranch: "main", Title: "Work", Author: w.UserRow("dora")}
+	w.Expect(w.Activity.MergeRequests.Create(t.Context(), &m)).To(Succeed())
+	w.web.Git(t, "update-ref", "refs/heads/work", work)
+	w.pushes(update.Ref{Name: "refs/heads/work", New: work})
+	all := familytest.Decode[[]pipelines.Detailed](t, w.As("rita", "GET /projects/20/pipelines", ""))
+	w.Expect(all).To(HaveLen(1))
+	w.Expect(w.cross(all[0])).To(And(HaveField("Status", pipeline.Success), HaveField("Downstream", HaveValue(HaveField("Ref", "refs/merge-requests/1/head")))))
 }
 
 func TestBridge_triggersChildPipeline(t *testing.T) {

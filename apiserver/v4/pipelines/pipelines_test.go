@@ -458,10 +458,15 @@ docs: {script: make docs, rules: [{if: $CI_MERGE_REQUEST_IID, changes: [docs/*]}
 `
 	m := mergerequest.MergeRequest{In: w.ProjectRow(20), Source: w.ProjectRow(20), SourceBranch: "work", TargetBranch: "main", Title: "Work", Author: w.UserRow("dora")}
 	w.Expect(w.Activity.MergeRequests.Create(t.Context(), &m)).To(Succeed())
-	first, second := w.commit("one", configuration), w.commit("two", configuration)
+	first := w.commit("one", configuration)
+	docs := "40000 docs\x00" + raw(w.web.Write(t, "tree", "100644 guide\x00"+raw(w.web.Write(t, "blob", "Read me"))))
+	main := w.web.Git(t, "commit-tree", "-p", "bare", "-m", "docs", w.web.Write(t, "tree", docs))
+	rebased := w.web.Write(t, "tree", "100644 .gitlab-ci.yml\x00"+raw(w.web.Write(t, "blob", configuration))+docs)
+	second := w.web.Git(t, "commit-tree", "-p", main, "-m", "two", rebased)
 	w.Expect(w.Activity.MergeRequests.AddVersion(t.Context(), &mergerequest.Version{MergeRequestID: m.ID, Head: first, Base: w.web.Git(t, "rev-parse", "bare")}, "1")).To(Succeed())
 	w.web.Git(t, "update-ref", "refs/heads/work", first)
 	w.pushes(update.Ref{Name: "refs/heads/work", New: first})
+	w.web.Git(t, "update-ref", "refs/heads/main", main)
 	w.web.Git(t, "update-ref", "refs/heads/work", second)
 	w.pushes(update.Ref{Name: "refs/heads/work", Old: first, New: second})
 	all := familytest.Decode[[]pipelines.Pipeline](t, w.As("rita", "GET /projects/20/pipelines?sort=asc", ""))
@@ -473,7 +478,7 @@ docs: {script: make docs, rules: [{if: $CI_MERGE_REQUEST_IID, changes: [docs/*]}
 	}
 	w.Expect(all).To(HaveExactElements(of(first, pipeline.Canceled), about(first, pipeline.Canceled), of(second, pipeline.Pending), about(second, pipeline.Pending)))
 	jobs := familytest.Decode[[]pipelines.Job](t, w.As("rita", fmt.Sprintf("GET /projects/20/pipelines/%d/jobs", all[3].ID), ""))
-	w.Expect(jobs).To(HaveExactElements(And(HaveField("Name", "build"), HaveField("Ref", "refs/merge-requests/1/head"))), "no file of docs has changed")
+	w.Expect(jobs).To(HaveExactElements(And(HaveField("Name", "build"), HaveField("Ref", "refs/merge-requests/1/head"))), "only main has changed docs")
 	w.Expect(w.As("dora", fmt.Sprintf("POST /projects/20/pipelines/%d/cancel", all[3].ID), "").Code).To(Equal(200))
 }
 

@@ -64,6 +64,7 @@ CREATE TABLE pipeline_jobs (
     run_when       TEXT NOT NULL,
     start_in       BIGINT NOT NULL,
     allow_failure  BOOLEAN NOT NULL,
+    excused        BOOLEAN NOT NULL DEFAULT FALSE,
     interruptible  BOOLEAN NOT NULL,
     resource_group TEXT NOT NULL DEFAULT '',
     environment    TEXT NOT NULL DEFAULT '',
