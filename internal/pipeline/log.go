@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 
 	"github.com/uptrace/bun"
 )
@@ -70,6 +71,28 @@ func (s *Store) AppendLog(ctx context.Context, jobID, start int64, content []byt
 		return err
 	})
 	return size, err
+}
+
+// LogChecksum returns the size of the log of a job in bytes, and its CRC-32 with the polynomial of IEEE.
+func (s *Store) LogChecksum(ctx context.Context, jobID int64) (size int64, sum uint32, err error) {
+	for {
+		piece, err := s.ReadLog(ctx, jobID, size)
+		if err != nil || len(piece) == 0 {
+			return size, sum, err
+		}
+		size, sum = size+int64(len(piece)), crc32.Update(sum, crc32.IEEETable, piece)
+	}
+}
+
+// ForgetLog removes the log of a job that is running, for a runner that sends it again.
+func (s *Store) ForgetLog(ctx context.Context, jobID int64) error {
+	return s.db.Atomically(ctx, fmt.Sprintf("removing the log of job %d", jobID), func(ctx context.Context, db bun.IDB) error {
+		if err := s.contacted(ctx, db, jobID); err != nil { // locks the row, as in AppendLog
+			return err
+		}
+		_, err := db.NewDelete().Model((*logPart)(nil)).Where("job_id = ?", jobID).Exec(ctx)
+		return err
+	})
 }
 
 // Contact records that the runner of a job has sent something about it.

@@ -2,6 +2,7 @@ package runnerjobs
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,10 +12,13 @@ import (
 // interval is the time between two looks at the queue. All waiting runners share a look.
 const interval = time.Second
 
-// queue knows when jobs begin to wait for runners, in any process.
+// versioned returns a text that changes when something changes.
+type versioned func(ctx context.Context) (string, error)
+
+// queue knows when jobs begin to wait for runners, and when runners change, in any process.
 type queue struct {
-	version func(ctx context.Context) (string, error)
-	clock   clock.PassiveClock
+	versions []versioned
+	clock    clock.PassiveClock
 
 	mu     sync.Mutex
 	known  string
@@ -26,11 +30,14 @@ func (q *queue) current(ctx context.Context) (string, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if now := q.clock.Now(); q.known == "" || now.Sub(q.looked) >= interval {
-		version, err := q.version(ctx)
-		if err != nil {
-			return "", err
+		all := make([]string, len(q.versions))
+		for i, version := range q.versions {
+			var err error
+			if all[i], err = version(ctx); err != nil {
+				return "", err
+			}
 		}
-		q.known, q.looked = version, now
+		q.known, q.looked = strings.Join(all, " "), now
 	}
 	return q.known, nil
 }

@@ -51,11 +51,9 @@ func (f *Family) request(ctx context.Context, s auth.Runner, r *jobRequest) (end
 	if err != nil {
 		return endpoint.Reply[*Job]{}, err
 	}
-	var job *Job
-	if !s.Runner.Paused {
-		if job, version, err = f.next(ctx, s, r.LastUpdate, version); err != nil {
-			return endpoint.Reply[*Job]{}, err
-		}
+	job, version, err := f.next(ctx, s.Runner, r.LastUpdate, version)
+	if err != nil {
+		return endpoint.Reply[*Job]{}, err
 	}
 	reply := endpoint.Reply[*Job]{Status: http.StatusNoContent, Header: http.Header{lastUpdateHeader: {version}}, Body: job}
 	if job == nil {
@@ -69,63 +67,80 @@ func (f *Family) request(ctx context.Context, s auth.Runner, r *jobRequest) (end
 // short returns the first 255 bytes of a text, without a part of a character at the end.
 func short(text string) string { return strings.ToValidUTF8(text[:min(len(text), 255)], "") }
 
-// next returns the next job for a runner, or nil without one, and the version of the queue. It waits if the runner knows the version.
-func (f *Family) next(ctx context.Context, s auth.Runner, known, version string) (*Job, string, error) {
+// next returns the next job for a runner, or nil without one, and the version of the queue. It waits if the runner knows the version. At the end of the wait
+// it looks once more, because other changes can concern a job as well, such as those of its project.
+func (f *Family) next(ctx context.Context, r runner.Runner, known, version string) (*Job, string, error) {
 	if known != version {
-		job, err := f.look(ctx, s)
-		return job, version, err
+		return f.look(ctx, r, version)
 	}
-	job, _, err := endpoint.Poll(ctx, f.queue.changed, func(ctx context.Context) (*Job, bool, error) {
+	job, found, err := endpoint.Poll(ctx, f.queue.changed, func(ctx context.Context) (job *Job, found bool, err error) {
 		now, err := f.queue.current(ctx)
 		if err != nil || now == version {
 			return nil, false, err
 		}
-		version = now
-		job, err := f.look(ctx, s)
+		// The runner can have changed since it asked.
+		r, err = f.Activity.Runners.Get(ctx, r.ID)
+		if errors.Is(err, runner.ErrNotFound) {
+			err = endpoint.Forbidden("").Describe("The runner was deleted.")
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		job, version, err = f.look(ctx, r, now)
 		return job, job != nil, err
 	})
-	return job, version, err
+	if found || err != nil {
+		return job, version, err
+	}
+	return f.look(ctx, r, version)
 }
 
 // batch is the number of pending jobs that are read at once.
 const batch = 100
 
+// unknown is the version of a queue with a job that could not be given to a runner because of a failure. The runner then asks again without a wait.
+const unknown = "unknown"
+
 // look gives a runner the oldest pending job that it can execute, and returns nil without one. Runners of groups and of the installation prefer the
-// projects with the fewest running jobs.
-func (f *Family) look(ctx context.Context, s auth.Runner) (*Job, error) {
-	places, err := f.Activity.Runners.Places(ctx, s.Runner.ID)
+// projects with the fewest running jobs. It returns the version of the queue, or unknown.
+func (f *Family) look(ctx context.Context, r runner.Runner, version string) (*Job, string, error) {
+	if r.Paused {
+		return nil, version, nil
+	}
+	places, err := f.Activity.Runners.Places(ctx, r.ID)
 	if err != nil {
-		return nil, err
+		return nil, version, err
 	}
 	of := sets.Set[types.UID]{}
 	for _, p := range places {
 		of.Insert(p.UID)
 	}
 	var projects []types.UID
-	if s.Runner.Type == runner.OfProject {
+	if r.Type == runner.OfProject {
 		projects = append([]types.UID{}, of.UnsortedList()...)
 	}
 	for after := int64(0); ; {
 		pending, err := f.Activity.Pipelines.Pending(ctx, projects, after, batch)
 		if err != nil || len(pending) == 0 {
-			return nil, err
+			return nil, version, err
 		}
 		after = pending[len(pending)-1].ID
-		if err := f.sort(ctx, s.Runner, pending); err != nil {
-			return nil, err
+		if err := f.sort(ctx, r, pending); err != nil {
+			return nil, version, err
 		}
 		for _, j := range pending {
-			if !suits(s.Runner, j) {
+			if !suits(r, j) {
 				continue
 			}
-			job, err := f.take(ctx, s.Runner, of, j)
+			job, err := f.take(ctx, r, of, j)
 			switch {
 			case ctx.Err() != nil:
-				return nil, ctx.Err()
+				return nil, version, ctx.Err()
 			case err != nil: // the jobs of other projects can run
-				log.FromContext(ctx).Error(err, "Failed to give a job to a runner", "job", j.ID, "runner", s.Runner.ID)
+				log.FromContext(ctx).Error(err, "Failed to give a job to a runner", "job", j.ID, "runner", r.ID)
+				version = unknown
 			case job != nil:
-				return job, nil
+				return job, version, nil
 			}
 		}
 	}

@@ -24,7 +24,7 @@ type Family struct {
 
 // New returns the family.
 func New(k family.Kit) *Family {
-	return &Family{k, launch.New(k), &queue{version: k.Activity.Pipelines.Queue, clock: k.Clock}}
+	return &Family{k, launch.New(k), &queue{versions: []versioned{k.Activity.Pipelines.Queue, k.Activity.Runners.Version}, clock: k.Clock}}
 }
 
 const (
@@ -47,7 +47,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Put(oneJob, f.update).Takes(endpoint.JobToken).Carries(endpoint.JobToken, "token").Anybody().
 			Answers(
 				endpoint.Answer{Status: http.StatusOK, Doc: "The job has the state.", Empty: true},
-				endpoint.Answer{Status: http.StatusAccepted, Doc: "The log is not complete: the runner must send the rest and report the state again.", Empty: true},
+				endpoint.Answer{Status: http.StatusPreconditionFailed, Doc: "The log is not complete: the runner must send the rest and report the state again.", Empty: true},
 			).Doc("Report the state of a job. Only for the runner that executes it."),
 		endpoint.Patch(oneJob+"/trace", f.trace).Takes(endpoint.JobToken).Anybody().MaxBody(maxPart).Status(http.StatusAccepted).
 			Answers(endpoint.Answer{Status: http.StatusAccepted, Doc: "The part of the log is stored.", Headers: map[string]string{

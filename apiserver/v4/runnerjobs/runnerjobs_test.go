@@ -3,8 +3,10 @@ package runnerjobs_test
 import (
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -228,6 +230,45 @@ func TestRequest_waitsIfTheRunnerKnowsTheQueue(t *testing.T) {
 	w.Expect(answer.Code).To(Equal(201), answer.Body)
 }
 
+func TestRequest_seesChangesOfTheRunner(t *testing.T) {
+	w := newWorld(t)
+	w.create()
+	r := runner.Runner{Type: runner.OfProject, Tags: []string{"linux"}, Paused: true}
+	token := runner.NewToken()
+	w.Expect(w.Activity.Runners.Create(t.Context(), &r, token, w.ProjectRow(21))).To(Succeed())
+	known := ""
+	ask := func() int {
+		t.Helper()
+		w.Clock.SetTime(w.Clock.Now().Add(time.Minute))
+		a := w.As("", "POST /jobs/request", fmt.Sprintf(`{"token":%q,"last_update":%q}`, token, known))
+		known = a.Header.Get("X-Gitlab-Last-Update")
+		return a.Code
+	}
+	w.Expect(ask()).To(Equal(204))
+	w.Expect(w.As("mary", "PUT /runners/1", `{"paused":false}`).Code).To(Equal(200))
+	w.Expect(ask()).To(Equal(204), "it is a runner of another project")
+	w.Expect(w.As("mary", "POST /projects/20/runners", `{"runner_id":1}`).Code).To(Equal(201))
+	w.Expect(ask()).To(Equal(201))
+}
+
+func TestRequest_asksAgainAfterAFailure(t *testing.T) {
+	w := newWorld(t)
+	w.create()
+	token := w.runner(runner.Runner{Type: runner.OfInstance, Tags: []string{"linux"}})
+	ask := func(known string) familytest.Answer {
+		t.Helper()
+		return w.As("", "POST /jobs/request", fmt.Sprintf(`{"token":%q,"last_update":%q}`, token, known))
+	}
+	var shard v1alpha1.RepositoryStorage
+	w.Expect(w.Client.Get(t.Context(), client.ObjectKey{Name: "shard"}, &shard)).To(Succeed())
+	path := shard.Spec.Path
+	w.Expect(os.Rename(path, path+".away")).To(Succeed())
+	failed := ask("")
+	w.Expect(failed.Code).To(Equal(204))
+	w.Expect(os.Rename(path+".away", path)).To(Succeed())
+	w.Expect(ask(failed.Header.Get("X-Gitlab-Last-Update")).Code).To(Equal(201))
+}
+
 func TestTrace_isStoredPieceByPiece(t *testing.T) {
 	w := newWorld(t)
 	w.create()
@@ -243,9 +284,12 @@ func TestTrace_isStoredPieceByPiece(t *testing.T) {
 	w.Expect(read.Body).To(Equal("Hello, world\n"))
 	w.Expect(read.Header.Get("Content-Type")).To(Equal("text/plain; charset=utf-8"))
 
-	w.Expect(w.end(j, "success", `,"output":{"checksum":"crc32:00000000","bytesize":14}`).Code).To(Equal(202), "a byte is missing")
-	w.Expect(w.write(j, 13, "!").Code).To(Equal(202))
-	w.Expect(w.end(j, "success", `,"output":{"bytesize":14}`).Code).To(Equal(200))
+	result := fmt.Sprintf(`,"output":{"checksum":"crc32:%08x","bytesize":14}`, crc32.ChecksumIEEE([]byte("Hello, world\n!")))
+	w.Expect(w.end(j, "success", result).Code).To(Equal(412), "a byte is missing")
+	w.Expect(w.write(j, 13, "?").Code).To(Equal(202))
+	w.Expect(w.end(j, "success", result).Code).To(Equal(412), "a byte is wrong")
+	w.Expect(w.write(j, 0, "Hello, world\n!").Code).To(Equal(202), "the runner sends everything again")
+	w.Expect(w.end(j, "success", result).Code).To(Equal(200))
 	late := w.write(j, 14, "late")
 	w.Expect(late.Code).To(Equal(403))
 	w.Expect(late.Header()).To(HaveKeyWithValue("Job-Status", []string{"success"}))
@@ -276,6 +320,16 @@ func TestUpdate_endsJobs(t *testing.T) {
 	canceled := w.write(test, 0, "x")
 	w.Expect(canceled.Code).To(Equal(403))
 	w.Expect(canceled.Header()).To(HaveKeyWithValue("Job-Status", []string{"canceled"}), "the runner stops")
+}
+
+func TestUpdate_excusesOnlyTheAttemptWithTheExitCode(t *testing.T) {
+	w := newWorldWith(t, "flaky: {script: x, retry: {max: 1, when: script_failure}, allow_failure: {exit_codes: 7}}\n")
+	id := w.create()
+	token := w.runner(runner.Runner{Type: runner.OfInstance, RunUntagged: true})
+	w.Expect(w.end(w.ask(token), "failed", `,"failure_reason":"script_failure","exit_code":7`).Code).To(Equal(200))
+	w.Expect(w.end(w.ask(token), "failed", `,"failure_reason":"script_failure","exit_code":1`).Code).To(Equal(200))
+	shown := familytest.Decode[pipelines.Detailed](t, w.As("dora", fmt.Sprintf("GET /projects/20/pipelines/%d", id), ""))
+	w.Expect(shown.Status).To(Equal(pipeline.Failed))
 }
 
 func TestRequest_failsJobOfBlockedUser(t *testing.T) {

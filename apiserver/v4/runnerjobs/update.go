@@ -39,17 +39,11 @@ func (f *Family) update(ctx context.Context, s auth.Job, r *updateRequest) (none
 		audit.From(ctx).Skip()
 		return none{}, f.Activity.Pipelines.Contact(ctx, s.Job.ID)
 	}
-	if r.Output.Bytesize > 0 {
-		size, err := f.Activity.Pipelines.LogSize(ctx, s.Job.ID)
-		if err != nil {
-			return none{}, err
-		}
-		if size < min(r.Output.Bytesize, pipeline.MaxLog) {
-			audit.From(ctx).Skip()
-			return none{Status: http.StatusAccepted}, f.Activity.Pipelines.Contact(ctx, s.Job.ID)
-		}
+	complete, err := f.complete(ctx, s.Job, r.Output)
+	if err != nil || !complete {
+		return none{Status: http.StatusPreconditionFailed}, err
 	}
-	err := f.end(ctx, s.Job, r)
+	err = f.end(ctx, s.Job, r)
 	if lost(err) {
 		err = endpoint.Forbidden("Job is not running")
 	}
@@ -57,6 +51,22 @@ func (f *Family) update(ctx context.Context, s auth.Job, r *updateRequest) (none
 		did(ctx, "end", s.Job)
 	}
 	return none{}, err
+}
+
+// complete reports whether the log of a job is the one that its runner has written. A log with other bytes is removed, because the runner sends what is
+// missing: nothing can be replaced in a log.
+func (f *Family) complete(ctx context.Context, j pipeline.Job, o output) (bool, error) {
+	if o.Bytesize == 0 {
+		return true, nil
+	}
+	size, sum, err := f.Activity.Pipelines.LogChecksum(ctx, j.ID)
+	if err != nil || size < o.Bytesize {
+		return false, err
+	}
+	if o.Checksum == "" || o.Checksum == fmt.Sprintf("crc32:%08x", sum) {
+		return true, nil
+	}
+	return false, f.Activity.Pipelines.ForgetLog(ctx, j.ID)
 }
 
 // end records the result of a job.
