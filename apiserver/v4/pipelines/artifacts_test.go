@@ -94,6 +94,19 @@ func TestArtifacts_areSent(t *testing.T) {
 	shown := familytest.Decode[pipelines.Job](t, w.As("rita", fmt.Sprintf("GET /projects/20/jobs/%d", id), ""))
 	w.Expect(shown.Artifacts).To(Equal([]pipelines.Artifact{{FileType: "archive", Size: int64(len(whole.Body)), Filename: "artifacts.zip", FileFormat: "zip"}}))
 	w.Expect(shown.ArtifactsFile).To(Equal(&pipelines.ArtifactFile{Filename: "artifacts.zip", Size: int64(len(whole.Body))}))
+	w.Expect(shown.DownloadURL).To(HaveValue(Equal(familytest.WebURL + "/api/v4" + strings.TrimPrefix(ofJob, "GET "))))
+}
+
+func TestJob_withoutArtifactsHasTheFieldsOfTheDocument(t *testing.T) {
+	w := newKeeper(t)
+	p := w.create(`{"ref":"topic"}`)
+	shown := familytest.Decode[map[string]any](t, w.As("rita", fmt.Sprintf("GET /projects/20/jobs/%d", w.named(p, "build")), ""))
+	for _, field := range []string{"coverage", "download_url", "runner", "started_at", "finished_at", "duration", "failure_reason"} {
+		w.Expect(shown).To(HaveKeyWithValue(field, BeNil()))
+	}
+	for _, field := range []string{"commit", "allow_failure", "id", "name", "ref", "artifacts", "stage", "created_at", "status", "tag", "web_url", "user"} {
+		w.Expect(shown).To(HaveKeyWithValue(field, Not(BeNil())))
+	}
 }
 
 func TestArtifacts_areForThoseWhoMayReadThem(t *testing.T) {

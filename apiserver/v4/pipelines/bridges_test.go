@@ -82,7 +82,7 @@ func TestBridge_showsMistakesOfDownstreamPipeline(t *testing.T) {
 	w := newWorld(t)
 	w.web.Git(w.t, "update-ref", "refs/heads/one", w.commit("one", "build: {script: make, colour: red}"))
 	b := w.cross(w.bridged(`next: {trigger: {project: acme/web, branch: one}}`))
-	w.Expect(b).To(And(HaveField("Status", pipeline.Failed), HaveField("FailureReason", pipeline.NoDownstream)))
+	w.Expect(b).To(And(HaveField("Status", pipeline.Failed), HaveField("FailureReason", HaveValue(Equal(pipeline.NoDownstream)))))
 	below := familytest.Decode[pipelines.Detailed](t, w.As("rita", fmt.Sprintf("GET /projects/20/pipelines/%d", b.Downstream.ID), ""))
 	w.Expect(below.Status).To(Equal(pipeline.Failed))
 	w.Expect(*below.YAMLErrors).To(HavePrefix(".gitlab-ci.yml:1: build:colour: unknown keyword"))
@@ -151,7 +151,7 @@ func TestBridge_failsWithAReason(t *testing.T) {
 				w.Expect(b.Status).To(Equal(pipeline.Success), "the next one goes on")
 				return
 			}
-			w.Expect(b).To(And(HaveField("Status", pipeline.Failed), HaveField("FailureReason", reason)))
+			w.Expect(b).To(And(HaveField("Status", pipeline.Failed), HaveField("FailureReason", HaveValue(Equal(reason)))))
 		})
 	}
 }

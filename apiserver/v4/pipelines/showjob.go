@@ -37,7 +37,7 @@ type common struct {
 	User           *entity.UserSummary `json:"user" doc:"Null if the user is gone."`
 	Commit         *commit.Commit      `json:"commit" doc:"Null if the commit is gone."`
 	Pipeline       Pipeline            `json:"pipeline"`
-	FailureReason  string              `json:"failure_reason,omitempty" example:"script_failure"`
+	FailureReason  *string             `json:"failure_reason" example:"script_failure" doc:"Null unless the job has failed."`
 	WebURL         string              `json:"web_url"`
 }
 
@@ -45,6 +45,7 @@ type common struct {
 type Job struct {
 	common
 	Project           JobProject    `json:"project"`
+	DownloadURL       *string       `json:"download_url" doc:"Address of the archive in the REST API; null without one."`
 	Artifacts         []Artifact    `json:"artifacts"`
 	ArtifactsFile     *ArtifactFile `json:"artifacts_file,omitempty" doc:"The archive."`
 	ArtifactsExpireAt endpoint.Time `json:"artifacts_expire_at" doc:"Null if the artifacts do not expire, and without artifacts."`
@@ -67,13 +68,13 @@ type ArtifactFile struct {
 	Size     int64  `json:"size" doc:"In bytes."`
 }
 
-// showArtifacts adds the artifacts of a job.
-func (j *Job) showArtifacts(all []pipeline.Artifact) {
+// showArtifacts adds the artifacts of a job. archive is the address of its archive, if it has one.
+func (j *Job) showArtifacts(all []pipeline.Artifact, archive string) {
 	j.Artifacts = make([]Artifact, len(all))
 	for i, a := range all {
 		j.Artifacts[i] = Artifact{a.Type, a.Size, a.Name, a.Format}
 		if a.Type == pipeline.Archive {
-			j.ArtifactsFile = &ArtifactFile{a.Name, a.Size}
+			j.ArtifactsFile, j.DownloadURL = &ArtifactFile{a.Name, a.Size}, &archive
 		}
 		j.ArtifactsExpireAt = endpoint.Time(a.Expires)
 	}
@@ -122,7 +123,7 @@ func (f *Family) showJobs(ctx context.Context, s auth.Subject, some []pipeline.J
 	shown := make([]Job, len(all))
 	for i, c := range all {
 		shown[i] = Job{common: c, TagList: append([]string{}, some[i].Tags...), Runner: runners[some[i].RunnerID]}
-		shown[i].showArtifacts(stored[some[i].ID])
+		shown[i].showArtifacts(stored[c.ID], fmt.Sprintf("%s/api/v4/projects/%d/jobs/%d/artifacts", f.WebURL, s.Scope.Project.RESTID(), c.ID))
 	}
 	return shown, err
 }
@@ -212,7 +213,7 @@ func (f *Family) common(ctx context.Context, s auth.Subject, some []pipeline.Job
 			ID: j.ID, Status: j.Status, Stage: j.Stage, Name: j.Name, Ref: of.Ref, Tag: of.Tag, AllowFailure: j.AllowFailure, CreatedAt: endpoint.Time(j.Created),
 			StartedAt: endpoint.Time(j.Started), FinishedAt: endpoint.Time(j.Finished), ErasedAt: endpoint.Time(j.Erased),
 			Duration: f.between(j.Started, j.Finished), QueuedDuration: f.between(j.Queued, j.Started), User: users[j.User.UID], Commit: commits[of.SHA],
-			Pipeline: f.show(s.Scope, of), FailureReason: j.FailureReason, WebURL: fmt.Sprintf("%s/%s/-/jobs/%d", f.WebURL, s.Scope.Path(), j.ID),
+			Pipeline: f.show(s.Scope, of), FailureReason: given(j.FailureReason), WebURL: fmt.Sprintf("%s/%s/-/jobs/%d", f.WebURL, s.Scope.Path(), j.ID),
 		}
 		if j.Started.IsZero() && j.Status.Ended() {
 			shown[i].QueuedDuration = nil // it never ran

@@ -342,5 +342,5 @@ func TestRequest_failsJobOfBlockedUser(t *testing.T) {
 	w.Expect(w.ask(w.runner(runner.Runner{Type: runner.OfInstance, RunUntagged: true, Tags: []string{"linux"}}))).To(BeNil())
 	var jobs []pipelines.Job
 	w.Expect(json.Unmarshal([]byte(w.As("mary", fmt.Sprintf("GET /projects/20/pipelines/%d/jobs?scope[]=failed", id), "").Body), &jobs)).To(Succeed())
-	w.Expect(jobs).To(And(HaveLen(2), HaveEach(HaveField("FailureReason", "user_blocked"))))
+	w.Expect(jobs).To(And(HaveLen(2), HaveEach(HaveField("FailureReason", HaveValue(Equal("user_blocked"))))))
 }
