@@ -1,8 +1,8 @@
 package endpoint
 
 import (
-	"mime"
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -18,11 +18,15 @@ func hotlinked(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate"
 }
 
-// Attachment returns the headers of a Content that browsers save under a name, instead of showing it.
+// Attachment returns the headers of a Content that browsers save under a name, instead of showing it. Clients that do not know filename* get the name
+// in ASCII.
 func Attachment(name string) http.Header {
-	disposition := `attachment; filename="` + name + `"`
-	if strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
-		disposition = mime.FormatMediaType("attachment", map[string]string{"filename": name})
-	}
-	return http.Header{"Content-Disposition": {disposition}}
+	plain := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' || r == '"' || r == '\\' {
+			return '_'
+		}
+		return r
+	}, name)
+	encoded := strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
+	return http.Header{"Content-Disposition": {`attachment; filename="` + plain + `"; filename*=UTF-8''` + encoded}}
 }

@@ -94,7 +94,7 @@ var _ = throughEachDoor("Job artifacts", func(d *door) {
 		whole, r, err := jobs.GetJobArtifacts(t.project.ID, build.ID)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(io.ReadAll(whole)).To(BeEquivalentTo(archive))
-		Expect(r.Header).To(HaveKeyWithValue("Content-Disposition", []string{`attachment; filename="artifacts.zip"`}))
+		Expect(r.Header).To(HaveKeyWithValue("Content-Disposition", []string{`attachment; filename="artifacts.zip"; filename*=UTF-8''artifacts.zip`}))
 		o := &gitlab.DownloadArtifactsFileOptions{Job: gitlab.Ptr("build")}
 		whole, _, err = jobs.DownloadArtifactsFile(t.project.ID, "feature/x", o)
 		Expect(err).NotTo(HaveOccurred())

@@ -67,12 +67,12 @@ func TestArtifacts_areSent(t *testing.T) {
 	w.Expect(whole.Code).To(Equal(200), whole.Body)
 	w.Expect(whole.Body).To(HavePrefix("PK"))
 	w.Expect(whole.Header).To(And(HaveKeyWithValue("Content-Type", []string{"application/zip"}),
-		HaveKeyWithValue("Content-Disposition", []string{`attachment; filename="artifacts.zip"`})))
+		HaveKeyWithValue("Content-Disposition", []string{`attachment; filename="artifacts.zip"; filename*=UTF-8''artifacts.zip`})))
 	w.Expect(w.As("rita", "GET /projects/20/jobs/artifacts/topic/download?job=build", "").Body).To(Equal(whole.Body))
 	page := w.As("rita", ofJob+"/bin/app.html", "")
 	w.Expect(page.String()).To(Equal("200 <script>"))
 	w.Expect(page.Header).To(And(HaveKeyWithValue("Content-Type", []string{"text/html; charset=utf-8"}),
-		HaveKeyWithValue("Content-Disposition", []string{`attachment; filename="app.html"`})))
+		HaveKeyWithValue("Content-Disposition", []string{`attachment; filename="app.html"; filename*=UTF-8''app.html`})))
 	raw := w.As("rita", "GET /projects/20/jobs/artifacts/topic/raw/bin%2Fapp.html?job=build", "")
 	w.Expect(raw.String()).To(Equal("200 <script>"))
 	w.Expect(raw.Header).To(HaveKeyWithValue("Content-Type", []string{"text/plain; charset=utf-8"}))
