@@ -298,6 +298,8 @@ func (d *decoding) assign(f *field, into reflect.Value, value any, name string) 
 		return assignTime(into, value)
 	case t == fileType:
 		return assignFile(into, value)
+	case t == pathType:
+		return d.assignPath(into, value)
 	case t.Kind() == reflect.Slice:
 		return d.assignList(f, into, value, name)
 	case t.Kind() == reflect.Map:

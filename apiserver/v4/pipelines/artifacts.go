@@ -8,7 +8,6 @@ import (
 	"mime"
 	"net/http"
 	urlpath "path"
-	"unicode/utf8"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
@@ -52,7 +51,7 @@ type archiveRequest struct{ withJobToken }
 
 type fileRequest struct {
 	withJobToken
-	Path string `param:"artifact_path" doc:"Path of the file in the archive."`
+	Path endpoint.Path `param:"artifact_path" doc:"Path of the file in the archive."`
 }
 
 type latestArchiveRequest struct {
@@ -63,7 +62,7 @@ type latestArchiveRequest struct {
 
 type latestFileRequest struct {
 	latestArchiveRequest
-	Path string `param:"artifact_path" doc:"Path of the file in the archive."`
+	Path endpoint.Path `param:"artifact_path" doc:"Path of the file in the archive."`
 }
 
 func (f *Family) archive(ctx context.Context, s auth.ProjectRecord[foundJob], _ *archiveRequest) (endpoint.Content, error) {
@@ -91,8 +90,8 @@ func (f *Family) sendArchive(ctx context.Context, s auth.Subject, of pipeline.Jo
 }
 
 func (f *Family) file(ctx context.Context, s auth.ProjectRecord[foundJob], r *fileRequest) (endpoint.Content, error) {
-	sent, err := f.sendFile(ctx, s.Subject, s.Record.Job, r.Path)
-	if kind := mime.TypeByExtension(urlpath.Ext(r.Path)); err == nil && kind != "" {
+	sent, err := f.sendFile(ctx, s.Subject, s.Record.Job, string(r.Path))
+	if kind := mime.TypeByExtension(urlpath.Ext(string(r.Path))); err == nil && kind != "" {
 		sent.Type = kind
 	}
 	return sent, err
@@ -103,14 +102,11 @@ func (f *Family) latestFile(ctx context.Context, s auth.Project, r *latestFileRe
 	if err != nil {
 		return endpoint.Content{}, answer(err)
 	}
-	return f.sendFile(ctx, s.Subject, j, r.Path)
+	return f.sendFile(ctx, s.Subject, j, string(r.Path))
 }
 
 // sendFile sends a file out of the archive of a job, as plain text. Browsers save it: it comes from users, and must not run as a page of the forge.
 func (f *Family) sendFile(ctx context.Context, s auth.Subject, of pipeline.Job, name string) (endpoint.Content, error) {
-	if !utf8.ValidString(name) {
-		return endpoint.Content{}, endpoint.BadRequest("")
-	}
 	a, err := f.archiveOf(ctx, s, of)
 	if err != nil {
 		return endpoint.Content{}, err

@@ -80,8 +80,8 @@ func TestArtifacts_areSent(t *testing.T) {
 	for request, answer := range map[string]string{
 		ofJob + "/missing":        "404",
 		ofJob + "/..%2Fnotes.txt": "404",
-		ofJob + "/a%00b":          `400 {"error":"artifact_path is invalid"`,
-		ofJob + "/%ff":            `400 {"message":"400 Bad request"`,
+		ofJob + "/a%00b":          `400 {"message":"400 Bad request"}`,
+		ofJob + "/%ff":            `400 {"message":"400 Bad request"}`,
 		"GET /projects/20/jobs/artifacts/topic/download":              `400 {"error":"job is missing"`,
 		"GET /projects/20/jobs/artifacts/topic/download?job=deploy":   "404",
 		"GET /projects/20/jobs/artifacts/HEAD/download?job=build":     "404",
