@@ -17,6 +17,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/pipeline"
 )
 
+// errNoArtifacts is the answer if a job has no artifacts, or none any more. The text differs from that for an unknown job by one letter.
+var errNoArtifacts = endpoint.Message(http.StatusNotFound, "404 Not Found")
+
 // artifactTable lists the endpoints of "Job artifacts" of the second interface document.
 func (f *Family) artifactTable() endpoint.Table {
 	return endpoint.Table{
@@ -141,7 +144,7 @@ func (f *Family) archiveOf(ctx context.Context, s auth.Subject, of pipeline.Job)
 			return a, nil
 		}
 	}
-	return pipeline.Artifact{}, endpoint.NotFound("")
+	return pipeline.Artifact{}, errNoArtifacts
 }
 
 // artifacts returns the artifacts of jobs that have not expired, by the ids of the jobs.
@@ -182,7 +185,7 @@ func mayDownload(s auth.Subject, a pipeline.Artifact) bool {
 // unstored converts the error for content that was removed meanwhile.
 func unstored(err error) error {
 	if errors.Is(err, blob.ErrNotFound) {
-		return endpoint.NotFound("")
+		return errNoArtifacts
 	}
 	return err
 }
@@ -191,7 +194,7 @@ func (f *Family) keepArtifacts(ctx context.Context, s auth.ProjectRecord[foundJo
 	if stored, err := f.artifacts(ctx, s.Subject, s.Record.Job); err != nil {
 		return Job{}, err
 	} else if len(stored[s.Record.ID]) == 0 {
-		return Job{}, endpoint.NotFound("")
+		return Job{}, errNoArtifacts
 	}
 	if err := f.Activity.Pipelines.KeepArtifacts(ctx, s.Record.ID); err != nil {
 		return Job{}, err

@@ -83,10 +83,10 @@ func TestArtifacts_areSent(t *testing.T) {
 		ofJob + "/a%00b":          `400 {"message":"400 Bad request"}`,
 		ofJob + "/%ff":            `400 {"message":"400 Bad request"}`,
 		"GET /projects/20/jobs/artifacts/topic/download":              `400 {"error":"job is missing"`,
-		"GET /projects/20/jobs/artifacts/topic/download?job=deploy":   "404",
-		"GET /projects/20/jobs/artifacts/HEAD/download?job=build":     "404",
+		"GET /projects/20/jobs/artifacts/topic/download?job=deploy":   `404 {"message":"404 Not found"}`,
+		"GET /projects/20/jobs/artifacts/HEAD/download?job=build":     `404 {"message":"404 Not found"}`,
 		"GET /projects/20/jobs/artifacts/main/raw/notes?job=build":    "404",
-		"GET /projects/20/jobs/9999/artifacts":                        "404",
+		"GET /projects/20/jobs/9999/artifacts":                        `404 {"message":"404 Not found"}`,
 		"GET /projects/20/jobs/artifacts/topic/raw/missing?job=build": "404",
 	} {
 		w.Expect(w.As("rita", request, "").String()).To(HavePrefix(answer), request)
@@ -177,6 +177,7 @@ func TestArtifacts_expireAndAreKept(t *testing.T) {
 	w.Expect(w.As("rita", fmt.Sprintf("POST /projects/20/jobs/%d/artifacts/keep", second), "").Code).To(Equal(403))
 	w.Expect(w.As("mary", "DELETE /projects/20/artifacts", "").String()).To(Equal(`202 {"message":"202 Accepted"}`))
 	w.Expect([]int{read(first), read(second)}).To(Equal([]int{404, 200}), "that of the latest successful pipeline stays")
+	w.Expect(w.As("rita", fmt.Sprintf("GET /projects/20/jobs/%d/artifacts", first), "").String()).To(Equal(`404 {"message":"404 Not Found"}`))
 	w.Clock.SetTime(w.Clock.Now().Add(2 * time.Hour))
 	w.Expect(read(second)).To(Equal(200))
 	w.Expect(w.As("dora", fmt.Sprintf("POST /projects/20/jobs/%d/artifacts/keep", first), "").Code).To(Equal(404), "it is too late")
