@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forgeplane/forgeplane/internal/ci/config"
 	"github.com/forgeplane/forgeplane/test/seed"
 )
 
@@ -21,6 +22,8 @@ type modeled struct {
 	allowFailure bool
 	// happened is empty until the job starts, waits for a user or time, or is canceled.
 	happened Status
+	// retries is the value of retry, and attempts says how often the job has been created.
+	retries, attempts int
 }
 
 // model is a pipeline in the words of the documentation.
@@ -96,6 +99,45 @@ func (m model) before(j *modeled) (result Status, wait bool) {
 	}
 }
 
+// overall returns the status of the pipeline.
+func (m model) overall() Status {
+	n, all, warnings := map[Status]int{}, 0, 0
+	for _, j := range m {
+		s := m.status(j)
+		switch {
+		case j.allowFailure && s == Manual: // it does not count
+		case j.allowFailure && (s == Failed || s == Canceled):
+			warnings++
+		default:
+			n[s]++
+			all++
+		}
+	}
+	switch {
+	case n[Failed]+n[Canceled]+n[Skipped]+n[Success] == all: // nothing can happen any more
+		switch {
+		case n[Failed] > 0:
+			return Failed
+		case n[Canceled] > 0:
+			return Canceled
+		case n[Success]+warnings > 0:
+			return Success
+		default:
+			return Skipped
+		}
+	case n[Created] == all:
+		return Created
+	case n[Running] == 0 && n[Pending] == 0 && n[Manual] > 0:
+		return Manual
+	case n[Running] == 0 && n[Pending] == 0 && n[Scheduled] > 0:
+		return Scheduled
+	case n[Pending]+n[Created]+n[Skipped] == all: // nothing that counts has run
+		return Pending
+	default:
+		return Running
+	}
+}
+
 // settle records the jobs that start, or that wait for a user or time, until nothing changes. They stay so even if a job before them runs again.
 func (m model) settle() {
 	for again := true; again; {
@@ -134,7 +176,7 @@ func generate(r *rand.Rand) (m model, jobs []*Job) {
 		}
 		j := &modeled{
 			name: fmt.Sprint("job", i), stage: stage, dag: r.IntN(3) == 0, allowFailure: r.IntN(3) == 0,
-			when: []string{"on_success", "on_success", "on_success", "on_failure", "always", "manual", "delayed"}[r.IntN(7)],
+			retries: r.IntN(3), attempts: 1, when: []string{"on_success", "on_success", "on_success", "on_failure", "always", "manual", "delayed"}[r.IntN(7)],
 		}
 		for _, other := range m {
 			if j.dag && r.IntN(3) == 0 {
@@ -151,6 +193,19 @@ func generate(r *rand.Rand) (m model, jobs []*Job) {
 	return m, jobs
 }
 
+// fail makes a job of the model and that of a run fail, and run again if it may.
+func (j *modeled) fail(of *run, row *Job) {
+	j.happened = Failed
+	of.become(row, Failed)
+	if (Failure{}).retries(Job{Spec: &config.Job{Retry: config.Retry{Max: j.retries}}}, j.attempts) {
+		of.enqueue(of.retry(row, User{}))
+	}
+	if j.attempts <= j.retries {
+		j.happened = Pending
+		j.attempts++
+	}
+}
+
 // act does the same to a job of the model and to that of a run: what a runner, a user or the time can do.
 func act(r *rand.Rand, m model, of *run, i int) string {
 	j, row := m[i], of.jobs[i]
@@ -161,6 +216,8 @@ func act(r *rand.Rand, m model, of *run, i int) string {
 	case j.happened == Pending, j.happened == Running && r.IntN(6) == 0:
 		j.happened = Canceled
 		of.become(row, Canceled)
+	case j.happened == Running && next == Failed:
+		j.fail(of, row)
 	case j.happened == Running:
 		j.happened = next
 		of.become(row, next)
@@ -171,6 +228,7 @@ func act(r *rand.Rand, m model, of *run, i int) string {
 		}
 	case (j.happened == Success || j.happened == Failed || j.happened == Canceled) && r.IntN(3) == 0:
 		j.happened = Pending
+		j.attempts++
 		if _, err := of.again(row, User{}); err != nil {
 			return err.Error()
 		}
@@ -211,20 +269,20 @@ func TestRun_agreesWithModel(t *testing.T) {
 	}
 }
 
-// String returns the statuses of the jobs.
+// String returns the statuses of the pipeline and its jobs.
 func (m model) String() string {
-	all := make([]string, len(m))
-	for i, j := range m {
-		all[i] = fmt.Sprintf("%s=%s", j.name, m.status(j))
+	all := []string{fmt.Sprintf("pipeline=%s", m.overall())}
+	for _, j := range m {
+		all = append(all, fmt.Sprintf("%s=%s", j.name, m.status(j)))
 	}
 	return strings.Join(all, " ")
 }
 
 // shownRun is String for a run.
 func shownRun(r *run) string {
-	all := make([]string, len(r.jobs))
-	for i, j := range r.jobs {
-		all[i] = fmt.Sprintf("%s=%s", j.Name, j.Status)
+	all := []string{fmt.Sprintf("pipeline=%s", r.Status)}
+	for _, j := range r.jobs {
+		all = append(all, fmt.Sprintf("%s=%s", j.Name, j.Status))
 	}
 	return strings.Join(all, " ")
 }
