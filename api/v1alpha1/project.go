@@ -97,8 +97,8 @@ type MergeRequests struct {
 
 // Pipelines are the settings of the pipelines of a project.
 type Pipelines struct {
-	// public specifies whether everybody who can see the code can also see pipelines, with logs and artifacts. Otherwise, only Reporters and higher
-	// roles can. Defaults to true.
+	// public specifies whether all members, and everybody who can see the code, can see pipelines with logs and artifacts. Otherwise, only Reporters and
+	// higher roles can. Defaults to true.
 	// +kubebuilder:default=true
 	// +optional
 	Public *bool `json:"public,omitempty"`
@@ -110,7 +110,7 @@ type Pipelines struct {
 	KeepLatestArtifacts *bool `json:"keepLatestArtifacts,omitempty"`
 }
 
-// ArePublic reports whether everybody who can see the code can see pipelines.
+// ArePublic reports whether all members, and everybody who can see the code, can see pipelines.
 func (p *Pipelines) ArePublic() bool { return p.Public == nil || *p.Public }
 
 // KeepsLatestArtifacts reports whether the artifacts of the latest successful pipelines stay.

@@ -163,7 +163,7 @@ type rule struct {
 	role role.Role
 	// code requires that the caller can also read the repository.
 	code bool
-	// jobs requires a Reporter if the pipelines of the project are not public.
+	// jobs requires that the caller can see pipelines.
 	jobs bool
 	// images requires that the caller can also pull images.
 	images bool
@@ -182,7 +182,7 @@ var rules = map[endpoint.Ability]rule{
 	ReadCode:                    {about: aboutProject, code: true, repository: true},
 	PushCode:                    {about: aboutProject, role: role.Developer, code: true, repository: true},
 	LintConfiguration:           {about: aboutProject, role: role.Developer, code: true, repository: true},
-	ReadPipelines:               {about: aboutProject, code: true, jobs: true},
+	ReadPipelines:               {about: aboutProject, jobs: true},
 	CreatePipelines:             {about: aboutProject, role: role.Developer, code: true, repository: true},
 	UpdatePipelines:             {about: aboutProject, role: role.Developer, code: true},
 	AdminPipelines:              {about: aboutProject, role: role.Maintainer, code: true, secret: true},
@@ -276,17 +276,17 @@ func (a Access) may(what endpoint.Ability) bool {
 	if !ok || r.about == aboutInstance {
 		return ok && a.Admin
 	}
-	return a.admitted() && a.Role >= r.role && (!r.code || a.readsCode()) && (!r.jobs || !a.privateJobs || a.Role >= role.Reporter) && (!r.images || a.readsImages()) && (!r.insider || !a.personal || a.insider)
+	return a.admitted() && a.Role >= r.role && (!r.code || a.readsCode()) && (!r.jobs || a.readsJobs()) && (!r.images || a.readsImages()) && (!r.insider || !a.personal || a.insider)
 }
 
-// mayRead is may for a request that changes nothing, which an auditor needs no role for unless it shows credentials. Nobody reads code or
+// mayRead is may for a request that changes nothing, which an auditor needs no role for unless it shows credentials. Nobody reads code, pipelines or
 // images that are disabled.
 func (a Access) mayRead(what endpoint.Ability) bool {
 	if a.may(what) {
 		return true
 	}
 	r, ok := rules[what]
-	return ok && a.auditor && !r.secret && r.about != aboutInstance && (!r.code || on(a.code)) && (!r.images || on(a.images))
+	return ok && a.auditor && !r.secret && r.about != aboutInstance && (!r.code && !r.jobs || on(a.code)) && (!r.images || on(a.images))
 }
 
 // on reports whether a feature is enabled, at least for members.
@@ -335,6 +335,16 @@ func (a Access) readsCode() bool {
 		return a.Role >= role.Reporter
 	default:
 		return false
+	}
+}
+
+// readsJobs reports whether the caller can see pipelines: a Reporter, and if they are public every member and everybody who can read the repository.
+func (a Access) readsJobs() bool {
+	switch {
+	case a.Role >= role.Reporter, a.Role >= role.Guest && !a.privateJobs:
+		return on(a.code)
+	default:
+		return !a.privateJobs && a.readsCode()
 	}
 }
 

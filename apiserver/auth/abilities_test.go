@@ -78,13 +78,40 @@ func TestAccess(t *testing.T) {
 	}
 }
 
+func TestAccess_toPipelines(t *testing.T) {
+	const private, public = v1alpha1.VisibilityPrivate, v1alpha1.VisibilityPublic
+	for _, tt := range []struct {
+		visibility  v1alpha1.Visibility
+		code        v1alpha1.FeatureAccess
+		privateJobs bool
+		// least is the lowest role that sees pipelines; role.Admin if members do not.
+		least role.Role
+	}{
+		{private, v1alpha1.FeatureEnabled, false, role.Guest},
+		{private, v1alpha1.FeaturePrivate, false, role.Guest},
+		{private, v1alpha1.FeatureEnabled, true, role.Reporter},
+		{private, v1alpha1.FeatureDisabled, false, role.Admin},
+		{public, v1alpha1.FeatureEnabled, false, role.None},
+		{public, v1alpha1.FeaturePrivate, false, role.Guest},
+		{public, v1alpha1.FeatureEnabled, true, role.Reporter},
+		{public, v1alpha1.FeatureDisabled, false, role.Admin},
+	} {
+		for _, r := range []role.Role{role.None, role.Guest, role.Reporter, role.Owner} {
+			a := Access{Role: r, insider: true, visibility: tt.visibility, code: tt.code, privateJobs: tt.privateJobs}
+			if a.SeesPipelines() != (r >= tt.least) {
+				t.Errorf("%s project, code %s, private pipelines %t: %s sees pipelines: %t", tt.visibility, tt.code, tt.privateJobs, r, a.SeesPipelines())
+			}
+		}
+	}
+}
+
 // TestAccess_ofAuditors tests that an auditor without a role sees and reads everything but credentials, and changes nothing.
 func TestAccess_ofAuditors(t *testing.T) {
 	for _, v := range []v1alpha1.Visibility{v1alpha1.VisibilityPrivate, v1alpha1.VisibilityInternal} {
 		for code, reads := range map[v1alpha1.FeatureAccess]bool{v1alpha1.FeatureEnabled: true, v1alpha1.FeaturePrivate: true, v1alpha1.FeatureDisabled: false, "": false} {
 			a := Access{auditor: true, visibility: v, code: code, images: code}
 			for what, r := range rules {
-				want := !r.secret && r.about != aboutInstance && (!r.code && !r.images || reads)
+				want := !r.secret && r.about != aboutInstance && (!r.code && !r.jobs && !r.images || reads)
 				if a.mayRead(what) != want || a.may(what) {
 					t.Errorf("%s project, code %q, %s: reads %t, changes %t", v, code, what, a.mayRead(what), a.may(what))
 				}

@@ -112,7 +112,7 @@ func TestJob_withoutArtifactsHasTheFieldsOfTheDocument(t *testing.T) {
 func TestArtifacts_areForThoseWhoMayReadThem(t *testing.T) {
 	w := newKeeper(t)
 	for access, refused := range map[string][]string{
-		"all": {"otto"}, "developer": {"otto", "rita"}, "maintainer": {"otto", "rita", "dora"}, "none": {"otto", "rita", "dora", "mary"},
+		"all": {}, "developer": {"otto", "rita"}, "maintainer": {"otto", "rita", "dora"}, "none": {"otto", "rita", "dora", "mary"},
 	} {
 		id := w.keep("topic", access)
 		for _, name := range []string{"otto", "rita", "dora", "mary"} {

@@ -22,7 +22,7 @@ import (
 // statusTable lists the endpoints of the statuses of commits, which other systems report.
 func (f *Family) statusTable() endpoint.Table {
 	return endpoint.Table{
-		endpoint.Get("/projects/{id}/repository/commits/{sha}/statuses", f.statuses).Needs(auth.ReadPipelines).Anonymous(endpoint.Served).
+		endpoint.Get("/projects/{id}/repository/commits/{sha}/statuses", f.statuses).Needs(auth.ReadPipelines).Asks(auth.ReadCode).Anonymous(endpoint.Served).
 			Doc("List the statuses of a commit: those of its jobs, and those that other systems have reported."),
 		endpoint.Post("/projects/{id}/statuses/{sha}", f.report).Needs(auth.CreatePipelines).
 			Doc("Report the status of a commit, as a job of its newest pipeline, or of a new one."),
@@ -60,6 +60,9 @@ type statusesRequest struct {
 }
 
 func (f *Family) statuses(ctx context.Context, s auth.Project, r *statusesRequest) (none endpoint.List[CommitStatus], err error) {
+	if !s.Has(s.Access, auth.ReadCode) { // the answer reveals which branches and commits exist
+		return none, endpoint.Forbidden("")
+	}
 	sha, err := f.commit(ctx, s, r.SHA)
 	if err != nil {
 		return none, err

@@ -74,6 +74,7 @@ func TestStatus_isRefused(t *testing.T) {
 		"400 another state":  w.report(`{"state":"waiting"}`),
 		"400 address":        w.report(`{"state":"success","target_url":"javascript:alert(1)"}`),
 		"400 long":           w.report(fmt.Sprintf(`{"state":"success","description":"%0300d"}`, 0)),
+		"403 a Guest":        w.As("otto", "GET /projects/20/repository/commits/topic/statuses", ""),
 		"403 a Reporter":     w.As("rita", "POST /projects/20/statuses/topic", `{"state":"success"}`),
 		"404 unknown commit": w.As("dora", "POST /projects/20/statuses/0000000000000000000000000000000000000000", `{"state":"success"}`),
 		"404 unknown ref":    w.report(`{"state":"success","ref":"nothing"}`),
