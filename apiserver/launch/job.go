@@ -159,7 +159,11 @@ func (l *Launcher) predefined(ctx context.Context, e Execution) ([]Variable, err
 	if request.MergeRequest, err = l.mergeRequest(ctx, p); err != nil {
 		return nil, err
 	}
-	all := slices.Concat(Predefined(of, e.In.RESTID(), def.Branch), l.more(request, head), l.ofPipeline(e), l.ofJob(e), l.ofImages(e), l.ofServer())
+	more, err := l.more(ctx, request, head)
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Concat(Predefined(of, e.In.RESTID(), def.Branch), more, l.ofPipeline(e), l.ofJob(e), l.ofImages(e), l.ofServer())
 	shown := make([]Variable, len(all))
 	for i, v := range all {
 		shown[i] = Variable{Key: v.Key, Value: v.Value, Public: true, Raw: v.Key != environmentURL}

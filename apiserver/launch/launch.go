@@ -173,7 +173,11 @@ func (l *Launcher) plan(ctx context.Context, r Request, repo *git.Repository, he
 	if p.Variables, p.Masked, err = l.variables(ctx, r); err != nil {
 		return nil, err
 	}
-	p.Predefined = append(Predefined(p, r.In.RESTID(), def.Branch), l.more(r, head)...)
+	more, err := l.more(ctx, r, head)
+	if err != nil {
+		return nil, err
+	}
+	p.Predefined = append(Predefined(p, r.In.RESTID(), def.Branch), more...)
 	name, content := childName, r.Configuration
 	if content == nil {
 		if name, content, err = read(ctx, files); err != nil {

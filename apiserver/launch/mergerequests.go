@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/ci/config"
@@ -47,24 +51,12 @@ func (l *Launcher) Opened(ctx context.Context, m mergerequest.MergeRequest, by a
 
 // mergeRequests creates the pipelines of the open merge requests of a branch after a push.
 func (p *Pushes) mergeRequests(ctx context.Context, of Request, repo *git.Repository) error {
-	some, err := p.Activity.MergeRequests.OfBranches(ctx, of.In.Project.UID, []string{of.Ref})
-	if err != nil {
+	some, err := p.Activity.MergeRequests.OpenFrom(ctx, of.In.Project.UID, of.Ref, maxMergeRequests)
+	if err != nil || len(some) == 0 {
 		return err
-	}
-	var ids []int64
-	for _, m := range some {
-		if m.Source.UID == of.In.Project.UID && m.SourceBranch == of.Ref && len(ids) < maxMergeRequests {
-			ids = append(ids, m.ID)
-		}
-	}
-	if len(ids) == 0 {
-		return nil
 	}
 	now, err := repo.Objects(ctx, ref.Branches+of.Ref)
 	if err != nil || now[0].ID != of.SHA { // another push has its own pipelines
-		return err
-	}
-	if some, err = p.Activity.MergeRequests.WithIDs(ctx, ids...); err != nil {
 		return err
 	}
 	head, err := repo.ReadCommit(ctx, of.SHA)
@@ -90,7 +82,7 @@ func (p *Pushes) pushed(ctx context.Context, of Request, m mergerequest.MergeReq
 	return err
 }
 
-// base returns the commit with which rules compare a pushed commit of a merge request. The base of the merge request is that of its last version until the
+// base returns the commit with which rules compare a pushed commit of a merge request. The merge request has the base of its last version until the
 // next check. It is also used for forks, whose repository does not have the target branch.
 func base(ctx context.Context, repo *git.Repository, m mergerequest.MergeRequest, pushed string) (string, error) {
 	if m.In.UID != m.Source.UID {
@@ -115,13 +107,70 @@ func (l *Launcher) mergeRequest(ctx context.Context, p pipeline.Pipeline) (*merg
 	return &m, err
 }
 
-// ofMergeRequest are the predefined variables about the merge request of a pipeline.
-func (l *Launcher) ofMergeRequest(r Request) []config.Variable {
+// maxListed is the maximum number of merge requests in CI_OPEN_MERGE_REQUESTS.
+const maxListed = 4
+
+// openMergeRequests returns the predefined variable about the open merge requests from the branch of a pipeline, if there are any that the user sees.
+func (l *Launcher) openMergeRequests(ctx context.Context, r Request) ([]config.Variable, error) {
+	if r.Tag {
+		return nil, nil
+	}
+	open, err := l.Activity.MergeRequests.OpenFrom(ctx, r.In.Project.UID, r.Ref, maxListed)
+	if err != nil {
+		return nil, err
+	}
+	var listed []string
+	for _, m := range open {
+		into, err := l.target(ctx, m, r.By)
+		if errors.Is(err, catalog.ErrNotFound) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		listed = append(listed, fmt.Sprintf("%s!%d", into.Path(), m.IID))
+	}
+	if len(listed) == 0 {
+		return nil, nil
+	}
+	return []config.Variable{{Key: "CI_OPEN_MERGE_REQUESTS", Value: strings.Join(listed, ",")}}, nil
+}
+
+// target returns the project that a merge request is in. The error is catalog.ErrNotFound if it is gone, or the caller cannot see it.
+func (l *Launcher) target(ctx context.Context, m mergerequest.MergeRequest, by auth.Caller) (catalog.Scope, error) {
+	in, err := l.Guard.Project(ctx, fmt.Sprint(m.In.ID))
+	if err == nil && in.Project.UID != m.In.UID {
+		err = catalog.ErrNotFound
+	}
+	if err == nil {
+		_, err = l.Guard.Visible(ctx, by, in)
+	}
+	return in, err
+}
+
+// labels returns the predefined variable about the labels of a merge request, if it has any.
+func (l *Launcher) labels(ctx context.Context, m mergerequest.MergeRequest, by auth.Caller) ([]config.Variable, error) {
+	if len(m.Labels) == 0 {
+		return nil, nil
+	}
+	in, err := l.target(ctx, m, by)
+	if err != nil {
+		return nil, catalog.IgnoreNotFound(err)
+	}
+	known, err := item.InForce(ctx, l.Catalog, map[types.UID]catalog.Scope{m.In.UID: in})
+	titles := known.Titles(m.In.UID, m.Labels)
+	if err != nil || len(titles) == 0 {
+		return nil, err
+	}
+	return []config.Variable{{Key: "CI_MERGE_REQUEST_LABELS", Value: strings.Join(titles, ",")}}, nil
+}
+
+// ofMergeRequest returns the predefined variables about the merge request of a pipeline.
+func (l *Launcher) ofMergeRequest(ctx context.Context, r Request) ([]config.Variable, error) {
 	m := r.MergeRequest
 	if m == nil {
-		return nil
+		return nil, nil
 	}
-	return []config.Variable{
+	all := []config.Variable{
 		{Key: "CI_MERGE_REQUEST_ID", Value: strconv.FormatInt(m.ID, 10)}, {Key: "CI_MERGE_REQUEST_IID", Value: strconv.FormatInt(m.IID, 10)},
 		{Key: "CI_MERGE_REQUEST_REF_PATH", Value: mergecheck.Head(m.IID)}, {Key: "CI_MERGE_REQUEST_EVENT_TYPE", Value: "detached"},
 		{Key: "CI_MERGE_REQUEST_TITLE", Value: m.Title}, {Key: "CI_MERGE_REQUEST_DRAFT", Value: strconv.FormatBool(m.Draft)},
@@ -130,4 +179,6 @@ func (l *Launcher) ofMergeRequest(r Request) []config.Variable {
 		{Key: "CI_MERGE_REQUEST_SOURCE_PROJECT_PATH", Value: r.In.Path()}, {Key: "CI_MERGE_REQUEST_SOURCE_PROJECT_URL", Value: l.WebURL + "/" + r.In.Path()},
 		{Key: "CI_MERGE_REQUEST_DIFF_BASE_SHA", Value: m.Base},
 	}
+	labels, err := l.labels(ctx, *m, r.By)
+	return append(all, labels...), err
 }

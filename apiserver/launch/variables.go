@@ -34,7 +34,7 @@ func Predefined(p *ci.Pipeline, projectID int64, defaultBranch string) []config.
 }
 
 // more returns the predefined variables of a pipeline that is created, beside those of Predefined.
-func (l *Launcher) more(r Request, head *object.Commit) []config.Variable {
+func (l *Launcher) more(ctx context.Context, r Request, head *object.Commit) ([]config.Variable, error) {
 	project, path := r.In.Project, r.In.Path()
 	namespace := strings.TrimSuffix(path, "/"+project.Spec.Path)
 	_, description, _ := strings.Cut(head.Message, "\n")
@@ -51,7 +51,12 @@ func (l *Launcher) more(r Request, head *object.Commit) []config.Variable {
 	if r.Source == SourceTrigger || r.Source == SourcePipeline {
 		all = append(all, config.Variable{Key: "CI_PIPELINE_TRIGGERED", Value: "true"})
 	}
-	return append(all, l.ofMergeRequest(r)...)
+	about, err := l.ofMergeRequest(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	open, err := l.openMergeRequests(ctx, r)
+	return slices.Concat(all, about, open), err
 }
 
 // variables returns the variables that replace those of the configuration: those of the request, and before them those of the project, its
