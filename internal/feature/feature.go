@@ -27,7 +27,7 @@ const (
 	MergeRequestApprovedFilter = "mr_approved_filter"
 	// RestrictMergeStatusRecheck ignores with_merge_status_recheck for those who are not at least Developers.
 	RestrictMergeStatusRecheck = "restrict_merge_status_recheck"
-	// JobTokenRegistry lets job tokens reach the container registry of their own project.
+	// JobTokenRegistry lets job tokens use the REST API of the container registry in their own project.
 	JobTokenRegistry = "ci_job_token_scope"
 	// SSHCertificates serves the SSH certificates of groups.
 	SSHCertificates = "ssh_certificates_rest_endpoints"
