@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"context"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -11,21 +10,8 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest/objects"
-	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/pipeline"
 )
-
-// jobs are jobs by their tokens.
-type jobs map[string]pipeline.Job
-
-func (j jobs) ByDigest(_ context.Context, digest string) (pipeline.Job, error) {
-	for token, found := range j {
-		if credential.Digest(token) == digest {
-			return found, nil
-		}
-	}
-	return pipeline.Job{}, pipeline.ErrNotFound
-}
 
 func TestJobToken_fetchesWhatScopesAllow(t *testing.T) {
 	g := NewWithT(t)
@@ -43,7 +29,7 @@ func TestJobToken_fetchesWhatScopesAllow(t *testing.T) {
 	)
 	in, dora, bill := f.ProjectRow(20), f.UserRow("dora"), f.UserRow("bill")
 	const prefix = pipeline.TokenPrefix
-	access := &gitAccess{catalog: f.Catalog, auth: auth.NewAuthenticator(f.Catalog, f.Clock, nil).Executing(nil, jobs{
+	access := &gitAccess{catalog: f.Catalog, auth: auth.NewAuthenticator(f.Catalog, f.Clock, nil).Executing(nil, familytest.Jobs{
 		prefix + "running": {In: in, User: dora, Status: pipeline.Running}, prefix + "ended": {In: in, User: dora, Status: pipeline.Success},
 		prefix + "blocked": {In: in, User: bill, Status: pipeline.Running},
 	})}

@@ -245,7 +245,7 @@ func (g *Guard) locate(ctx context.Context, s *Subject, about subject, id string
 	}
 	tell(ctx, s.Scope)
 	if s.Caller.Job != nil {
-		s.Caller, s.Access, err = g.auth.AccessOfJob(ctx, s.Caller, s.Scope)
+		s.Caller, s.Access, err = g.accessOfJob(ctx, s)
 		if errors.Is(err, catalog.ErrNotFound) {
 			err = endpoint.NotFound(name)
 		}

@@ -257,12 +257,13 @@ func (s Subject) mayWith(record Kept) bool {
 	}
 }
 
-// place finds the project of a record. If it is not in one, an administrator has the permissions of a project owner on it.
+// place finds the project of a record. If it is not in one, an administrator has the permissions of a project owner on it, but not with a job
+// token.
 func (g *Guard) place(ctx context.Context, s *Subject, record Kept) error {
 	if placed, is := record.(Placed); is && placed.ProjectID() != 0 {
 		return g.locate(ctx, s, aboutProject, strconv.FormatInt(placed.ProjectID(), 10))
 	}
-	if s.Caller.Admin {
+	if s.Caller.Admin && s.Caller.Job == nil {
 		s.Access.Role = role.Owner
 	}
 	return nil

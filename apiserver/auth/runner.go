@@ -13,6 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/jobtoken"
 	"github.com/forgeplane/forgeplane/internal/pipeline"
 	"github.com/forgeplane/forgeplane/internal/runner"
@@ -112,7 +113,8 @@ func (f form) takes(e *endpoint.Endpoint, c endpoint.Credential) bool {
 	case endpoint.JobToken:
 		_, own := e.Subject().(Job)
 		_, other := e.Subject().(OtherJob)
-		return own || other || f.about == aboutProject && e.TakesCredential(endpoint.AccessToken)
+		inProject := f.about == aboutProject || f.missing != nil
+		return own || other || inProject && e.TakesCredential(endpoint.AccessToken)
 	default:
 		return false
 	}
@@ -153,6 +155,26 @@ func (g *Guard) registration(r *http.Request, sent endpoint.Sent) (Caller, error
 // jobToken returns the job token of a request, or an empty text.
 func jobToken(r *http.Request, sent endpoint.Sent) string {
 	return cmp.Or(r.Header.Get(jobHeader), sent.Credentials[endpoint.JobToken])
+}
+
+// takesJobToken reports whether an endpoint accepts job tokens now.
+func (g *Guard) takesJobToken(ctx context.Context, e *endpoint.Endpoint) (bool, error) {
+	name := e.CredentialFeature(endpoint.JobToken)
+	if name == "" {
+		return e.TakesCredential(endpoint.JobToken), nil
+	}
+	return g.features.Enabled(ctx, name)
+}
+
+// accessOfJob is AccessOfJob for the project of a request. It returns catalog.ErrNotFound for the container registry of another project
+// ("Authentication" of the core interface document).
+func (g *Guard) accessOfJob(ctx context.Context, s *Subject) (Caller, Access, error) {
+	c, access, err := g.auth.AccessOfJob(ctx, s.Caller, s.Scope)
+	ownOnly := s.endpoint.CredentialFeature(endpoint.JobToken) == feature.JobTokenRegistry
+	if err == nil && ownOnly && s.Caller.Job.In.UID != s.Scope.Project.UID {
+		err = catalog.ErrNotFound
+	}
+	return c, access, err
 }
 
 // job returns the job whose runner sends a request as the caller.

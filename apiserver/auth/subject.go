@@ -142,11 +142,12 @@ func (g *Guard) Check(e *endpoint.Endpoint) error {
 		if !f.takes(e, c) {
 			return fmt.Errorf("no caller of %T can have a credential of kind %s", e.Subject(), c)
 		}
-	}
-	if name := e.RequiredFeature(); name != "" {
-		if _, known := feature.Find(name); !known {
-			return fmt.Errorf("there is no feature %q", name)
+		if err := checkFeature(e.CredentialFeature(c)); err != nil {
+			return err
 		}
+	}
+	if err := checkFeature(e.RequiredFeature()); err != nil {
+		return err
 	}
 	for _, what := range e.Asked() {
 		if _, known := rules[what]; !known {
@@ -157,6 +158,13 @@ func (g *Guard) Check(e *endpoint.Endpoint) error {
 		return err
 	}
 	return checkAbility(e, f)
+}
+
+func checkFeature(name string) error {
+	if _, known := feature.Find(name); name != "" && !known {
+		return fmt.Errorf("there is no feature %q", name)
+	}
+	return nil
 }
 
 func checkAbility(e *endpoint.Endpoint, f form) error {

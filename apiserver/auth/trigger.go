@@ -36,9 +36,15 @@ func (g *Guard) caller(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent
 	case e.TakesCredential(endpoint.JobToken) && !e.TakesCredential(endpoint.AccessToken):
 		return g.job(r, e, sent)
 	}
-	if token := jobToken(r, sent); token != "" && e.TakesCredential(endpoint.JobToken) {
-		c, err := g.auth.Job(r.Context(), token)
-		return c, refused(err, false)
+	if token := jobToken(r, sent); token != "" {
+		takes, err := g.takesJobToken(r.Context(), e)
+		if err != nil {
+			return Caller{}, err
+		}
+		if takes {
+			c, err := g.auth.Job(r.Context(), token)
+			return c, refused(err, false)
+		}
 	}
 	return g.identify(r, sent.Identity)
 }

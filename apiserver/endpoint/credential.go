@@ -28,6 +28,16 @@ func (e *Endpoint) Takes(all ...Credential) *Endpoint {
 	return e
 }
 
+// TakesWhile adds a kind of credential that the endpoint accepts only while a feature is on. The Guard knows which features exist.
+func (e *Endpoint) TakesWhile(feature string, c Credential) *Endpoint {
+	e.credentials = append(slices.Clone(e.credentials), c)
+	if e.credentialFeatures == nil {
+		e.credentialFeatures = map[Credential]string{}
+	}
+	e.credentialFeatures[c] = feature
+	return e
+}
+
 // Carries names the parameter of the query or the body in which clients can send a credential that the endpoint takes. The body is then
 // limited to 64 KiB. If an endpoint takes files or a raw body, only the query can carry credentials, because the caller must be known
 // before the body is read.
@@ -50,6 +60,9 @@ func (e *Endpoint) Credentials() []Credential { return e.credentials }
 
 // TakesCredential reports whether the endpoint accepts a kind of credential.
 func (e *Endpoint) TakesCredential(c Credential) bool { return slices.Contains(e.credentials, c) }
+
+// CredentialFeature returns the feature that must be on for the endpoint to accept a kind of credential, or "" if it always does.
+func (e *Endpoint) CredentialFeature(c Credential) string { return e.credentialFeatures[c] }
 
 // Sent has the parts of a request that the Guard needs and cannot read itself.
 type Sent struct {

@@ -71,6 +71,8 @@ type Endpoint struct {
 
 	credentials []Credential
 	carried     []carrier
+	// credentialFeatures are the features that must be on for the endpoint to accept some of the credentials.
+	credentialFeatures map[Credential]string
 
 	denial      *Error
 	conditional bool

@@ -41,7 +41,7 @@ const introduction = "**Sign in** with an access token in the header `PRIVATE-TO
 	"`x-rule` is about the record: with `or` it suffices without the ability, with `and` it must hold as well, and `own` means a record of the caller. " +
 	"`x-rate-limit` counts per caller and project or group, `x-rate-limit-by-address` and `x-rate-limit-by-credential` per one of those. " +
 	"A parameter with `x-wildcard` can contain slashes. `x-long-poll` is how long the answer can take. " +
-	"`x-credentials` lists the kinds of tokens that an operation takes. An operation with `x-feature` exists only while that feature is on."
+	"`x-credentials` lists the kinds of tokens that an operation takes, and `x-credential-features` the features that must be on for some of them. An operation with `x-feature` exists only while that feature is on."
 
 // object is an object of the document.
 type object = map[string]any
@@ -145,6 +145,9 @@ func (s *schemas) operation(e *Endpoint) object {
 	}
 	if !slices.Equal(e.credentials, []Credential{AccessToken}) {
 		op["x-credentials"] = e.credentials
+	}
+	if len(e.credentialFeatures) > 0 {
+		op["x-credential-features"] = e.credentialFeatures
 	}
 	if !e.TakesCredential(AccessToken) {
 		op["security"] = []object{{}}

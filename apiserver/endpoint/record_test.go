@@ -36,7 +36,8 @@ func noteTable() endpoint.Table {
 		return n.of + " " + n.id + " " + r.Award, nil
 	}
 	return endpoint.Table{
-		endpoint.Get("/issues/{iid}/notes/{note_id}/awards/{award_id}", show).Needs("read").Or("own").Feature("awards"),
+		endpoint.Get("/issues/{iid}/notes/{note_id}/awards/{award_id}", show).Needs("read").Or("own").Feature("awards").
+			TakesWhile("jobs", endpoint.JobToken),
 		endpoint.Delete("/issues/{iid}/notes/{note_id}/awards/{award_id}", show).Needs("write").And("own"),
 	}
 }
@@ -67,6 +68,10 @@ func TestOpenAPI_describesRulesAndFeatures(t *testing.T) {
 		path + "get x-feature":    `"awards"`,
 		path + "delete x-rule":    `{"and":"own"}`,
 		path + "delete x-feature": `null`,
+
+		path + "get x-credentials":            `["access_token","job_token"]`,
+		path + "get x-credential-features":    `{"job_token":"jobs"}`,
+		path + "delete x-credential-features": `null`,
 		path + "get parameters": `[
 			{"name":"iid","in":"path","required":true,"schema":{"type":"string"},"description":"The issue."},
 			{"name":"note_id","in":"path","required":true,"schema":{"type":"integer","format":"int64"},"description":"The note."},

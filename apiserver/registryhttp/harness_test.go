@@ -27,9 +27,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/registryhttp"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
-	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
-	"github.com/forgeplane/forgeplane/internal/pipeline"
 	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
 	"github.com/forgeplane/forgeplane/internal/registry/registrytest"
@@ -53,21 +51,9 @@ type world struct {
 	tokens   *registryhttp.TokenServer
 	images   *registryhttp.Handler
 	// jobs are the jobs by their tokens.
-	jobs jobs
+	jobs familytest.Jobs
 	// outdated is what the cache of the servers is; nil for up to date.
 	outdated func() (bool, error)
-}
-
-// jobs implements auth.Jobs.
-type jobs map[string]pipeline.Job
-
-func (j jobs) ByDigest(_ context.Context, digest string) (pipeline.Job, error) {
-	for token, found := range j {
-		if found.TokenDigest = credential.Digest(token); found.TokenDigest == digest {
-			return found, nil
-		}
-	}
-	return pipeline.Job{}, pipeline.ErrNotFound
 }
 
 func (w *world) isOutdated(context.Context) (bool, error) {
@@ -103,7 +89,7 @@ func newWorldOn(t *testing.T, in driver.StorageDriver, serve func(http.Handler) 
 		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer), familytest.InGroup("acme", "acme", "dan", v1alpha1.RoleDeveloper),
 		familytest.InGroup("acme", "acme", "rita", v1alpha1.RoleReporter), familytest.InGroup("acme", "acme", "gus", v1alpha1.RoleGuest),
 	}, more...)...)
-	w := &world{Forge: f, clock: clocktesting.NewFakeClock(f.Clock.Now()), jobs: jobs{}}
+	w := &world{Forge: f, clock: clocktesting.NewFakeClock(f.Clock.Now()), jobs: familytest.Jobs{}}
 	w.database = databasetest.SQLite(t)
 	w.records = record.New(databasetest.Open(t, w.database, record.Migrations()), f.Clock)
 	w.storage = registrytest.NewStorage(in)

@@ -16,6 +16,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
+
+	"github.com/forgeplane/forgeplane/internal/feature"
 )
 
 // built is the time at which the images of the specs were made.
@@ -267,6 +269,34 @@ var _ = throughEachDoor("The container registry", func(d *door) {
 		level(gitlab.EnabledAccessControl)
 		expect("200 ", outsider)
 		Expect(answered(send(d.as(nobody), reads[3], ""))).To(HavePrefix("401 "))
+	})
+
+	It("accepts job tokens for their own project, while a feature is on", func() {
+		team, _ := d.newPipelines()
+		pushImage(team.project.PathWithNamespace + "/web:1.0")
+		id := d.repositoriesOf(developer, team.project.ID)[0].ID
+		other := d.newProject(team.group.ID, gitlab.PublicVisibility)
+		job := d.take(team.project)
+		told.introduce(job.Token, bearer{user: developer.id})
+		ask := func(request string) string {
+			GinkgoHelper()
+			return answered(send(d.as(nobody), request, "", gitlab.WithHeader("JOB-TOKEN", job.Token)))
+		}
+		const hidden = `404 {"message":"404 Project Not Found"}`
+		list, one := fmt.Sprintf("GET projects/%d/registry/repositories", team.project.ID), fmt.Sprintf("projects/%d/registry/repositories/%d", team.project.ID, id)
+		Expect(ask(list)).To(Equal(hidden))
+		_, _, err := d.as(root).Features.SetFeatureFlag(feature.JobTokenRegistry, &gitlab.SetFeatureFlagOptions{Value: true})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() {
+			_, err := d.as(root).Features.DeleteFeatureFlag(feature.JobTokenRegistry)
+			Expect(err).NotTo(HaveOccurred())
+		})
+		for _, read := range []string{list, fmt.Sprintf("GET registry/repositories/%d", id), "GET " + one + "/tags", "GET " + one + "/tags/1.0"} {
+			Expect(ask(read)).To(HavePrefix("200 "), read)
+		}
+		Expect(ask("DELETE " + one)).To(Equal(`403 {"message":"403 Forbidden"}`))
+		Expect(ask("DELETE " + one + "/tags/1.0")).To(Equal("200 200"))
+		Expect(ask(fmt.Sprintf("GET projects/%d/registry/repositories", other.ID))).To(Equal(hidden))
 	})
 
 	It("is hidden with its project", d.again(), func() {

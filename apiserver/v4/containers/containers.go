@@ -15,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/registry"
 	"github.com/forgeplane/forgeplane/internal/registry/record"
@@ -57,23 +58,28 @@ const (
 // Table is "Container registry" of the core interface document.
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
-		endpoint.Get(ofProject, f.list).Needs(auth.ReadImages).Asks(auth.AdminImages).Anonymous(endpoint.Served).
+		forJobs(endpoint.Get(ofProject, f.list)).Needs(auth.ReadImages).Asks(auth.AdminImages).Anonymous(endpoint.Served).
 			Doc("List the container repositories of a project."),
 		endpoint.Get("/groups/{id}/registry/repositories", f.listOfGroup).Needs(auth.ReadGroupImages).Asks(auth.ReadImages, auth.AdminImages).
 			Doc("List the container repositories of the projects of a group and of its subgroups."),
-		endpoint.Get("/registry/repositories/{id}", f.get).Needs(auth.ReadImages).Asks(auth.AdminImages).Found(f.find).
+		forJobs(endpoint.Get("/registry/repositories/{id}", f.get)).Needs(auth.ReadImages).Asks(auth.AdminImages).Found(f.find).
 			Doc("Get a container repository."),
-		endpoint.Delete(one, f.remove).Needs(auth.AdminImages).Found(f.find).Status(http.StatusAccepted).
+		forJobs(endpoint.Delete(one, f.remove)).Needs(auth.AdminImages).Found(f.find).Status(http.StatusAccepted).
 			Doc("Delete a container repository with all of its images, in the background."),
-		endpoint.Get(one+"/tags", f.tags).Needs(auth.ReadImages).Anonymous(endpoint.Served).Found(f.find).
+		forJobs(endpoint.Get(one+"/tags", f.tags)).Needs(auth.ReadImages).Anonymous(endpoint.Served).Found(f.find).
 			Doc("List the tags of a container repository, the one with the newest image first."),
-		endpoint.Delete(one+"/tags", f.removeTags).Needs(auth.AdminImages).Found(f.find).Status(http.StatusAccepted).
+		forJobs(endpoint.Delete(one+"/tags", f.removeTags)).Needs(auth.AdminImages).Found(f.find).Status(http.StatusAccepted).
 			Doc("Delete many tags of a container repository in the background, at most once an hour."),
-		endpoint.Get(one+"/tags/{tag_name}", f.tag).Needs(auth.ReadImages).Anonymous(endpoint.Served).Found(f.find).
+		forJobs(endpoint.Get(one+"/tags/{tag_name}", f.tag)).Needs(auth.ReadImages).Anonymous(endpoint.Served).Found(f.find).
 			Doc("Get a tag of a container repository."),
-		endpoint.Delete(one+"/tags/{tag_name}", f.removeTag).Needs(auth.WriteImages).Found(f.find).Status(http.StatusOK).
+		forJobs(endpoint.Delete(one+"/tags/{tag_name}", f.removeTag)).Needs(auth.WriteImages).Found(f.find).Status(http.StatusOK).
 			Doc("Delete a tag of a container repository. Its image remains available by its digest."),
 	}
+}
+
+// forJobs makes an endpoint accept the tokens of the jobs of the project.
+func forJobs(e *endpoint.Endpoint) *endpoint.Endpoint {
+	return e.TakesWhile(feature.JobTokenRegistry, endpoint.JobToken)
 }
 
 // repository is the container repository of a request.

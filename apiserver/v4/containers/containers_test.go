@@ -29,7 +29,7 @@ type world struct {
 	storage *registrytest.Storage
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, more ...client.Object) *world {
 	t.Helper()
 	g := NewWithT(t)
 	project := func(name string, id int64, images v1alpha1.FeatureAccess) *v1alpha1.Project {
@@ -37,12 +37,12 @@ func newWorld(t *testing.T) *world {
 		p.Spec.Features.ContainerRegistry = images
 		return p
 	}
-	w := &world{Forge: familytest.New(t,
+	w := &world{Forge: familytest.New(t, append([]client.Object{
 		familytest.User("root", 1, familytest.Admin), familytest.User("mary", 2), familytest.User("dan", 3), familytest.User("gus", 4), familytest.User("sue", 5),
 		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPrivate), project("app", 20, v1alpha1.FeatureEnabled), project("off", 21, v1alpha1.FeatureDisabled),
 		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer), familytest.InGroup("acme", "acme", "dan", v1alpha1.RoleDeveloper),
 		familytest.InGroup("acme", "acme", "gus", v1alpha1.RoleGuest),
-	)}
+	}, more...)...)}
 	directory, err := registry.OpenDirectory(t.TempDir())
 	g.Expect(err).NotTo(HaveOccurred())
 	w.storage = registrytest.NewStorage(directory)
