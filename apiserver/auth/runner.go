@@ -114,7 +114,7 @@ func (f form) takes(e *endpoint.Endpoint, c endpoint.Credential) bool {
 		_, own := e.Subject().(Job)
 		_, other := e.Subject().(OtherJob)
 		inProject := f.about == aboutProject || f.missing != nil
-		return own || other || inProject && e.TakesCredential(endpoint.AccessToken)
+		return own || other || inProject && (e.TakesCredential(endpoint.AccessToken) || e.TakesCredential(endpoint.TriggerToken))
 	default:
 		return false
 	}

@@ -49,10 +49,13 @@ func (g *Guard) caller(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent
 	return g.identify(r, sent.Identity)
 }
 
-// trigger returns the owner of a trigger token, or the user of a job, as the caller. The answer to a token that does not trigger pipelines of the
+// trigger returns the owner of a trigger token, or the user of a job, as the caller. A job can send its token in its own header. The answer to a token that does not trigger pipelines of the
 // project does not say why (API behaviour, section 2.18).
 func (g *Guard) trigger(r *http.Request, sent endpoint.Sent) (Caller, error) {
 	value, is := sent.Credentials[endpoint.TriggerToken]
+	if header := r.Header.Get(jobHeader); !is && strings.HasPrefix(header, pipeline.TokenPrefix) {
+		value, is = header, true
+	}
 	switch {
 	case r.Header.Get(hookHeader) == pipelineHook:
 		return Caller{}, endpoint.Forbidden("")

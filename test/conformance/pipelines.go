@@ -93,6 +93,23 @@ var _ = throughEachDoor("Pipelines", func(d *door) {
 		Expect(answered(r)).To(Equal(`404 {"message":"404 Not Found"}`))
 	})
 
+	It("are created with the token of a job, as a parameter or in its own header", func() {
+		team, _ := d.newPipelines()
+		job := d.take(team.project)
+		trigger := func(target string, options ...gitlab.RequestOptionFunc) *gitlab.Response {
+			GinkgoHelper()
+			return send(d.as(nobody), fmt.Sprintf("POST projects/%d/%s", team.project.ID, target), "", options...)
+		}
+		header := gitlab.WithHeader("JOB-TOKEN", job.Token)
+		for _, r := range []*gitlab.Response{
+			trigger("trigger/pipeline?ref=topic&token=" + job.Token), trigger("trigger/pipeline?ref=topic", header), trigger("ref/topic/trigger/pipeline", header),
+		} {
+			Expect(answered(r)).To(And(HavePrefix("201 "), ContainSubstring(`"source":"pipeline"`), ContainSubstring(fmt.Sprintf(`"username":%q`, developer.name))))
+		}
+		Expect(answered(trigger("trigger/pipeline?ref=topic"))).To(Equal(`400 {"error":"token is missing"}`))
+		Expect(answered(trigger("trigger/pipeline?ref=topic", gitlab.WithHeader("JOB-TOKEN", "not-of-a-job")))).To(Equal(`400 {"error":"token is missing"}`))
+	})
+
 	It("are created by a request with variables", func() {
 		team, _ := d.newPipelines()
 		c := d.as(developer).Pipelines

@@ -78,9 +78,9 @@ func (f *Family) Table() endpoint.Table {
 	}...)
 }
 
-// triggering makes an endpoint take trigger tokens.
+// triggering makes an endpoint take trigger tokens and job tokens.
 func triggering(e *endpoint.Endpoint) *endpoint.Endpoint {
-	return e.Needs(auth.CreatePipelines).Takes(endpoint.TriggerToken).Carries(endpoint.TriggerToken, "token")
+	return e.Needs(auth.CreatePipelines).Takes(endpoint.TriggerToken, endpoint.JobToken).Carries(endpoint.TriggerToken, "token")
 }
 
 // found is a pipeline as the record of a request.

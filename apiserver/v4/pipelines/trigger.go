@@ -15,7 +15,7 @@ import (
 const payloadKey = "TRIGGER_PAYLOAD"
 
 type triggerRequest struct {
-	Token     string            `param:"token" required:"" doc:"Trigger token of the project, or token of a running job. It takes the place of an access token."`
+	Token     string            `param:"token" example:"glptt-token" doc:"Trigger token of the project, or token of a running job, in the place of an access token. Required without a job token in the header JOB-TOKEN."`
 	Variables map[string]string `param:"variables" doc:"Variables, which replace those of the configuration."`
 	Payload   endpoint.Payload  `payload:"token"`
 }

@@ -119,6 +119,18 @@ func TestTrigger_takesTokenOfRunningJob(t *testing.T) {
 	w.Expect(a.Body).To(And(ContainSubstring(`"source":"pipeline"`), ContainSubstring(`"username":"dora"`)))
 	w.Expect(ask(20, "main").String()).To(ContainSubstring("You do not have sufficient permission to run a pipeline on 'main'."))
 	w.Expect(ask(21, "main").String()).To(Equal(`404 {"message":"404 Not Found"}`), "no scope allows it")
+	for header, want := range map[string]string{
+		token: "201 ", pipeline.TokenPrefix + "unknown": `404 {"message":"404 Not Found"}`, "": `400 {"error":"token is missing"}`,
+		"value of good": `400 {"error":"token is missing"}`,
+	} {
+		w.Header = map[string][]string{"Job-Token": {header}}
+		w.Expect(w.As("", "POST /projects/20/trigger/pipeline", `{"ref":"topic"}`).String()).To(HavePrefix(want), header)
+		w.Expect(w.As("", "POST /projects/20/ref/topic/trigger/pipeline", "").String()).To(HavePrefix(want), header)
+	}
+	w.Expect(w.As("", "POST /projects/20/trigger/pipeline", `{"token":"value of good","ref":"topic"}`).String()).To(ContainSubstring(`"source":"trigger"`),
+		"the parameter precedes the header")
+	w.Expect(w.As("", "POST /projects/20/trigger/pipeline", `{"token":"","ref":"topic"}`).String()).To(Equal(`400 {"error":"token is empty"}`))
+	w.Header = nil
 	_, err = w.Activity.Pipelines.Succeed(t.Context(), j)
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(ask(20, "topic").String()).To(HavePrefix(`401 {"error":"invalid_token"`))
