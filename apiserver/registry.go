@@ -68,14 +68,15 @@ func newImages(ctx context.Context, o Options, authenticator *auth.Authenticator
 	if err := register(o.Metrics, tokens.Slots()); err != nil {
 		return nil, err
 	}
+	audited := o.Audit.Handler(audit.At{Door: audit.Registry, Address: address, Writes: func(*http.Request) bool { return false }, Reads: auth.SignsInAsJob}, tokens)
 	if r.Elsewhere {
-		return &images{keys: r.Keys, served: unavailable("the container registry is at " + r.URL.String()), tokens: tokens}, nil
+		return &images{keys: r.Keys, served: unavailable("the container registry is at " + r.URL.String()), tokens: audited}, nil
 	}
 	served, err := servedImages(ctx, o, authenticator, address)
 	if err != nil {
 		return nil, err
 	}
-	served.tokens = tokens
+	served.tokens = audited
 	return served, nil
 }
 
@@ -92,7 +93,7 @@ func servedImages(ctx context.Context, o Options, authenticator *auth.Authentica
 	if err := register(o.Metrics, handler.Slots()); err != nil {
 		return nil, errors.Join(err, handler.Close())
 	}
-	served := o.Audit.Handler(audit.At{Door: audit.Registry, Address: address, Writes: registryhttp.Writes}, handler)
+	served := o.Audit.Handler(audit.At{Door: audit.Registry, Address: address, Writes: registryhttp.Writes, Reads: registryhttp.IsOfJob}, handler)
 	return &images{keys: r.Keys, served: served, tokens: http.NotFoundHandler(), registry: handler}, nil
 }
 

@@ -175,8 +175,8 @@ func newServer(ctx context.Context, o Options, families func(family.Kit) []endpo
 		return nil, err
 	}
 	s.handler = s.limiter.Handler(s.images.beside(split(
-		o.Audit.Handler(audit.At{Door: audit.REST, Address: address}, s.rest), s.rest.Refuse(retired()), reference, pages,
-		o.Audit.Handler(audit.At{Door: audit.Git, Address: address, Writes: githttp.Writes}, gitServer),
+		o.Audit.Handler(audit.At{Door: audit.REST, Address: address, Reads: auth.CarriesJobToken}, s.rest), s.rest.Refuse(retired()), reference, pages,
+		o.Audit.Handler(audit.At{Door: audit.Git, Address: address, Writes: githttp.Writes, Reads: auth.SignsInAsJob}, gitServer),
 	)))
 	return s, nil
 }

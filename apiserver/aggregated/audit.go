@@ -7,13 +7,14 @@ import (
 
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/internal/audit"
 )
 
-// audited writes a line for each write, those included that are refused before they reach the tree.
+// audited writes a line for each write, those included that are refused before they reach the tree, and for reads that a job token scope refuses.
 func (o Options) audited(p proxy, next http.Handler) http.Handler {
 	address := func(r *http.Request) string { return p.client(r).String() }
-	return o.Writes.Handler(audit.At{Door: audit.Kubernetes, Address: address, Writes: writes}, next)
+	return o.Writes.Handler(audit.At{Door: audit.Kubernetes, Address: address, Writes: writes, Reads: auth.CarriesJobToken}, next)
 }
 
 // writes reports whether a request may change something by the REST API.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/pipeline"
 )
 
 // Where clients send access tokens (API behaviour, section 1.2), in addition to the header Authorization.
@@ -66,4 +67,16 @@ func HideToken(r *http.Request) *http.Request {
 	}
 	r.URL.RawQuery = query.Encode()
 	return r
+}
+
+// CarriesJobToken reports whether a request of the REST API can have a job token: in its header, in the query, where the name can be escaped, or
+// in a body.
+func CarriesJobToken(r *http.Request) bool {
+	return r.Header.Get(jobHeader) != "" || strings.Contains(r.URL.RawQuery, jobParameter) || strings.Contains(r.URL.RawQuery, "%") || r.ContentLength != 0
+}
+
+// SignsInAsJob reports whether the password of a request is a job token.
+func SignsInAsJob(r *http.Request) bool {
+	_, password, _ := r.BasicAuth()
+	return strings.HasPrefix(password, pipeline.TokenPrefix)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/bottoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
@@ -172,6 +173,7 @@ func (g *Guard) accessOfJob(ctx context.Context, s *Subject) (Caller, Access, er
 	c, access, err := g.auth.AccessOfJob(ctx, s.Caller, s.Scope)
 	ownOnly := s.endpoint.CredentialFeature(endpoint.JobToken) == feature.JobTokenRegistry
 	if err == nil && ownOnly && s.Caller.Job.In.UID != s.Scope.Project.UID {
+		restrict(ctx, s.Scope, "over REST, a job token opens only the container registry of its own project", true)
 		err = catalog.ErrNotFound
 	}
 	return c, access, err
@@ -187,6 +189,7 @@ func (g *Guard) job(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent) (
 	if err != nil {
 		return Caller{}, err
 	}
+	audit.From(r.Context()).Job(found.ID)
 	return Caller{Job: &found}, nil
 }
 
@@ -210,10 +213,14 @@ func (a *Authenticator) jobByDigest(ctx context.Context, digest string) (Caller,
 		return Caller{}, ErrInvalidToken
 	case err != nil:
 		return Caller{}, err
-	case j.Status != pipeline.Running:
+	}
+	record := audit.From(ctx)
+	record.Job(j.ID)
+	if j.Status != pipeline.Running {
 		return Caller{}, ErrExpired
 	}
 	c, err := a.Known(ctx, j.User)
+	record.User(c.User)
 	if errors.Is(err, catalog.ErrNotFound) {
 		err = ErrInvalidToken
 	}
@@ -248,6 +255,9 @@ func (a *Authenticator) AccessOfJob(ctx context.Context, c Caller, target catalo
 	if err == nil && source.UID != c.Job.In.UID {
 		err = catalog.ErrNotFound
 	}
+	if errors.Is(err, catalog.ErrNotFound) {
+		restrict(ctx, target, "the project of the job does not exist any more", true)
+	}
 	if err != nil {
 		return c, Access{}, err
 	}
@@ -260,14 +270,35 @@ func (a *Authenticator) AccessOfJob(ctx context.Context, c Caller, target catalo
 		return c, Access{}, err
 	}
 	outcome, err := jobtoken.NewScopes(a.catalog).Decide(ctx, source, target, jobtoken.Rights{User: user.Sees(), Anybody: anybody.Sees()})
-	switch {
-	case err != nil:
+	if err != nil {
 		return c, Access{}, err
-	case outcome == jobtoken.AsUser:
+	}
+	restrict(ctx, target, restriction(outcome, user.Sees()), outcome == jobtoken.Refused)
+	switch outcome {
+	case jobtoken.AsUser:
 		return c, user, nil
-	case outcome == jobtoken.AsAnybody:
+	case jobtoken.AsAnybody:
 		return Caller{}, anybody, nil
 	default:
 		return c, Access{}, catalog.ErrNotFound
+	}
+}
+
+// restriction returns the reason why a job token does not have the access of its user, who sees the project or not; "" if it has that access.
+func restriction(o jobtoken.Outcome, sees bool) string {
+	switch {
+	case o == jobtoken.AsUser:
+		return ""
+	case !sees:
+		return "the user of the job cannot see the project"
+	default:
+		return "the job token scope of the project does not allow the project of the job"
+	}
+}
+
+// restrict adds the reason why a job token may be refused to the audit event of a request.
+func restrict(ctx context.Context, target catalog.Scope, reason string, hides bool) {
+	if record := audit.From(ctx); record != nil {
+		record.Restrict(target.Target(), target.Path(), reason, hides)
 	}
 }

@@ -118,6 +118,7 @@ func (g *Guard) triggerOfJob(ctx context.Context, s catalog.Scope, value string)
 	}
 	as, _, err := g.auth.AccessOfJob(ctx, c, s)
 	if err == nil && as.Job == nil {
+		audit.From(ctx).Refuse()
 		err = catalog.ErrNotFound // only the user of the job can trigger
 	}
 	return as, err

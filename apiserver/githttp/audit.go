@@ -18,6 +18,14 @@ func Writes(r *http.Request) bool {
 		strings.HasSuffix(r.URL.Path, infoRefs) && r.URL.Query().Get("service") == string(transfer.ReceivePack)
 }
 
+// action returns the name of a request in the audit log. A fetch has a line only if a job token scope refuses it.
+func action(r *http.Request) string {
+	if Writes(r) {
+		return "push"
+	}
+	return "fetch"
+}
+
 // Reasons in the audit log for pushes without a decision.
 const (
 	undecided = "Git did not accept the request, or the client disconnected: nothing was changed"

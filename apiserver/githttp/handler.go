@@ -114,7 +114,7 @@ func (h *Handler) pace() pace.Pace { return pace.Pace{Patience: h.Patience, Paus
 
 func (h *Handler) serve(out *answer, r *http.Request) error {
 	record := audit.From(r.Context())
-	record.Action("push", r.URL.EscapedPath())
+	record.Action(action(r), r.URL.EscapedPath())
 	req, err := parse(r.Method, r.URL, r.Header)
 	if err != nil {
 		return err

@@ -1,8 +1,10 @@
 package registryhttp
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
 	"net/http"
 	"strings"
 
@@ -25,6 +27,14 @@ type bearer struct {
 // Writes reports whether a request changes what clients of the registry see, for the audit log. An upload alone changes nothing.
 func Writes(r *http.Request) bool {
 	return r.Method == http.MethodDelete || r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/manifests/")
+}
+
+// IsOfJob reports whether the token of a request seems to be one that was issued to a job. It does not verify the token.
+func IsOfJob(r *http.Request) bool {
+	_, claims, _ := strings.Cut(r.Header.Get("Authorization"), ".")
+	claims, _, _ = strings.Cut(claims, ".")
+	text, err := base64.RawURLEncoding.DecodeString(claims)
+	return err == nil && bytes.Contains(text, []byte(`"auth_type":"`+ofJob+`"`))
 }
 
 // identify verifies the token of a request once. It tells the slots and the audit log who calls.

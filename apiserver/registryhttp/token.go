@@ -18,6 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/registry"
@@ -33,6 +34,8 @@ const (
 	DefaultLifetime = 5 * time.Minute
 	// retryAfter is the default of Retry-After, in seconds.
 	retryAfter = "10"
+	// ofJob is the type of tokens that are issued to jobs.
+	ofJob = "build"
 	// maxScopes is the maximum number of scopes in a request.
 	maxScopes = 100
 )
@@ -157,6 +160,8 @@ func answer(w http.ResponseWriter, status int, body any) {
 // issue returns the token for a request. Actions that the caller may not do are left out of it.
 func (s *TokenServer) issue(r *http.Request) (string, error) {
 	ctx, query := r.Context(), r.URL.Query()
+	event := audit.From(ctx)
+	event.Action("issue token", r.URL.EscapedPath())
 	service := query.Get("service")
 	if service != token.Service {
 		return "", &refusal{status: http.StatusNotFound}
@@ -181,6 +186,7 @@ func (s *TokenServer) issue(r *http.Request) (string, error) {
 	if err == nil && len(claims.Access) < len(scopes) && s.o.Outdated != nil {
 		var again bool
 		if again, err = s.o.Outdated(ctx); again {
+			event.Again()
 			claims, err = s.claims(ctx, caller, scopes)
 		}
 	}
@@ -246,7 +252,7 @@ func (s *TokenServer) claims(ctx context.Context, caller auth.Caller, scopes []t
 		digest, uid := caller.Credential()
 		c.Subject, c.Type, c.Credential = caller.User.Spec.Username, "personal_access_token", &token.Credential{Digest: digest, UID: uid}
 		if caller.Job != nil {
-			c.Type = "build"
+			c.Type = ofJob
 		}
 	}
 	for _, scope := range scopes {
@@ -288,7 +294,10 @@ func (s *TokenServer) repository(ctx context.Context, caller auth.Caller, scope 
 		return granted, err
 	}
 	for _, a := range scope.Actions {
-		if at.may[a] && !slices.Contains(granted.Actions, a) && (a == token.Pull || !at.Project.Spec.Archived) {
+		switch {
+		case !at.may[a]:
+			audit.From(ctx).Refuse()
+		case !slices.Contains(granted.Actions, a) && (a == token.Pull || !at.Project.Spec.Archived):
 			granted.Actions = append(granted.Actions, a)
 		}
 	}

@@ -3,16 +3,21 @@ package registryhttp_test
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/apiserver/registryhttp"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/audit/audittest"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest/objects"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/pipeline"
@@ -120,6 +125,68 @@ func TestToken_ofJobAllowsWhatItsProjectAndJobTokenScopesAllow(t *testing.T) {
 	w.jobs[running] = job
 	status, _, _ = w.do(t, said.Token, http.MethodGet, "/v2/acme/app/tags/list", nil, nil)
 	g.Expect(status).To(Equal(http.StatusUnauthorized), "the job has ended")
+}
+
+func TestToken_ofJobIsAuditedIfItsScopeRefuses(t *testing.T) {
+	w := newWorld(t, project("lib", 24, v1alpha1.VisibilityPrivate, v1alpha1.FeatureEnabled), project("closed", 25, v1alpha1.VisibilityPrivate, v1alpha1.FeatureEnabled),
+		objects.JobTokenScope("acme", "lib", v1alpha1.Reference{Name: "lib"}, v1alpha1.Reference{Name: "app"}))
+	const value = pipeline.TokenPrefix + "running"
+	w.jobs[value] = pipeline.Job{ID: 7, In: w.ProjectRow(20), User: w.UserRow("dan"), Status: pipeline.Running}
+	at := audit.At{Door: audit.Registry, Address: func(*http.Request) string { return "203.0.113.7" }, Writes: registryhttp.Writes, Reads: func(r *http.Request) bool {
+		return auth.SignsInAsJob(r) || registryhttp.IsOfJob(r)
+	}}
+	serve := func(t *testing.T, h http.Handler, r *http.Request) (body string, lines []audit.Event) {
+		t.Helper()
+		log, answer := audittest.Open(t), httptest.NewRecorder()
+		log.Handler(at, h).ServeHTTP(answer, r)
+		return answer.Body.String(), log.Events()
+	}
+	ask := func(t *testing.T, scopes ...string) (body string, lines []audit.Event) {
+		t.Helper()
+		query := url.Values{"service": {token.Service}, "scope": scopes}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, registryhttp.TokenPath+"?"+query.Encode(), http.NoBody)
+		r.SetBasicAuth("gitlab-ci-token", value)
+		return serve(t, w.tokens, r)
+	}
+	refused := func(action, path string) gomegatypes.GomegaMatcher {
+		return HaveExactElements(And(HaveField("Action", action), HaveField("Result", audit.Refused), HaveField("Job", int64(7)), HaveField("User.Username", "dan"),
+			HaveField("About.Path", path), HaveField("Reason", "the job token scope of the project does not allow the project of the job")))
+	}
+	for name, tt := range map[string]struct {
+		scopes []string
+		about  string
+	}{
+		"its own project":                {[]string{"repository:acme/app:pull,push"}, ""},
+		"its own project, beyond a role": {[]string{"repository:acme/app:delete"}, ""},
+		"an allowed project":             {[]string{"repository:acme/lib:pull"}, ""},
+		"a public project":               {[]string{"repository:acme/open:pull"}, ""},
+		"no project":                     {[]string{"repository:acme/none:pull"}, ""},
+		"another project":                {[]string{"repository:acme/app:pull", "repository:acme/closed:pull", "repository:acme/lib:pull"}, "acme/closed"},
+		"a push to a public project":     {[]string{"repository:acme/open:pull,push"}, "acme/open"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, lines := ask(t, tt.scopes...)
+			if tt.about == "" {
+				NewWithT(t).Expect(lines).To(BeEmpty())
+				return
+			}
+			NewWithT(t).Expect(lines).To(refused("issue token", tt.about))
+		})
+	}
+
+	t.Run("after the token was issued", func(t *testing.T) {
+		g := NewWithT(t)
+		body, _ := ask(t, "repository:acme/lib:pull")
+		var said struct{ Token string }
+		g.Expect(json.Unmarshal([]byte(body), &said)).To(Succeed())
+		var declared v1alpha1.JobTokenScope
+		g.Expect(w.Client.Get(t.Context(), clientKey("acme", "lib"), &declared)).To(Succeed())
+		g.Expect(w.Client.Delete(t.Context(), &declared)).To(Succeed())
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v2/acme/lib/tags/list", http.NoBody)
+		r.Header.Set("Authorization", "Bearer "+said.Token)
+		_, lines := serve(t, w.images, r)
+		g.Expect(lines).To(refused("get image", "acme/lib"))
+	})
 }
 
 func TestToken_allowsWhatScopeOfAccessTokenAllows(t *testing.T) {

@@ -22,9 +22,9 @@ const (
 	REST Door = "rest"
 	// Kubernetes is the REST API behind kube-apiserver.
 	Kubernetes Door = "kubernetes"
-	// Git is a push.
+	// Git is a push, or the refusal of a fetch.
 	Git Door = "git"
-	// Registry is a push or a deletion of images.
+	// Registry is a push or a deletion of images, or the refusal of a pull or of a token.
 	Registry Door = "registry"
 	// Controller is Forgeplane itself, which reconciles declared objects.
 	Controller Door = "controller"
@@ -58,7 +58,7 @@ type Event struct {
 	Result Result `json:"result"`
 	// Status is the HTTP status of the response, or 0 without a response.
 	Status int `json:"status,omitempty"`
-	// Reason is the reason for the refusal of a push or for the action of a controller.
+	// Reason is the reason for the refusal of a push or of a job token, or for the action of a controller.
 	Reason string `json:"reason,omitempty"`
 	// Interrupted is true if the client disconnected before the end of the response, or the handler panicked.
 	Interrupted bool `json:"interrupted,omitempty"`
@@ -74,6 +74,8 @@ type Event struct {
 	Sudo *User `json:"sudo,omitempty"`
 	// Token is the id of the presented access token, whether or not it was accepted.
 	Token int64 `json:"token,omitempty"`
+	// Job is the id of the CI job whose token was presented, whether or not it was accepted.
+	Job int64 `json:"job,omitempty"`
 	// Identity is the Kubernetes username of the caller.
 	Identity string `json:"kubernetes,omitempty"`
 

@@ -21,11 +21,14 @@ type Record struct {
 	mu      sync.Mutex
 	event   Event
 	skipped bool
+	// read says that the request has a line only if it is refused because of the restriction.
+	read        bool
+	restriction *restriction
 }
 
 type recordKey struct{}
 
-// From returns the record of the request of ctx. It is nil if the request is not a write.
+// From returns the record of the request of ctx. It is nil for reads, except those that At.Reads selects.
 func From(ctx context.Context) *Record {
 	r, _ := ctx.Value(recordKey{}).(*Record)
 	return r
@@ -54,6 +57,11 @@ func (r *Record) Identity(name string) {
 // Token sets the presented access token, whether or not it is accepted.
 func (r *Record) Token(t v1alpha1.Identified) {
 	r.with(func(e *Event) { e.Token = t.RESTID() })
+}
+
+// Job sets the job whose token was presented, whether or not it is accepted.
+func (r *Record) Job(id int64) {
+	r.with(func(e *Event) { e.Job = id })
 }
 
 // User sets the user of the caller, unless it is set: a caller can be authenticated again.
@@ -213,9 +221,12 @@ type At struct {
 	Address func(*http.Request) string
 	// Writes reports whether a request can be a write. The default depends on the method.
 	Writes func(*http.Request) bool
+	// Reads reports whether a read can be refused because of Record.Restrict. The default is none.
+	Reads func(*http.Request) bool
 }
 
-// Handler calls next, and records each write after it has ended, even if it failed or panicked. Reads have no cost.
+// Handler calls next, and records each write after it has ended, even if it failed or panicked. Reads have no cost, unless At.Reads selects
+// them: then a refusal because of Record.Restrict is recorded.
 func (l *Log) Handler(at At, next http.Handler) http.Handler {
 	if l == nil {
 		return next
@@ -225,11 +236,12 @@ func (l *Log) Handler(at At, next http.Handler) http.Handler {
 		writes = changes
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !writes(r) {
+		read := !writes(r)
+		if read && (at.Reads == nil || !at.Reads(r)) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		record := &Record{event: Event{Door: at.Door, Action: clip(r.Method, maxName) + " (no such endpoint)", Address: at.Address(r)}}
+		record := &Record{read: read, event: Event{Door: at.Door, Action: clip(r.Method, maxName) + " (no such endpoint)", Address: at.Address(r)}}
 		if peer, _, ok := strings.Cut(r.RemoteAddr, "]"); ok {
 			record.event.Peer = strings.TrimPrefix(peer, "[")
 		} else {
@@ -271,10 +283,13 @@ func (r *Record) end(a *answer, whole bool) (Event, bool) {
 			e.Request = a.Header().Get(name)
 		}
 	}
+	if r.restriction.refuses(a.status) {
+		r.restriction.explain(&e)
+	}
 	if e.Result == "" {
 		e.Result = resultOf(a.status)
 	}
-	return e, !r.skipped
+	return e, !r.skipped && (!r.read || e.Result == Refused && e.Reason != "")
 }
 
 func resultOf(status int) Result {

@@ -90,6 +90,7 @@ func (a *account) add(d *door, by *person, q *http.Request, sent []byte, answer 
 	id, request := answer.Header.Get("X-Request-Id"), q.Method+" "+q.URL.EscapedPath()
 	switch {
 	case id == "": // kube-apiserver has refused it itself
+	case q.Method == http.MethodGet && q.Header.Get("Job-Token") != "" && answer.StatusCode >= http.StatusBadRequest: // has a line if the scope refuses it
 	case q.Method == http.MethodGet || q.Method == http.MethodHead, changesNothing(q.URL.Path, answer.StatusCode):
 		a.reads[id] = request
 	default:

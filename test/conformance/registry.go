@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
 
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/feature"
 )
 
@@ -275,7 +276,7 @@ var _ = throughEachDoor("The container registry", func(d *door) {
 		team, _ := d.newPipelines()
 		pushImage(team.project.PathWithNamespace + "/web:1.0")
 		id := d.repositoriesOf(developer, team.project.ID)[0].ID
-		other := d.newProject(team.group.ID, gitlab.PublicVisibility)
+		other := d.newProject(team.group.ID, gitlab.PrivateVisibility)
 		job := d.take(team.project)
 		told.introduce(job.Token, bearer{user: developer.id})
 		ask := func(request string) string {
@@ -297,6 +298,11 @@ var _ = throughEachDoor("The container registry", func(d *door) {
 		Expect(ask("DELETE " + one)).To(Equal(`403 {"message":"403 Forbidden"}`))
 		Expect(ask("DELETE " + one + "/tags/1.0")).To(Equal("200 200"))
 		Expect(ask(fmt.Sprintf("GET projects/%d/registry/repositories", other.ID))).To(Equal(hidden))
+		Eventually(func() []audit.Event {
+			_, all := linesOf(told.path)
+			return slices.DeleteFunc(all, func(e audit.Event) bool { return e.Job != job.ID || e.Result != audit.Refused || e.Status != 404 })
+		}).WithPolling(polling).Should(HaveExactElements(And(HaveField("User.Username", developer.name), HaveField("About.ID", other.ID),
+			HaveField("Action", "GET /projects/{id}/registry/repositories"), HaveField("Reason", HavePrefix("the job token scope of the project does not allow")))))
 	})
 
 	It("is hidden with its project", d.again(), func() {
