@@ -137,6 +137,7 @@ var expansions = map[string]struct{ content, want string }{
 	"hidden jobs":              {".a: {anything: [1]}\nb: {script: x}", "test|b|x"},
 	"nested scripts":           {"a: {script: [x, [y, [z]]]}", "test|a|x;y;z"},
 	"defaults":                 {"default: {before_script: [d], tags: [t]}\na: {script: x}\nb: {script: x, before_script: [own], tags: []}", "test|a|d;x|tags t\ntest|b|own;x"},
+	"null inherits":            {"default: {before_script: [d], tags: [t]}\n.a: {before_script: [a]}\na: {script: x, extends: .a, before_script: null, tags: null}", "test|a|d;x|tags t"},
 	"old defaults":             {"before_script: [d]\na: {script: x}", "test|a|d;x"},
 	"inherited by name":        {"default: {before_script: [d], tags: [t]}\nvariables: {A: 1, B: 2}\na: {script: x, inherit: {default: [tags], variables: [B]}}\nb: {script: x, inherit: {default: false, variables: false}}", "test|a|x|B=2|tags t\ntest|b|x"},
 	"variables":                {"variables: {A: 1, B: {value: two, description: d}}\na: {script: x, variables: {B: own, C: '3'}}", "test|a|x|A=1|B=own|C=3"},

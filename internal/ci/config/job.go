@@ -52,8 +52,7 @@ func (r *reader) inherit(j *Job, e document.Entry, common *document.Node) *docum
 	}
 	bridge := n.Get("trigger") != nil
 	for _, d := range common.Entries {
-		own := slices.ContainsFunc(n.Entries, func(e document.Entry) bool { return e.Key == d.Key })
-		if own || !from.Includes(d.Key) || !slices.Contains(defaults, d.Key) || bridge && d.Key != "interruptible" {
+		if n.Get(d.Key) != nil || !from.Includes(d.Key) || !slices.Contains(defaults, d.Key) || bridge && d.Key != "interruptible" {
 			continue
 		}
 		if r.inherited += d.Value.Size(); r.inherited > document.MaxNodes {
