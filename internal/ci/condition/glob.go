@@ -3,6 +3,7 @@ package condition
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -60,12 +61,12 @@ func (p *Paths) find(ctx context.Context, glob string) (bool, error) {
 		_, found := slices.BinarySearch(p.sorted, glob)
 		return found, nil
 	}
-	matched, err := p.match(ctx, glob, 1)
+	matched, err := p.match(ctx, glob, special, compile, 1)
 	return len(matched) > 0, err
 }
 
-// match returns the first paths that a pattern matches.
-func (p *Paths) match(ctx context.Context, glob string, most int) (matched []string, err error) {
+// match returns the first paths that a pattern matches. special are the characters that can be more than themselves.
+func (p *Paths) match(ctx context.Context, glob, special string, compile func(string) (*regexp.Regexp, error), most int) (matched []string, err error) {
 	if len(glob) > maxGlob {
 		return nil, nil
 	}
@@ -92,15 +93,21 @@ func (p *Paths) match(ctx context.Context, glob string, most int) (matched []str
 	return matched, nil
 }
 
-// Matching returns the first paths that a pattern matches.
+// Matching returns the first paths that a pattern of include:local matches, in which * matches no slash, and ** matches anything.
 func (p *Paths) Matching(ctx context.Context, glob string, most int) ([]string, error) {
-	return p.match(ctx, strings.TrimPrefix(glob, "/"), most)
+	return p.match(ctx, strings.TrimPrefix(glob, "/"), "*", compileStars, most)
+}
+
+// compileStars returns the expression of a pattern of include:local, in which only stars are special.
+func compileStars(glob string) (*regexp.Regexp, error) {
+	e := strings.ReplaceAll(regexp.QuoteMeta(glob), `\*\*`, `.*`)
+	return pattern.Whole(`(?s)` + strings.ReplaceAll(e, `\*`, `[^/]*`))
 }
 
 // special are the characters that make a pattern of a path.
 const special = `*?[{\`
 
-// compile returns the expression of a pattern as in Ruby's File.fnmatch with FNM_PATHNAME, FNM_DOTMATCH and FNM_EXTGLOB: * and ? match no
+// compile returns the expression of a pattern as in Ruby's File.fnmatch with FNM_PATHNAME, FNM_DOTMATCH and FNM_EXTGLOB: *, ? and [a-z] match no
 // slash, **/ matches any directories, and {a,b} is a choice.
 func compile(glob string) (*regexp.Regexp, error) {
 	var e strings.Builder
@@ -119,12 +126,7 @@ func compile(glob string) (*regexp.Regexp, error) {
 		case c == '?':
 			e.WriteString(`[^/]`)
 		case c == '[' && end > 1:
-			class := strings.ReplaceAll(rest[1:end], `\`, `\\`)
-			class = strings.ReplaceAll(class, "[", `\[`)
-			if class[0] == '!' || class[0] == '^' {
-				class = "^/" + class[1:]
-			}
-			e.WriteString("[" + class + "]")
+			e.WriteString(class(rest[1:end]))
 			i += end
 		case c == '{':
 			e.WriteString("(?:")
@@ -149,4 +151,37 @@ func compile(glob string) (*regexp.Regexp, error) {
 		i++
 	}
 	return pattern.Whole(`(?s)` + e.String())
+}
+
+// class returns the expression for the characters between brackets. It never matches a slash, also not within a range.
+func class(set string) string {
+	var e strings.Builder
+	begin := "["
+	if set[0] == '!' || set[0] == '^' {
+		begin, set = "[^/", set[1:]
+	}
+	characters := []rune(set)
+	for i := 0; i < len(characters); i++ {
+		first, last := characters[i], characters[i]
+		if i+2 < len(characters) && characters[i+1] == '-' {
+			last = characters[i+2]
+			i += 2
+		}
+		if first <= '/' && '/' <= last {
+			between(&e, first, '/'-1)
+			first = '/' + 1
+		}
+		between(&e, first, last)
+	}
+	if begin == "[" && e.Len() == 0 {
+		return `[^\x00-\x{10FFFF}]`
+	}
+	return begin + e.String() + "]"
+}
+
+// between writes a range of characters, unless it is empty.
+func between(e *strings.Builder, first, last rune) {
+	if first <= last {
+		fmt.Fprintf(e, `\x{%x}-\x{%x}`, first, last)
+	}
 }

@@ -204,7 +204,7 @@ func (l *Loader) file(ctx context.Context, n *document.Node, f File, depth int) 
 		return nil, nil
 	}
 	content, err := []byte(nil), fs.ErrNotExist
-	if f.From != nil {
+	if f.From != nil && fs.ValidPath(f.Path) { // no other path can be that of a file in a commit
 		content, err = f.From.Read(ctx, f.Path, document.MaxBytes)
 	}
 	l.bytes += len(content)
