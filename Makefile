@@ -1,4 +1,4 @@
-# Only Go, git and make are needed: every tool is a Go module at a pinned version.
+# Only Go, git and make are needed: every tool is a Go module at a pinned version, except gitlab-ci-local of "make soak".
 
 GO ?= go
 # The time for which "make fuzz" runs each fuzz target.
@@ -30,7 +30,7 @@ export GOFLAGS := $(filter-out -buildvcs=% -trimpath,$(GOFLAGS)) -buildvcs=false
 help: ## Show the targets.
 	@awk 'BEGIN {FS = ":.*## "} \
 		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
-		/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+		/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@printf '\nVariables of run: HTTP_PORT KUBE_PORT TLS_PORT HEALTH_PORT METRICS_PORT DEV_DIR RUN_FLAGS RUN_SPLIT. KUBEBUILDER_ASSETS: see README.md.\nVariables of image: IMAGE PUSH OUT ARCH.\n'
 
 .PHONY: run
@@ -65,6 +65,10 @@ helm: ## Build Helm and kubeconform, which test the chart, into bin.
 .PHONY: gitlab-runner
 gitlab-runner: ## Build the CI runner, which the tests execute jobs with, and what starts it for "make runner", into bin.
 	@$(GO) build -C hack/runner -ldflags='-s -w' -o ../../bin/ . gitlab.com/gitlab-org/gitlab-runner
+
+.PHONY: gitlab-ci-local
+gitlab-ci-local: ## Install gitlab-ci-local, which "make soak PART=ci" compares with, into bin. It needs node and npm.
+	@sh hack/gitlab-ci-local.sh
 
 IMAGE ?= localhost/forgeplane
 OUT ?= bin/image

@@ -3,7 +3,7 @@
 # minutes. All parts run even if one fails.
 set -eu
 
-parts="crash e2e fuzz git image moves node registry replicas rest tenancy toy vulncheck"
+parts="ci crash e2e fuzz git image moves node registry replicas rest tenancy toy vulncheck"
 export FORGEPLANE_SOAK=1 FORGEPLANE_TEST_SKOPEO=required
 # The seed is printed, so that a failure can be repeated.
 export FORGEPLANE_TEST_SEED="${FORGEPLANE_TEST_SEED:-$(date +%s)}"
@@ -13,6 +13,7 @@ tests() { sh hack/memory.sh go test -count=1 -vet=off -ldflags=-s -p 2 -timeout 
 
 soak() {
 	case $1 in
+	ci) make --no-print-directory gitlab-ci-local && tests ./test/expansion ;;
 	crash) tests ./test/crash -ginkgo.skip-file moves_test.go ;;
 	e2e) tests ./test/e2e/... ;;
 	fuzz) sh hack/fuzz.sh 1m ;;

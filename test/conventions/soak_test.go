@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var ranPackages = regexp.MustCompile(`(?m)^\s*[a-z0-9]+\) tests (.*) ;;$`)
+var ranPackages = regexp.MustCompile(`(?m)^\s*[a-z0-9]+\) (?:make .* && )?tests (.*) ;;$`)
 
 // A test that is left to "make soak" and to no part of it would never run.
 func TestLongTests_areInAPartOfSoak(t *testing.T) {
