@@ -127,6 +127,7 @@ func (b *bench) groups() []group {
 		{hostileRows, b.measureHostile},
 		{registryRows, b.measureRegistry},
 		{cleanupRows, b.measureCleanups},
+		{pipelineRows, b.measurePipelines},
 		{startRows, b.measureStarts},
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/forgeplane/forgeplane/test/bench/figures"
@@ -87,6 +88,18 @@ const (
 	rowRegistryTags  = "registry/tags"
 	rowCleanup       = "registry/cleanup"
 
+	rowHandOut              = "pipelines/hand-out"
+	rowIdleRunners          = "pipelines/idle-runners"
+	rowTrace                = "pipelines/trace"
+	rowArtifactUpload       = "pipelines/artifact-upload"
+	rowArtifactDownload     = "pipelines/artifact-download"
+	rowArtifactFile         = "pipelines/artifact-file"
+	rowArtifactFileHalf     = "pipelines/artifact-file-p50"
+	rowPipelineList         = "pipelines/list"
+	rowPipelineListFiltered = "pipelines/list-filtered"
+	rowPipelineListBranches = "pipelines/list-branches"
+	rowJobList              = "pipelines/jobs"
+
 	rowFirstStart  = "start/first"
 	rowSecondStart = "start/second"
 )
@@ -110,7 +123,11 @@ var (
 		rowContentProcesses, rowContentMemory,
 	}
 	registryRows = []string{rowRegistryPush, rowRegistryPull, rowRegistryToken, rowRegistryTags}
-	startRows    = []string{rowFirstStart, rowSecondStart}
+	pipelineRows = []string{
+		rowHandOut, rowIdleRunners, rowTrace, rowArtifactUpload, rowArtifactDownload, rowArtifactFile, rowArtifactFileHalf,
+		rowPipelineList, rowPipelineListFiltered, rowPipelineListBranches, rowJobList,
+	}
+	startRows = []string{rowFirstStart, rowSecondStart}
 )
 
 // rates are the rows of requests to the REST API, at both doors.
@@ -168,7 +185,7 @@ func rows() []*figures.Row {
 			Bound: &figures.Bound{Of: figures.Difference, AtMost: 0.5}},
 		{ID: rowMirrorIdleWrites, Name: "requests that write while nothing happens, 500 mirrors", Unit: figures.Writes, Bound: atMost(0)},
 	}
-	all = append(append(append(all, restRowsUnmeasured()...), contentRowsUnmeasured()...), hostileRowsUnmeasured()...)
+	all = slices.Concat(all, restRowsUnmeasured(), contentRowsUnmeasured(), hostileRowsUnmeasured(), pipelineRowsUnmeasured())
 	return append(all,
 		&figures.Row{ID: rowProjectCreate, Name: "POST a project", Unit: figures.Milliseconds, Against: "a create in Kubernetes", Bound: ratio(3)},
 		&figures.Row{ID: rowProjectUse, Name: "POST a project and at once a file in it", Unit: figures.Milliseconds, Against: "Kubernetes and a watch", Bound: ratio(1.5)},
@@ -212,6 +229,7 @@ func restRowsUnmeasured() []*figures.Row {
 
 const (
 	bareHandler = "a bare handler"
+	fileServer  = "a file server"
 	upstream    = "the distribution registry alone"
 )
 
@@ -244,7 +262,7 @@ func contentRowsUnmeasured() []*figures.Row {
 		{ID: rowContentTreeHalf, Name: "list 20 files, median at 8 connections", Unit: figures.Milliseconds, Against: bareHandler, Bound: atMost(2)},
 		{ID: rowContentBlob, Name: "GET a small blob", Unit: figures.PerSecond, Against: bareHandler, Bound: least(0.15)},
 		{ID: rowContentBlobHalf, Name: "GET a small blob, median at 8 connections", Unit: figures.Milliseconds, Against: bareHandler, Bound: atMost(2)},
-		{ID: rowContentRaw, Name: "GET a raw blob of 10 MB", Unit: figures.PerSecond, Against: "a file server", Bound: least(0.7)},
+		{ID: rowContentRaw, Name: "GET a raw blob of 10 MB", Unit: figures.PerSecond, Against: fileServer, Bound: least(0.7)},
 		{
 			ID: rowContentCommits, Name: "list 20 of 5,000 commits", Unit: figures.PerSecond, Against: "git log",
 			Bound: &figures.Bound{Of: figures.Ours, AtLeast: 400},

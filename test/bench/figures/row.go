@@ -14,13 +14,14 @@ type Unit string
 
 // These are the units. A megabyte is a million bytes.
 const (
-	Seconds      Unit = "s"
-	Milliseconds Unit = "ms"
-	Megabytes    Unit = "MB"
-	PercentCPU   Unit = "% of a core"
-	Writes       Unit = "writes"
-	PerSecond    Unit = "/s"
-	Processes    Unit = "processes"
+	Seconds            Unit = "s"
+	Milliseconds       Unit = "ms"
+	Megabytes          Unit = "MB"
+	PercentCPU         Unit = "% of a core"
+	Writes             Unit = "writes"
+	PerSecond          Unit = "/s"
+	MegabytesPerSecond Unit = "MB/s"
+	Processes          Unit = "processes"
 )
 
 // Quantity is the quantity of a row that a bound limits.

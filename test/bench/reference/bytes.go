@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -31,14 +32,31 @@ func StartBytesTLS(ctx context.Context, file string) (*Bytes, error) {
 	return &Bytes{p, address}, err
 }
 
-// StartFile serves a file at every path, in the way of a server of files.
+// StartFile serves a file at every path, in the way of a server of files. A PUT replaces the file.
 func StartFile(ctx context.Context, file string) (*Bytes, error) {
 	p, address, err := start(ctx, "file", file)
 	return &Bytes{p, address}, err
 }
 
 func serveFileSystem(ctx context.Context, file string) error {
-	return serve(ctx, func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, file) }, nil)
+	return serve(ctx, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPut {
+			http.ServeFile(w, r, file)
+			return
+		}
+		if err := store(file, r.Body); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	}, nil)
+}
+
+func store(file string, content io.Reader) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, content)
+	return errors.Join(err, f.Close())
 }
 
 func serveBytes(ctx context.Context, file string) error { return serveFile(ctx, file, nil) }

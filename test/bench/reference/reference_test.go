@@ -1,8 +1,10 @@
 package reference_test
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -56,6 +58,26 @@ func TestCache_doesNotStartIfItCannotBeFilled(t *testing.T) {
 	g := NewWithT(t)
 	_, err := reference.StartCache(t.Context(), filepath.Join(t.TempDir(), "absent"))
 	g.Expect(err).To(MatchError(ContainSubstring("did not become ready")))
+}
+
+func TestFile_isReplacedAndServed(t *testing.T) {
+	g := NewWithT(t)
+	server, err := reference.StartFile(t.Context(), filepath.Join(t.TempDir(), "file"))
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, content := range []string{"first", "2"} {
+		for _, method := range []string{http.MethodPut, http.MethodGet} {
+			request, err := http.NewRequestWithContext(t.Context(), method, "http://"+server.Address+"/", strings.NewReader(content))
+			g.Expect(err).NotTo(HaveOccurred())
+			answer, err := http.DefaultClient.Do(request)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(answer).To(HaveHTTPStatus(http.StatusOK))
+			if method == http.MethodGet {
+				g.Expect(answer).To(HaveHTTPBody(content))
+			}
+			g.Expect(answer.Body.Close()).To(Succeed())
+		}
+	}
+	g.Expect(server.Stop()).To(Succeed())
 }
 
 func TestMain_acceptsOnlyArgumentsOfAReference(t *testing.T) {
