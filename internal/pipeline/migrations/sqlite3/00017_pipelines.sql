@@ -88,7 +88,8 @@ CREATE TABLE pipeline_jobs (
     erased_at      TIMESTAMP,
     scheduled_at   TIMESTAMP
 );
-CREATE INDEX pipeline_jobs_of_pipeline ON pipeline_jobs (pipeline_id, id);
+-- Without subject_uid, SQLite would read all jobs of a project to find those of a pipeline in it.
+CREATE INDEX pipeline_jobs_of_pipeline ON pipeline_jobs (pipeline_id, subject_uid, id);
 CREATE INDEX pipeline_jobs_in_order ON pipeline_jobs (subject_uid, id);
 CREATE INDEX pipeline_jobs_by_status ON pipeline_jobs (status, id);
 CREATE INDEX pipeline_jobs_of_resource ON pipeline_jobs (subject_uid, resource_group, id) WHERE resource_group <> '';
