@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,10 +20,11 @@ const TokenPrefix = "glcbt-"
 func NewToken() string { return credential.NewToken(TokenPrefix) }
 
 // Pending returns the jobs that wait for a runner and have a greater id than after, the oldest first, and at most so many. projects is nil for the
-// jobs of all projects. The jobs have no keywords.
+// jobs of all projects. The jobs have only the columns that the choice of a job needs, because each runner reads many of them.
 func (s *Store) Pending(ctx context.Context, projects []types.UID, after int64, most int) (some []Job, err error) {
 	err = s.db.Read(ctx, "listing pending jobs", func(ctx context.Context, db bun.IDB) error {
-		q := light(db.NewSelect().Model(&some)).Where("job.status = ?", Pending).Where("NOT job.bridge").Where("NOT job.external").Where("job.id > ?", after)
+		q := db.NewSelect().Model(&some).Column("id", "subject_kind", "subject_id", "subject_uid", "pipeline_id", "position", "name", "status", "tags", "user_id", "user_uid", "queued_at").
+			Where("job.status = ?", Pending).Where("NOT job.bridge").Where("NOT job.external").Where("job.id > ?", after)
 		if projects != nil {
 			q = database.Select(db, q, []Condition{database.Among("job.subject_uid", projects)})
 		}
@@ -57,14 +59,39 @@ func (s *Store) Queue(ctx context.Context) (version string, err error) {
 }
 
 // Take gives a pending job to a runner, with the token of the job. The error is ErrTransition if the job is not pending any more.
-func (s *Store) Take(ctx context.Context, j Job, runnerID int64, token string) (Job, error) {
-	return s.changeJob(ctx, j, func(r *run, j *Job) (*Job, error) {
-		if !r.become(j, Running) {
-			return nil, ErrTransition
+func (s *Store) Take(ctx context.Context, j Job, runnerID int64, token string) (taken Job, err error) {
+	err = s.db.Atomically(ctx, fmt.Sprintf("giving job %d to a runner", j.ID), func(ctx context.Context, db bun.IDB) error {
+		if err := lock(ctx, db, j.PipelineID); err != nil {
+			return err
 		}
-		j.RunnerID, j.TokenDigest, j.Contacted = runnerID, credential.Digest(token), r.now
-		return j, nil
+		// In a running pipeline, nothing follows from one more running job: the other jobs need not be read, which can be a thousand.
+		running, err := db.NewSelect().Model((*Pipeline)(nil)).Where("id = ?", j.PipelineID).Where("status = ?", Running).Where("started_at IS NOT NULL").Exists(ctx)
+		if err != nil {
+			return err
+		}
+		if running {
+			taken = j
+			return taken.start(ctx, db, runnerID, token, s.clock.Now().UTC())
+		}
+		taken, err = s.changeJob(ctx, j, func(r *run, j *Job) (*Job, error) {
+			if !r.become(j, Running) {
+				return nil, ErrTransition
+			}
+			j.RunnerID, j.TokenDigest, j.Contacted = runnerID, credential.Digest(token), r.now
+			return j, nil
+		})
+		return err
 	})
+	return taken, err
+}
+
+// start gives a pending job to a runner, and changes nothing else in its pipeline.
+func (j *Job) start(ctx context.Context, db bun.IDB, runnerID int64, token string, now time.Time) error {
+	j.Status, j.Started, j.Contacted = Running, now, now
+	j.RunnerID, j.TokenDigest = runnerID, credential.Digest(token)
+	result, err := db.NewUpdate().Model(j).Column("status", "started_at", "contacted_at", "runner_id", "token_digest").WherePK().
+		Where("status = ?", Pending).Where("NOT retried").Exec(ctx)
+	return database.Changed(result, err, ErrTransition)
 }
 
 // ByDigest returns the job whose token has a digest, without its keywords. The job can have any status. If it does not exist, the error is ErrNotFound.

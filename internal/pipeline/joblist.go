@@ -67,6 +67,21 @@ func (s *Store) Current(ctx context.Context, p Pipeline) (all []Job, err error) 
 	return all, err
 }
 
+// Providers returns the jobs of the same pipeline that have artifacts or outputs and come before a job with keywords: those of earlier stages, or of
+// all stages if the job has needs or dependencies.
+func (s *Store) Providers(ctx context.Context, j Job) (all []Job, err error) {
+	err = s.db.Read(ctx, fmt.Sprintf("listing the jobs before job %d with artifacts", j.ID), func(ctx context.Context, db bun.IDB) error {
+		q := light(JobQuery{Project: j.In.UID, Pipeline: j.PipelineID}.selected(db))
+		if !j.HasNeeds && j.Spec.Dependencies == nil {
+			q.Where("job.stage_index < ?", j.StageIndex)
+		}
+		return q.Model(&all).
+			Where("EXISTS (SELECT 1 FROM pipeline_artifacts AS a WHERE a.job_id = job.id) OR EXISTS (SELECT 1 FROM pipeline_outputs AS o WHERE o.job_id = job.id)").
+			Order("job.position").Scan(ctx)
+	})
+	return all, err
+}
+
 // JobsWithIDs returns jobs by their ids, in no order and without their keywords. It leaves out those that do not exist.
 func (s *Store) JobsWithIDs(ctx context.Context, ids ...int64) (some []Job, err error) {
 	if len(ids) == 0 {

@@ -87,9 +87,9 @@ func artifacts(spec *config.Artifacts) []Artifact {
 	return all
 }
 
-// before returns the jobs whose artifacts a job gets: those that dependencies or needs name, or all jobs of the earlier stages.
+// before returns the jobs whose artifacts or outputs a job gets: the jobs that dependencies or needs name, or all jobs of the earlier stages.
 func (f *Family) before(ctx context.Context, e launch.Execution) (some []pipeline.Job, ids []int64, err error) {
-	jobs, err := f.Activity.Pipelines.Current(ctx, e.Pipeline)
+	jobs, err := f.Activity.Pipelines.Providers(ctx, e.Job)
 	for _, j := range jobs {
 		if needsArtifacts(e.Job, j) {
 			some, ids = append(some, j), append(ids, j.ID)
