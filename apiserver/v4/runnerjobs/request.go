@@ -55,13 +55,12 @@ func (f *Family) request(ctx context.Context, s auth.Runner, r *jobRequest) (end
 	if err != nil {
 		return endpoint.Reply[*Job]{}, err
 	}
-	reply := endpoint.Reply[*Job]{Status: http.StatusNoContent, Header: http.Header{lastUpdateHeader: {version}}, Body: job}
 	if job == nil {
 		audit.From(ctx).Skip()
-		return reply, nil
+		return endpoint.Reply[*Job]{Status: http.StatusNoContent, Header: http.Header{lastUpdateHeader: {version}}}, nil
 	}
-	reply.Status = http.StatusCreated
-	return reply, nil
+	// There can be more jobs for the runner. With the version, it would wait for a change of the queue.
+	return endpoint.Reply[*Job]{Status: http.StatusCreated, Body: job}, nil
 }
 
 // short returns the first 255 bytes of a text, without a part of a character at the end.
@@ -128,22 +127,51 @@ func (f *Family) look(ctx context.Context, r runner.Runner, version string) (*Jo
 		if err := f.sort(ctx, r, pending); err != nil {
 			return nil, version, err
 		}
-		for _, j := range pending {
-			if !suits(r, j) {
-				continue
-			}
-			job, err := f.take(ctx, r, of, j)
-			switch {
-			case ctx.Err() != nil:
-				return nil, version, ctx.Err()
-			case err != nil: // the jobs of other projects can run
-				log.FromContext(ctx).Error(err, "Failed to give a job to a runner", "job", j.ID, "runner", r.ID)
-				version = unknown
-			case job != nil:
-				return job, version, nil
-			}
+		pending = slices.DeleteFunc(pending, func(j pipeline.Job) bool { return !suits(r, j) })
+		job, failed, err := f.first(ctx, r, of, pending)
+		if failed {
+			version = unknown
+		}
+		if job != nil || err != nil {
+			return job, version, err
 		}
 	}
+}
+
+// first gives a runner the first of some pending jobs that it can execute, and returns nil without one. The jobs that are about to be given to other
+// runners come last. failed says that a job could not be given because of a failure.
+func (f *Family) first(ctx context.Context, r runner.Runner, places sets.Set[types.UID], pending []pipeline.Job) (job *Job, failed bool, err error) {
+	for _, wait := range []bool{false, true} {
+		var busy []pipeline.Job
+		for _, j := range pending {
+			job, tried, err := f.try(ctx, r, places, j, wait)
+			switch {
+			case ctx.Err() != nil:
+				return nil, failed, ctx.Err()
+			case err != nil: // the jobs of other projects can run
+				log.FromContext(ctx).Error(err, "Failed to give a job to a runner", "job", j.ID, "runner", r.ID)
+				failed = true
+			case job != nil:
+				return job, failed, nil
+			case !tried:
+				busy = append(busy, j)
+			}
+		}
+		pending = busy
+	}
+	return nil, failed, nil
+}
+
+// try gives a pending job to a runner, unless another attempt to give it to one is under way and wait is not set. It returns nil if the runner cannot
+// have the job.
+func (f *Family) try(ctx context.Context, r runner.Runner, places sets.Set[types.UID], j pipeline.Job, wait bool) (job *Job, tried bool, err error) {
+	end, err := f.attempts.begin(ctx, j.ID, wait)
+	if end == nil {
+		return nil, false, err
+	}
+	defer end()
+	job, err = f.take(ctx, r, places, j)
+	return job, true, err
 }
 
 // sort moves the jobs of projects with fewer running jobs to the front, for a runner that several projects share.
@@ -182,7 +210,7 @@ func (f *Family) take(ctx context.Context, r runner.Runner, places sets.Set[type
 		e.Job, err = f.Activity.Pipelines.WithSpec(ctx, j.In.UID, j.ID)
 	}
 	switch {
-	case errors.Is(err, pipeline.ErrNotFound), err == nil && r.Protected && !e.Pipeline.Protected:
+	case errors.Is(err, pipeline.ErrNotFound), err == nil && (e.Job.Status != pipeline.Pending || r.Protected && !e.Pipeline.Protected):
 		return nil, nil
 	case err != nil:
 		return nil, err

@@ -20,11 +20,13 @@ type Family struct {
 	family.Kit
 	launcher *launch.Launcher
 	queue    *queue
+	attempts *attempts
 }
 
 // New returns the family.
 func New(k family.Kit) *Family {
-	return &Family{k, launch.New(k), &queue{versions: []versioned{k.Activity.Pipelines.Queue, k.Activity.Runners.Version}, clock: k.Clock}}
+	q := &queue{versions: []versioned{k.Activity.Pipelines.Queue, k.Activity.Runners.Version}, clock: k.Clock}
+	return &Family{k, launch.New(k), q, &attempts{of: map[int64]chan struct{}{}}}
 }
 
 const (
@@ -41,7 +43,7 @@ func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Post("/jobs/request", f.request).Takes(endpoint.RunnerToken).Carries(endpoint.RunnerToken, "token").Anybody().Polls(wait).
 			Answers(
-				endpoint.Answer{Status: http.StatusCreated, Doc: "The runner must execute the job.", Headers: lastUpdate},
+				endpoint.Answer{Status: http.StatusCreated, Doc: "The runner must execute the job."},
 				endpoint.Answer{Status: http.StatusNoContent, Doc: "There is no job for the runner.", Headers: lastUpdate, Empty: true},
 			).Doc("Get a job to execute. Only for runners."),
 		endpoint.Put(oneJob, f.update).Takes(endpoint.JobToken).Carries(endpoint.JobToken, "token").Anybody().

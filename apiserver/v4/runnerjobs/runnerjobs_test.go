@@ -269,6 +269,37 @@ func TestRequest_asksAgainAfterAFailure(t *testing.T) {
 	w.Expect(ask(failed.Header.Get("X-Gitlab-Last-Update")).Code).To(Equal(201))
 }
 
+func TestRequest_doesNotWaitAfterAJob(t *testing.T) {
+	w := newWorldWith(t, "test: {parallel: 3, script: x}\n")
+	w.create()
+	token, known := w.runner(runner.Runner{Type: runner.OfInstance, RunUntagged: true}), ""
+	for range 3 {
+		a := w.As("", "POST /jobs/request", fmt.Sprintf(`{"token":%q,"last_update":%q}`, token, known))
+		w.Expect(a.Code).To(Equal(201), a.Body)
+		known = a.Header.Get("X-Gitlab-Last-Update")
+		w.Expect(known).To(BeEmpty(), "runners send it back, and the queue has not changed for a second")
+	}
+}
+
+func TestRequest_givesEachJobToOneOfManyRunners(t *testing.T) {
+	w := newWorldWith(t, "test: {parallel: 20, script: x}\n")
+	w.create()
+	answers := make(chan familytest.Answer)
+	for range 30 {
+		token := w.runner(runner.Runner{Type: runner.OfInstance, RunUntagged: true})
+		go func() { answers <- w.As("", "POST /jobs/request", fmt.Sprintf(`{"token":%q}`, token)) }()
+	}
+	given := map[int64]bool{}
+	for range 30 {
+		if a := <-answers; a.Code == http.StatusCreated {
+			given[familytest.Decode[runnerjobs.Job](w.t, a).ID] = true
+		} else {
+			w.Expect(a.Code).To(Equal(204), a.Body)
+		}
+	}
+	w.Expect(given).To(HaveLen(20))
+}
+
 func TestTrace_isStoredPieceByPiece(t *testing.T) {
 	w := newWorld(t)
 	w.create()
