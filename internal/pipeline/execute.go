@@ -23,8 +23,8 @@ func NewToken() string { return credential.NewToken(TokenPrefix) }
 // jobs of all projects. The jobs have only the columns that the choice of a job needs, because each runner reads many of them.
 func (s *Store) Pending(ctx context.Context, projects []types.UID, after int64, most int) (some []Job, err error) {
 	err = s.db.Read(ctx, "listing pending jobs", func(ctx context.Context, db bun.IDB) error {
-		q := db.NewSelect().Model(&some).Column("id", "subject_kind", "subject_id", "subject_uid", "pipeline_id", "position", "name", "status", "tags", "user_id", "user_uid", "queued_at").
-			Where("job.status = ?", Pending).Where("NOT job.bridge").Where("NOT job.external").Where("job.id > ?", after)
+		q := db.NewSelect().Model(&some).Column("id", "subject_kind", "subject_id", "subject_uid", "pipeline_id", "position", "name", "status", "tags", "user_id",
+			"user_uid", "queued_at").Where("job.status = ?", Pending).Where("NOT job.bridge").Where("NOT job.external").Where("job.id > ?", after)
 		if projects != nil {
 			q = database.Select(db, q, []Condition{database.Among("job.subject_uid", projects)})
 		}
@@ -50,10 +50,10 @@ func (s *Store) Running(ctx context.Context, projects []types.UID) (map[types.UI
 	return counts, err
 }
 
-// Queue returns a text that changes when a job begins to wait for a runner.
+// Queue returns a text that changes when a job begins to wait for a runner. It does not end with a space, which would be lost in a header.
 func (s *Store) Queue(ctx context.Context) (version string, err error) {
 	err = s.db.Read(ctx, "reading the queue of jobs", func(ctx context.Context, db bun.IDB) error {
-		return db.NewSelect().Model((*Job)(nil)).ColumnExpr("count(*) || ' ' || coalesce(CAST(max(job.queued_at) AS TEXT), '')").Where("job.status = ?", Pending).Where("NOT job.bridge").Scan(ctx, &version)
+		return db.NewSelect().Model((*Job)(nil)).ColumnExpr("count(*) || ' ' || coalesce(CAST(max(job.queued_at) AS TEXT), '-')").Where("job.status = ?", Pending).Where("NOT job.bridge").Scan(ctx, &version)
 	})
 	return version, err
 }
