@@ -133,6 +133,15 @@ func TestPlan_limitsComparisons(t *testing.T) {
 	}
 }
 
+// The 5,000 patterns took more than a minute when each took milliseconds to compile.
+func TestPlan_compilesThousandsOfPatterns(t *testing.T) {
+	patterns := strings.ReplaceAll(each(50, "'**/%d-#'", ","), "#", "%d")
+	content := "a: {script: x}\nb: {script: x, rules: [" + each(100, "{exists: ["+patterns+"]}", ",") + "]}"
+	if got := shown(t, branch(repository()), content); got != "test|a|x" {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestPlan_endsWithItsContext(t *testing.T) {
 	p := branch(repository())
 	l, err := p.Load(t.Context(), "x.yml", []byte("a: {script: x, rules: [{exists: ['*.none']}]}"))

@@ -101,8 +101,12 @@ func (p *Paths) Matching(ctx context.Context, glob string, most int) ([]string, 
 // compileStars returns the expression of a pattern of include:local, in which only stars are special.
 func compileStars(glob string) (*regexp.Regexp, error) {
 	e := strings.ReplaceAll(regexp.QuoteMeta(glob), `\*\*`, `.*`)
-	return pattern.Whole(`(?s)` + strings.ReplaceAll(e, `\*`, `[^/]*`))
+	return whole(strings.ReplaceAll(e, `\*`, `[^/]*`))
 }
+
+// whole compiles an expression for whole paths. pattern.Whole takes milliseconds for each [^/], and a configuration can have thousands of
+// patterns; it makes safe what others write, and the expressions here are complete or invalid.
+func whole(e string) (*regexp.Regexp, error) { return pattern.Compile(`(?s)\A(?:` + e + `)\z`) }
 
 // special are the characters that make a pattern of a path.
 const special = `*?[{\`
@@ -150,7 +154,7 @@ func compile(glob string) (*regexp.Regexp, error) {
 		begins = rest[0] == '/'
 		i++
 	}
-	return pattern.Whole(`(?s)` + e.String())
+	return whole(e.String())
 }
 
 // class returns the expression for the characters between brackets. It never matches a slash, also not within a range.
