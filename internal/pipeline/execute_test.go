@@ -48,6 +48,32 @@ func TestTake_makesJobKnownByItsToken(t *testing.T) {
 	})
 }
 
+func TestTake_startsJobsOfARunningPipeline(t *testing.T) {
+	onEachEngine(t, func(s site) {
+		p := s.create(pipeline.Pipeline{}, when("a", 0, "on_success"), when("b", 0, "on_success"), when("c", 0, "on_success"), when("d", 1, "on_success"))
+		_, err := s.Take(s.t.Context(), s.jobs(p)[0], 1, pipeline.NewToken())
+		s.Expect(err).NotTo(HaveOccurred())
+		before, err := s.Get(s.t.Context(), web.UID, p.ID)
+		s.Expect(err).NotTo(HaveOccurred())
+		s.clock.SetTime(noon.Add(time.Minute))
+		pending, token := s.jobs(p)[1], pipeline.NewToken()
+		taken, err := s.Take(s.t.Context(), pending, 7, token)
+		s.Expect(err).NotTo(HaveOccurred())
+		is := And(HaveField("ID", pending.ID), HaveField("Status", pipeline.Running), HaveField("RunnerID", BeEquivalentTo(7)),
+			HaveField("Started.UTC()", noon.Add(time.Minute)), HaveField("Contacted.UTC()", noon.Add(time.Minute)), HaveField("Queued.UTC()", noon))
+		s.Expect(taken).To(is)
+		s.Expect(s.ByDigest(s.t.Context(), credential.Digest(token))).To(is)
+		s.Expect(s.Get(s.t.Context(), web.UID, p.ID)).To(Equal(before))
+
+		last := s.jobs(p)[2]
+		_, err = s.CancelJob(s.t.Context(), last)
+		s.Expect(err).NotTo(HaveOccurred())
+		_, err = s.Take(s.t.Context(), last, 7, pipeline.NewToken())
+		s.Expect(err).To(MatchError(pipeline.ErrTransition))
+		s.Expect(s.statuses(p)).To(HaveExactElements(pipeline.Running, pipeline.Running, pipeline.Running, pipeline.Canceled, pipeline.Created))
+	})
+}
+
 func TestFail_retriesAsKeywordsDemand(t *testing.T) {
 	code := func(c int) *int { return &c }
 	for name, tt := range map[string]struct {

@@ -14,7 +14,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/forgeplane/forgeplane/internal/ci/config"
-	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/iid"
@@ -150,32 +149,6 @@ func TestTake_givesJobToOneRunner(t *testing.T) {
 			refused := slices.DeleteFunc(results, func(err error) bool { return err == nil })
 			s.Expect(refused).To(And(HaveLen(4), HaveEach(MatchError(pipeline.ErrTransition))))
 		}
-	})
-}
-
-func TestTake_startsJobsOfARunningPipeline(t *testing.T) {
-	onEachEngine(t, func(s site) {
-		p := s.create(pipeline.Pipeline{}, when("a", 0, "on_success"), when("b", 0, "on_success"), when("c", 0, "on_success"), when("d", 1, "on_success"))
-		_, err := s.Take(s.t.Context(), s.jobs(p)[0], 1, pipeline.NewToken())
-		s.Expect(err).NotTo(HaveOccurred())
-		before, err := s.Get(s.t.Context(), web.UID, p.ID)
-		s.Expect(err).NotTo(HaveOccurred())
-		s.clock.SetTime(noon.Add(time.Minute))
-		pending, token := s.jobs(p)[1], pipeline.NewToken()
-		taken, err := s.Take(s.t.Context(), pending, 7, token)
-		s.Expect(err).NotTo(HaveOccurred())
-		is := And(HaveField("ID", pending.ID), HaveField("Status", pipeline.Running), HaveField("RunnerID", BeEquivalentTo(7)),
-			HaveField("Started.UTC()", noon.Add(time.Minute)), HaveField("Contacted.UTC()", noon.Add(time.Minute)), HaveField("Queued.UTC()", noon))
-		s.Expect(taken).To(is)
-		s.Expect(s.ByDigest(s.t.Context(), credential.Digest(token))).To(is)
-		s.Expect(s.Get(s.t.Context(), web.UID, p.ID)).To(Equal(before))
-
-		last := s.jobs(p)[2]
-		_, err = s.CancelJob(s.t.Context(), last)
-		s.Expect(err).NotTo(HaveOccurred())
-		_, err = s.Take(s.t.Context(), last, 7, pipeline.NewToken())
-		s.Expect(err).To(MatchError(pipeline.ErrTransition))
-		s.Expect(s.statuses(p)).To(HaveExactElements(pipeline.Running, pipeline.Running, pipeline.Running, pipeline.Canceled, pipeline.Created))
 	})
 }
 

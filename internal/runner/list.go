@@ -79,7 +79,7 @@ func (s *Store) Count(ctx context.Context, of []Condition, most int) (n int, err
 // Version returns a text that changes when a runner could get other jobs than before.
 func (s *Store) Version(ctx context.Context) (version string, err error) {
 	err = s.db.Read(ctx, "reading the last change of a runner", func(ctx context.Context, db bun.IDB) error {
-		return db.NewSelect().Model((*Runner)(nil)).ColumnExpr("coalesce(CAST(max(runner.changed_at) AS TEXT), '')").Scan(ctx, &version)
+		return db.NewSelect().Model((*Runner)(nil)).ColumnExpr("coalesce(CAST(max(runner.changed_at) AS TEXT), '-')").Scan(ctx, &version)
 	})
 	return version, err
 }

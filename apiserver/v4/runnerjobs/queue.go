@@ -23,6 +23,9 @@ type queue struct {
 	mu     sync.Mutex
 	known  string
 	looked time.Time
+	// change is the channel of all waiting runners; nil without any. It is closed when the version is not from any more.
+	change chan struct{}
+	from   string
 }
 
 // current returns the version of the queue, which is a second old at most.
@@ -42,9 +45,26 @@ func (q *queue) current(ctx context.Context) (string, error) {
 	return q.known, nil
 }
 
-// changed returns a channel that is closed when it is worth looking again.
+// changed returns a channel that is closed when the version changes, or when it cannot be read.
 func (q *queue) changed() <-chan struct{} {
-	changed := make(chan struct{})
-	time.AfterFunc(interval, func() { close(changed) })
-	return changed
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.change == nil {
+		q.change, q.from = make(chan struct{}), q.known
+		time.AfterFunc(interval, q.watch)
+	}
+	return q.change
+}
+
+// watch closes the channel of changed, or looks again later.
+func (q *queue) watch() {
+	version, err := q.current(context.Background())
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err == nil && version == q.from {
+		time.AfterFunc(interval, q.watch)
+		return
+	}
+	close(q.change)
+	q.change = nil
 }
