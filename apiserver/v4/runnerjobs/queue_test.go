@@ -15,6 +15,10 @@ import (
 func TestQueue_wakesAllRunnersIfItChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
+		pass := func(d time.Duration) {
+			<-time.After(d)
+			synctest.Wait()
+		}
 		var version atomic.Value
 		var looks atomic.Int32
 		version.Store("1")
@@ -27,20 +31,20 @@ func TestQueue_wakesAllRunnersIfItChanges(t *testing.T) {
 		}}}
 		g.Expect(q.current(t.Context())).To(Equal("1"))
 		first, second := q.changed(), q.changed()
-		<-time.After(10*time.Second + interval/2)
+		pass(10*time.Second + interval/2)
 		g.Expect(first).NotTo(BeClosed())
 		g.Expect(looks.Load()).To(BeEquivalentTo(11), "one look each second, however many runners wait")
 
 		version.Store("2")
-		<-time.After(interval)
+		pass(interval)
 		g.Expect(first).To(BeClosed())
 		g.Expect(second).To(BeClosed())
 
 		third := q.changed()
-		<-time.After(interval)
+		pass(interval)
 		g.Expect(third).NotTo(BeClosed())
 		version.Store("")
-		<-time.After(interval)
+		pass(interval)
 		g.Expect(third).To(BeClosed(), "the runners get the error")
 	})
 }
