@@ -23,6 +23,8 @@ type JobQuery struct {
 	Retried bool
 	// Before selects jobs with smaller ids; 0 for all.
 	Before int64
+	// Version changes with the jobs of the project. CountJobs remembers the number of a version, unless it is empty.
+	Version string
 }
 
 // ListJobs skips some jobs and returns at most so many of those that follow.
@@ -36,7 +38,8 @@ func (s *Store) ListJobs(ctx context.Context, of JobQuery, skip, most int) (some
 // CountJobs returns the number of jobs. It stops counting at most.
 func (s *Store) CountJobs(ctx context.Context, of JobQuery, most int) (n int, err error) {
 	err = s.db.Read(ctx, "counting jobs", func(ctx context.Context, db bun.IDB) error {
-		return db.NewSelect().TableExpr("(?) AS selected", of.selected(db).Column("id").Limit(int64(most))).ColumnExpr("count(*)").Scan(ctx, &n)
+		n, err = s.counts.find(ctx, db, of.selected(db).Column("id").Limit(int64(most)), of.Version)
+		return err
 	})
 	return n, err
 }

@@ -177,8 +177,9 @@ type Variable struct {
 
 // Store is the pipelines in a database. It is safe for concurrent use.
 type Store struct {
-	db    *database.DB
-	clock clock.PassiveClock
+	db     *database.DB
+	clock  clock.PassiveClock
+	counts counts
 	// tasks is the queue that runs Advance, bridges the queue of jobs that trigger pipelines, ends that of AwaitQueue, and deployments
 	// that of DeployQueue.
 	tasks, bridges, ends, deployments *job.Queue
@@ -196,7 +197,7 @@ const (
 // New returns the pipelines of a database. The database must have been opened with Migrations, iid.Migrations and job.Migrations.
 func New(db *database.DB, c clock.PassiveClock) *Store {
 	queue := func(name string) *job.Queue { return job.NewQueue(db, job.QueueOptions{Name: name}) }
-	return &Store{db, c, queue(QueueName), queue(BridgeQueue), queue(AwaitQueue), queue(DeployQueue)}
+	return &Store{db, c, newCounts(), queue(QueueName), queue(BridgeQueue), queue(AwaitQueue), queue(DeployQueue)}
 }
 
 // Subjects are the pipelines by their projects, for a sweep.Sweeper. The JobSubjects must come first: a pipeline can have many jobs.

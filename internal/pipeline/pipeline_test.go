@@ -385,6 +385,31 @@ func idsOf(all []pipeline.Pipeline) (ids []int64) {
 	return ids
 }
 
+func TestCount_isRememberedForAVersion(t *testing.T) {
+	onEachEngine(t, func(s site) {
+		count := func(version string) (pipelines, jobs int) {
+			s.t.Helper()
+			pipelines, err := s.Count(s.t.Context(), pipeline.Query{Project: web.UID, Version: version}, 10)
+			s.Expect(err).NotTo(HaveOccurred())
+			jobs, err = s.CountJobs(s.t.Context(), pipeline.JobQuery{Project: web.UID, Version: version}, 10)
+			s.Expect(err).NotTo(HaveOccurred())
+			return pipelines, jobs
+		}
+		s.create(pipeline.Pipeline{}, when("a", 0, "on_success"), when("b", 0, "on_success"))
+		expect := func(version string, pipelines, jobs int) {
+			s.t.Helper()
+			p, j := count(version)
+			s.Expect([]int{p, j}).To(Equal([]int{pipelines, jobs}), version)
+		}
+		expect("1", 1, 2)
+		expect("", 1, 2)
+		s.create(pipeline.Pipeline{}, when("a", 0, "on_success"))
+		expect("1", 1, 2)
+		expect("", 2, 3)
+		expect("2", 2, 3)
+	})
+}
+
 func TestListJobs_filters(t *testing.T) {
 	onEachEngine(t, func(s site) {
 		p := s.create(pipeline.Pipeline{}, when("a", 0, "on_success"), when("b", 1, "on_success"))

@@ -78,6 +78,15 @@ func (s *Store) Since(ctx context.Context, kind string, after int64, limit int) 
 	return changes, revision, err
 }
 
+// Latest returns the revision of the last change of a kind of items in a project; 0 without any.
+func (s *Store) Latest(ctx context.Context, kind string, project types.UID) (revision int64, err error) {
+	err = s.db.Read(ctx, fmt.Sprintf("reading the last change of each %s of a project", kind), func(ctx context.Context, db bun.IDB) error {
+		return db.NewSelect().Model((*Item)(nil)).ColumnExpr("coalesce(max(changed), 0)").Where("kind = ?", kind).Where("subject_uid = ?", project).
+			Scan(ctx, &revision)
+	})
+	return revision, err
+}
+
 // Query selects items that exist.
 type Query struct {
 	Kind string

@@ -167,6 +167,29 @@ func TestSince_returnsNothingOfTransactionThatFailed(t *testing.T) {
 	})
 }
 
+func TestLatest_isOfAProject(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g := NewWithT(t)
+		s := open(t, name)
+		latest := func(of database.Subject) int64 {
+			t.Helper()
+			revision, err := s.Latest(t.Context(), issue.Kind, of.UID)
+			g.Expect(err).NotTo(HaveOccurred())
+			return revision
+		}
+		g.Expect(latest(web)).To(BeZero())
+		s.issue(t, web)
+		first := latest(web)
+		g.Expect(first).To(BeNumerically(">", 0))
+		g.Expect(latest(shop)).To(BeZero())
+		s.issue(t, shop)
+		g.Expect(latest(web)).To(Equal(first))
+		g.Expect(latest(shop)).To(BeNumerically(">", first))
+		s.issue(t, web)
+		g.Expect(latest(web)).To(BeNumerically(">", latest(shop)))
+	})
+}
+
 // A column that the triggers did not compare would hide its changes.
 func TestSince_seesChangeOfEachColumn(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {

@@ -54,7 +54,12 @@ func (f *Family) page(ctx context.Context, p endpoint.Paging, q pipeline.JobQuer
 		Rows: func(ctx context.Context, skip, most int) ([]pipeline.Job, error) {
 			return f.Activity.Pipelines.ListJobs(ctx, q, skip, most)
 		},
-		Count: func(ctx context.Context, most int) (int, error) { return f.Activity.Pipelines.CountJobs(ctx, q, most) },
+		Count: func(ctx context.Context, most int) (n int, err error) {
+			if q.Version, err = f.version(ctx, pipeline.JobKind, q.Project); err != nil {
+				return 0, err
+			}
+			return f.Activity.Pipelines.CountJobs(ctx, q, most)
+		},
 	}, func(j pipeline.Job) pipeline.Job { return j })
 }
 

@@ -16,6 +16,7 @@ CREATE TABLE item_changes (
 INSERT INTO item_changes SELECT 'merge_request', subject_uid, iid, id, state, 1, 1, FALSE FROM merge_requests;
 INSERT INTO item_changes SELECT 'issue', subject_uid, iid, id, state, 1, 1, FALSE FROM issues;
 CREATE INDEX item_changes_in_order ON item_changes (kind, changed);
+CREATE INDEX item_changes_of_subject ON item_changes (kind, subject_uid, changed);
 CREATE INDEX item_changes_by_state ON item_changes (kind, state, subject_uid, iid) WHERE NOT deleted;
 CREATE INDEX item_changes_of_deleted ON item_changes (changed) WHERE deleted;
 -- What is inserted here is recorded as a change. Deleted items are forgotten after 100000 changes. Numbers are negative while they are reassigned.
