@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/random"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -65,6 +68,11 @@ version:
 release:
   rules: [{if: $CASE == "dotenv"}]
   script: echo Releasing $VERSION
+image:
+  rules: [{if: $CASE == "image"}]
+  script:
+  - skopeo login --tls-verify=false --authfile auth.json --username "$CI_REGISTRY_USER" --password "$CI_REGISTRY_PASSWORD" "$CI_REGISTRY"
+  - skopeo copy --authfile auth.json --dest-tls-verify=false "oci:$LAYOUT" "docker://$CI_REGISTRY_IMAGE:ci"
 long:
   rules: [{if: $CASE == "long"}]
   script: [echo begun, for i in $(seq 20); do echo $i; sleep 1; done, echo finished]
@@ -137,6 +145,18 @@ long:
 	It("hand variables to later jobs", func() {
 		ended(run("dotenv"), pipeline.Success)
 		Expect(press.trace(press.job("release", "success"))).To(ContainSubstring("Releasing 1.2"))
+	})
+
+	It("push images with their token", func() {
+		directory := GinkgoT().TempDir()
+		image, err := random.Image(1<<10, 1)
+		Expect(err).NotTo(HaveOccurred())
+		l, err := layout.Write(directory, empty.Index)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(l.AppendImage(image)).To(Succeed())
+		ended(press.create(`{"key":"CASE","value":"image"}`, `{"key":"LAYOUT","value":"`+directory+`"}`), pipeline.Success)
+		pushed := rest.Must[[]struct{ Tags []struct{ Name string } }](press.max, http.StatusOK, "GET "+press.path("/registry/repositories?tags=true"), "")
+		Expect(pushed).To(HaveExactElements(HaveField("Tags", HaveExactElements(HaveField("Name", "ci")))))
 	})
 
 	It("end well although Forgeplane is killed meanwhile", func() {
