@@ -118,7 +118,7 @@ func (r *run) play(j *Job, by User) (*Job, error) {
 func (s *Store) Erase(ctx context.Context, j Job, by User) (Job, error) {
 	j.Erased, j.Eraser = s.clock.Now().UTC(), by
 	err := s.db.Atomically(ctx, fmt.Sprintf("erasing job %d", j.ID), func(ctx context.Context, db bun.IDB) error {
-		if _, err := db.NewDelete().Model((*logPart)(nil)).Where("job_id = ?", j.ID).Exec(ctx); err != nil {
+		if err := removeLog(ctx, db, j.ID); err != nil {
 			return err
 		}
 		if err := removeArtifacts(ctx, db, j.ID); err != nil {

@@ -90,9 +90,13 @@ func (s *Store) ForgetLog(ctx context.Context, jobID int64) error {
 		if err := s.contacted(ctx, db, jobID); err != nil { // locks the row, as in AppendLog
 			return err
 		}
-		_, err := db.NewDelete().Model((*logPart)(nil)).Where("job_id = ?", jobID).Exec(ctx)
-		return err
+		return removeLog(ctx, db, jobID)
 	})
+}
+
+func removeLog(ctx context.Context, db bun.IDB, jobID int64) error {
+	_, err := db.NewDelete().Model((*logPart)(nil)).Where("job_id = ?", jobID).Exec(ctx)
+	return err
 }
 
 // Contact records that the runner of a job has sent something about it.
