@@ -221,7 +221,7 @@ type At struct {
 	Address func(*http.Request) string
 	// Writes reports whether a request can be a write. The default depends on the method.
 	Writes func(*http.Request) bool
-	// Reads reports whether a read can be refused because of Record.Restrict. The default is none.
+	// Reads selects the reads whose refusals Record.Restrict can explain. If it is nil, reads have no record.
 	Reads func(*http.Request) bool
 }
 

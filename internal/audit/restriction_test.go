@@ -32,7 +32,7 @@ func TestRestrict_explainsRefusals(t *testing.T) {
 		"unless a parameter is wrong":           {restrict(true), 400, "none", ""},
 		"unless there are too many requests":    {restrict(true), 429, "none", ""},
 		"unless the server fails":               {restrict(true), 503, "none", ""},
-		"unless there is none":                  {restrict(false), 200, "none", ""},
+		"unless the request succeeds":           {restrict(false), 200, "none", ""},
 		"unless the restriction is removed":     {func(r *audit.Record) { restrict(true)(r); r.Restrict(project, "acme/web", "", false) }, 404, "none", ""},
 		"that the status does not show":         {func(r *audit.Record) { restrict(false)(r); r.Refuse() }, 200, why, why},
 		"that later decisions do not change":    {func(r *audit.Record) { restrict(false)(r); r.Refuse(); r.Restrict(project, "", "", false) }, 200, why, why},

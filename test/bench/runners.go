@@ -138,8 +138,8 @@ func (r *runner) wait(ctx context.Context) error {
 	return nil
 }
 
-// handOut lets runners ask until they have a number of jobs, none of which may come twice. It returns the jobs, and the time from the first request to
-// the last job.
+// handOut lets runners request jobs until they have a number of different jobs. It returns the jobs, and the time from the first request to the last job.
+// The error says that a job was given twice, or that the time is over.
 func (p *pipelines) handOut(ctx context.Context, all []*runner, number int) (taken []job, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, handOutTimeout, fmt.Errorf("not all jobs were given to runners within %s", handOutTimeout))
 	defer cancel()
@@ -198,7 +198,7 @@ func (p *pipelines) measureTrace(ctx context.Context, taken []job) (err error) {
 	return p.compare(ctx, question{row: rowTrace}, p.logs(p.URL(), taken), p.logs("http://"+bare.Address, taken))
 }
 
-// logs returns a function that opens connections to a server, each of which adds to the log of another job.
+// logs returns a function that opens connections to a server. Each connection appends to the log of a different job.
 func (p *pipelines) logs(server string, of []job) traffic.Dial {
 	idle := make(chan *jobLog, len(of))
 	for _, j := range of {

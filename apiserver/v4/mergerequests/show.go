@@ -249,7 +249,7 @@ func (v *shower) mergeRequest(in, from catalog.Scope, m mergerequest.MergeReques
 	return shown
 }
 
-// merger returns the user who has merged a merge request, or who has asked for a merge that waits for a pipeline.
+// merger returns the user who merged a merge request. While an automatic merge waits, it returns the user who requested that merge.
 func merger(m mergerequest.MergeRequest) database.User {
 	if m.State == mergerequest.Opened && m.AutoMerge != nil {
 		return m.AutoMerge.User
