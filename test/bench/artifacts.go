@@ -10,6 +10,7 @@ import (
 	"io"
 	"mime/multipart"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -66,7 +67,11 @@ func (p *pipelines) measureArtifacts(ctx context.Context) error {
 // measureTransfers compares uploads of artifacts of several jobs, and downloads of the last one by the runner of another job, with those of a server of
 // files.
 func (p *pipelines) measureTransfers(ctx context.Context, reader job, of []job) (err error) {
-	server, err := reference.StartFile(ctx, filepath.Join(p.bench.directory, "artifact"))
+	files := filepath.Join(p.bench.directory, "artifacts")
+	if err := os.Mkdir(files, 0o700); err != nil {
+		return err
+	}
+	server, err := reference.StartFiles(ctx, files)
 	if err != nil {
 		return err
 	}
@@ -79,9 +84,10 @@ func (p *pipelines) measureTransfers(ctx context.Context, reader job, of []job) 
 	upload := func(round int) (float64, error) {
 		return speed(func() error { return p.upload(ctx, of[round], content) })
 	}
-	put := func(int) (float64, error) {
+	put := func(round int) (float64, error) {
 		return speed(func() error {
-			request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+server.Address+"/", bytes.NewReader(content))
+			address := fmt.Sprintf("http://%s/%d", server.Address, round)
+			request, err := http.NewRequestWithContext(ctx, http.MethodPut, address, bytes.NewReader(content))
 			if err != nil {
 				return err
 			}
@@ -105,7 +111,7 @@ func (p *pipelines) measureTransfers(ctx context.Context, reader job, of []job) 
 		return err
 	}
 	ours.Header = http.Header{"Job-Token": {reader.Token}}
-	same, err := p.request(ctx, "http://"+server.Address+"/")
+	same, err := p.request(ctx, fmt.Sprintf("http://%s/%d", server.Address, last))
 	if err != nil {
 		return err
 	}

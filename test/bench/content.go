@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -174,12 +175,12 @@ func (c *content) measureLarge(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	server, err := reference.StartFile(ctx, file)
+	server, err := reference.StartFiles(ctx, filepath.Dir(file))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
-	same, err := c.request(ctx, "http://"+server.Address+"/")
+	same, err := c.request(ctx, "http://"+server.Address+"/"+filepath.Base(file))
 	if err != nil {
 		return err
 	}

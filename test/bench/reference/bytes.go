@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path"
+	"path/filepath"
 	"time"
 
 	"k8s.io/client-go/util/cert"
@@ -32,14 +34,15 @@ func StartBytesTLS(ctx context.Context, file string) (*Bytes, error) {
 	return &Bytes{p, address}, err
 }
 
-// StartFile serves a file at every path, in the way of a server of files. A PUT replaces the file.
-func StartFile(ctx context.Context, file string) (*Bytes, error) {
-	p, address, err := start(ctx, "file", file)
+// StartFiles serves the files of a directory, in the way of a server of files. A PUT stores one.
+func StartFiles(ctx context.Context, directory string) (*Bytes, error) {
+	p, address, err := start(ctx, "files", directory)
 	return &Bytes{p, address}, err
 }
 
-func serveFileSystem(ctx context.Context, file string) error {
+func serveFiles(ctx context.Context, directory string) error {
 	return serve(ctx, func(w http.ResponseWriter, r *http.Request) {
+		file := filepath.Join(directory, path.Base(r.URL.Path))
 		if r.Method != http.MethodPut {
 			http.ServeFile(w, r, file)
 			return

@@ -28,7 +28,7 @@ func Main(args []string) (status int, called bool) {
 	}
 	run, known := map[string]func(ctx context.Context, operand string) error{
 		"git-backend": serveGit, "cache": holdCache, "bytes": serveBytes, "bytes-tls": serveBytesTLS,
-		"file": serveFileSystem, "registry": serveRegistry, "signer": serveTokens,
+		"files": serveFiles, "registry": serveRegistry, "signer": serveTokens,
 	}[args[2]]
 	if !known {
 		return 0, false

@@ -60,13 +60,13 @@ func TestCache_doesNotStartIfItCannotBeFilled(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("did not become ready")))
 }
 
-func TestFile_isReplacedAndServed(t *testing.T) {
+func TestFiles_areStoredAndServed(t *testing.T) {
 	g := NewWithT(t)
-	server, err := reference.StartFile(t.Context(), filepath.Join(t.TempDir(), "file"))
+	server, err := reference.StartFiles(t.Context(), t.TempDir())
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, content := range []string{"first", "2"} {
 		for _, method := range []string{http.MethodPut, http.MethodGet} {
-			request, err := http.NewRequestWithContext(t.Context(), method, "http://"+server.Address+"/", strings.NewReader(content))
+			request, err := http.NewRequestWithContext(t.Context(), method, "http://"+server.Address+"/"+content, strings.NewReader(content))
 			g.Expect(err).NotTo(HaveOccurred())
 			answer, err := http.DefaultClient.Do(request)
 			g.Expect(err).NotTo(HaveOccurred())
