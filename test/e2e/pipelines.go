@@ -53,7 +53,7 @@ func (f factory) job(name, status string) pipelines.Job {
 				found = j
 			}
 		}
-		g.Expect(string(found.Status)).To(Equal(status), "%s: %s", name, found.FailureReason)
+		g.Expect(string(found.Status)).To(Equal(status), func() string { return name + ": " + f.trace(found) })
 	}).WithPolling(polling).Should(Succeed())
 	return found
 }
