@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -28,7 +29,32 @@ type File struct {
 }
 
 // Open returns a reader of the content from its beginning. It can be called more than once.
-func (f *File) Open() *io.SectionReader { return io.NewSectionReader(f.content, 0, f.Size) }
+func (f *File) Open() *Upload {
+	c := &Upload{SectionReader: io.NewSectionReader(f.content, 0, f.Size)}
+	if s, ok := f.content.(section); ok {
+		c.file = s.file
+	}
+	return c
+}
+
+// Upload is a reader of the content of a File.
+type Upload struct {
+	*io.SectionReader
+	// file is nil if the content is in memory.
+	file *os.File
+}
+
+// Link gives the content the name of a new file, which needs no copy. It fails if the content is in memory, if the name is on another file system, or
+// if the request has several files.
+func (c *Upload) Link(name string) error {
+	if c.file == nil {
+		return errors.ErrUnsupported
+	}
+	if i, err := c.file.Stat(); err != nil || i.Size() != c.Size() {
+		return errors.Join(errors.ErrUnsupported, err)
+	}
+	return link(c.file, name)
+}
 
 var fileType = reflect.TypeFor[File]()
 
@@ -98,20 +124,37 @@ func (s *spool) keep(from io.Reader, most int64) (content io.ReaderAt, size int6
 	return content, size, nil
 }
 
+// filePiece is the number of bytes of a file in a form that are read, or written to disk, at once.
+const filePiece = 128 << 10
+
 // write appends to the file.
 func (s *spool) write(from io.Reader) (content io.ReaderAt, size int64, err error) {
 	if s.file == nil {
-		if s.file, err = os.CreateTemp(s.dir, ".new-"); err != nil {
-			return nil, 0, err
-		}
-		if err := os.Remove(s.file.Name()); err != nil {
+		if s.file, err = unnamed(s.dir); err != nil {
 			return nil, 0, err
 		}
 	}
-	size, err = io.Copy(s.file, from)
-	content = io.NewSectionReader(s.file, s.size, size)
+	pieces := bufio.NewWriterSize(struct{ io.Writer }{s.file}, filePiece) // without ReadFrom, because a part of a form is read 4 KiB at a time
+	size, err = io.Copy(pieces, from)
+	err = errors.Join(err, pieces.Flush())
+	content = section{io.NewSectionReader(s.file, s.size, size), s.file}
 	s.size += size
 	return content, size, err
+}
+
+// section is a part of a file.
+type section struct {
+	*io.SectionReader
+	file *os.File
+}
+
+// removed creates a file, and removes its name.
+func removed(dir string) (*os.File, error) {
+	file, err := os.CreateTemp(dir, ".new-")
+	if err != nil {
+		return nil, err
+	}
+	return file, os.Remove(file.Name())
 }
 
 // close frees the spool's storage. A nil spool has none.

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -103,7 +104,7 @@ type uploads struct {
 
 // add adds the fields of a form, and the files that the endpoint takes, to the parameters. It ignores other files.
 func (u *uploads) add(all parameters, r *http.Request, boundary string) error {
-	body := &bounded{Reader: http.MaxBytesReader(nil, r.Body, u.endpoint.most())}
+	body := &bounded{Reader: bufio.NewReaderSize(http.MaxBytesReader(nil, r.Body, u.endpoint.most()), filePiece)}
 	parts := formReader(body, boundary)
 	var form []pair
 	files := map[string]*File{}

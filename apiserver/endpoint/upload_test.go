@@ -16,6 +16,7 @@ import (
 	"net/textproto"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -152,6 +153,35 @@ func TestUploads_reachTheHandler(t *testing.T) {
 			var got uploaded
 			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusCreated || got != want {
 				t.Errorf("got %d %s, %v\nwant %+v", w.Code, w.Body, err, want)
+			}
+		})
+	}
+}
+
+func TestUpload_canBeLinkedIfItIsOneFileOnDisk(t *testing.T) {
+	small, large := noise(100), noise(1<<20)
+	for name, tt := range map[string]struct {
+		parts []part
+		want  bool
+	}{
+		"in memory":          {[]part{{"file", "a", "", small}}, false},
+		"on disk":            {[]part{{"file", "a", "", large}}, true},
+		"beside a small one": {[]part{{"avatar", "b", "", small}, {"file", "a", "", large}}, true},
+		"before another":     {[]part{{"file", "a", "", large}, {"avatar", "b", "", large}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to := filepath.Join(t.TempDir(), "linked")
+			table := endpoint.Table{endpoint.Post("/imports", func(_ context.Context, _ endpoint.None, r *uploading) (*uploaded, error) {
+				return &uploaded{}, r.File.Open().Link(to)
+			}).Uploads(eachFile, allFiles)}
+			contentType, body := form(t, append(tt.parts, part{"path", "", "", "x"})...)
+			r := httptest.NewRequest(http.MethodPost, "/imports", bytes.NewReader(body))
+			r.Header.Set("Content-Type", contentType)
+			if w := send(t, table, nil, r); (w.Code == http.StatusCreated) != tt.want {
+				t.Fatalf("got %d %s", w.Code, w.Body)
+			}
+			if got, err := os.ReadFile(to); tt.want && (err != nil || string(got) != large) {
+				t.Errorf("got %d bytes, %v", len(got), err)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -93,19 +94,44 @@ func (s *Store) Read(ctx context.Context, key string, most int64) (content []byt
 // throughput is the slowest speed at which a store is expected to take a large blob, in bytes per second.
 const throughput = 1 << 20
 
-// Put stores the given number of bytes from a reader under a key, in place of an earlier blob. contentType is its media type.
+// linker is a reader of a file that can have one more name.
+type linker interface{ Link(name string) error }
+
+// Put stores the given number of bytes from a reader under a key, in place of an earlier blob. contentType is its media type. If the reader has a
+// method Link, as endpoint.Upload has, and the store is a directory on the same file system, nothing is copied.
 func (s *Store) Put(ctx context.Context, key, contentType string, from io.Reader, size int64) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout+time.Duration(size/throughput)*time.Second)
 	defer cancel()
-	w, err := s.bucket.NewWriter(ctx, key, &blob.WriterOptions{ContentType: contentType})
+	linked := false
+	w, err := s.bucket.NewWriter(ctx, key, &blob.WriterOptions{ContentType: contentType, BeforeWrite: func(as func(any) bool) error {
+		var file *os.File
+		l, ok := from.(linker)
+		linked = ok && as(&file) && replace(file.Name(), l) == nil
+		return nil
+	}})
 	if err == nil {
-		if _, err = io.CopyN(w, from, size); err != nil {
+		if !linked {
+			_, err = io.CopyN(w, from, size)
+		}
+		if err != nil {
 			cancel() // so that Close does not keep a part
 		}
 		err = errors.Join(err, w.Close())
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrWrite, key, err)
+	}
+	return nil
+}
+
+// replace replaces a file by another one.
+func replace(name string, by linker) error {
+	next := name + ".link"
+	if err := by.Link(next); err != nil {
+		return err
+	}
+	if err := os.Rename(next, name); err != nil {
+		return errors.Join(err, os.Remove(next))
 	}
 	return nil
 }

@@ -105,6 +105,52 @@ func TestOpen_readsPartOfWhatWasPut(t *testing.T) {
 	})
 }
 
+// linked is a reader that can have one more name.
+type linked struct {
+	io.Reader
+	link func(name string) error
+}
+
+func (l linked) Link(name string) error { return l.link(name) }
+
+func TestPut_linksContentOrCopiesIt(t *testing.T) {
+	for name, link := range map[string]func(string) error{
+		"linked": func(name string) error { return os.WriteFile(name, []byte("0123456789"), 0o600) },
+		"copied": func(string) error { return errors.ErrUnsupported },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, s *blob.Store) {
+				if err := s.Put(t.Context(), "a", "text/plain", linked{strings.NewReader("0123456789"), link}, 10); err != nil {
+					t.Fatal(err)
+				}
+				if got, err := s.Read(t.Context(), "a", 100); err != nil || string(got) != "0123456789" {
+					t.Errorf("got %q, %v", got, err)
+				}
+				if err := s.Each(t.Context(), "", func(b blob.Blob) error {
+					if b.Key != "a" {
+						return errors.New(b.Key)
+					}
+					return nil
+				}); err != nil {
+					t.Errorf("another blob: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestPut_doesNotReadWhatItLinks(t *testing.T) {
+	s, err := blob.Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	unread := linked{iotest.ErrReader(errors.New("read")), func(name string) error { return os.WriteFile(name, []byte("0123456789"), 0o600) }}
+	if err := s.Put(t.Context(), "a", "text/plain", unread, 10); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestPut_leavesNothingAfterAFailure(t *testing.T) {
 	onEach(t, func(t *testing.T, s *blob.Store) {
 		broken := io.MultiReader(strings.NewReader("1234"), iotest.ErrReader(errors.New("the client has gone")))
