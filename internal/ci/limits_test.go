@@ -86,7 +86,7 @@ func TestLoad_countsSharedPatternsOnce(t *testing.T) {
 }
 
 // tooManyComparisons is the error of a plan whose patterns take too long.
-const tooManyComparisons = "the patterns of the configuration take too many comparisons with paths and variables"
+const tooManyComparisons = ".forgeplane-ci.yml:1: a: the patterns of the configuration take too many comparisons with paths and variables"
 
 // The pattern fails at the first character, but other texts could take all the steps that it counts as.
 func TestPlan_limitsMatches(t *testing.T) {
@@ -109,7 +109,8 @@ func TestPlan_reportsMistakes(t *testing.T) {
 		"a: {script: x, tags: [$LONG]}":                                                                       ".forgeplane-ci.yml:1: a:tags: is longer than 255 bytes with its variables",
 		"a: {script: x, environment: {name: $LONG}}":                                                          ".forgeplane-ci.yml:1: a:environment: is longer than 255 bytes with its variables",
 		"a: {trigger: {include: $LONG$LONG$LONG$LONG}}":                                                       ".forgeplane-ci.yml:1: a:trigger:include: is longer than 1024 bytes with its variables",
-		"workflow: {name: $LONG}\na: {script: x}":                                                             "workflow:name: is longer than 255 bytes with its variables",
+		"workflow: {rules: [{changes: {paths: [x], compare_to: nul}}]}\na: {script: x}":                       `.forgeplane-ci.yml:1: workflow: rules:changes:compare_to: there is no branch, tag or commit "nul"`,
+		"workflow: {name: $LONG}\na: {script: x}":                                                             ".forgeplane-ci.yml:1: workflow:name: is longer than 255 bytes with its variables",
 	} {
 		if got := shown(t, branch(repository(), config.Variable{Key: "LONG", Value: strings.Repeat("x", 300)}), content); got != want {
 			t.Errorf("%.100s: got %.1000s, want %s", content, got, want)
@@ -124,7 +125,7 @@ func TestPlan_limitsComparisons(t *testing.T) {
 	}
 	for content, want := range map[string]string{
 		"a: {script: x, rules: [{exists: ['?" + strings.Repeat("a", 2000) + "']}]}":                                      tooManyComparisons,
-		"a: {script: x, rules: [" + each(11, "{changes: {paths: [x], compare_to: r%d}}", ",") + "]}":                     "rules:changes:compare_to: the configuration compares with more than 10 refs",
+		"a: {script: x, rules: [" + each(11, "{changes: {paths: [x], compare_to: r%d}}", ",") + "]}":                     ".forgeplane-ci.yml:1: a: rules:changes:compare_to: the configuration compares with more than 10 refs",
 		"a: {script: x, rules: [" + each(10, "{changes: {paths: [x], compare_to: r%d}}", ",") + ", {changes: [src/*]}]}": "test|a|x",
 	} {
 		if got := shown(t, branch(files), content); got != want {

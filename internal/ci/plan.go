@@ -62,8 +62,9 @@ var ErrFiltered = errors.New("Pipeline will not run for the selected trigger. Th
 func (p *Pipeline) Plan(ctx context.Context, c *config.Config) (*Plan, error) {
 	s := &selector{Pipeline: p, config: c, conditions: p.conditions(), matched: map[config.Ref]bool{}, needed: map[*config.Need][]Need{}}
 	plan, err := s.plan(ctx)
-	if condition.Mistake(err) {
-		return nil, document.Problems{{Text: err.Error()}}
+	if condition.Mistake(err) { // in the rules of the workflow
+		at := c.WorkflowPlace
+		return nil, document.Problems{{File: at.File, Line: at.Line, Key: "workflow", Text: err.Error()}}
 	}
 	return plan, err
 }
@@ -89,7 +90,7 @@ func (s *selector) plan(ctx context.Context) (*Plan, error) {
 	}
 	plan.Variables = s.globals
 	if plan.Name = newScope(s.Predefined, s.globals, s.Variables).expand(s.config.Name); len(plan.Name) > maxName {
-		s.problems.Add("", 0, "workflow:name", "is longer than %d bytes with its variables", maxName)
+		s.problems.Add(s.config.WorkflowPlace.File, s.config.WorkflowPlace.Line, "workflow:name", "is longer than %d bytes with its variables", maxName)
 	}
 	var err error
 	if plan.Jobs, err = s.jobs(ctx); err != nil {
@@ -144,7 +145,10 @@ func (s *selector) jobs(ctx context.Context) (chosen []*Job, err error) {
 		instances := s.instances(of)
 		for _, job := range instances {
 			ok, err := s.choose(ctx, job)
-			if err != nil {
+			if condition.Mistake(err) {
+				s.problems.Add(of.File, of.Line, of.Name, "%v", err)
+				return nil, s.problems
+			} else if err != nil {
 				return nil, err
 			}
 			if variables += len(job.Variables); ok {

@@ -17,9 +17,16 @@ type Config struct {
 	Name      string
 	Variables []Variable
 	// Workflow decides whether there is a pipeline; nil for always. AutoCancel says what a newer pipeline or a failed job cancels.
-	Workflow   []Rule
-	AutoCancel AutoCancel
-	Jobs       []*Job
+	Workflow      []Rule
+	WorkflowPlace Place
+	AutoCancel    AutoCancel
+	Jobs          []*Job
+}
+
+// Place is a line of a file. Lines count from 1.
+type Place struct {
+	File string
+	Line int
 }
 
 // AutoCancel is workflow:auto_cancel.

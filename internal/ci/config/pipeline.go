@@ -109,6 +109,7 @@ func (r *reader) stages(c *Config, n *document.Node, key string) {
 }
 
 func (r *reader) workflow(c *Config, n *document.Node, key string) {
+	c.WorkflowPlace = Place{n.File, n.Line}
 	r.fields(n, key, fields{
 		"name": set(&c.Name, r.text), "auto_cancel": set(&c.AutoCancel, r.autoCancel),
 		"rules": func(n *document.Node, key string) { c.Workflow = r.rules(n, key, r.workflowRule) },
