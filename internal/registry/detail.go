@@ -218,10 +218,10 @@ func usual(d v1.Descriptor) bool {
 	return d.Platform != nil && d.Platform.OS == "linux" && d.Platform.Architecture == "amd64"
 }
 
-// timeOf parses a time of an image. It is nil for an empty or malformed one.
+// timeOf parses a time of an image. It is nil for an empty or malformed one, and for the zero time, which the tools of Go write for an unknown one.
 func timeOf(text string) *time.Time {
 	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
+	if err != nil || t.IsZero() {
 		return nil
 	}
 	t = t.UTC()

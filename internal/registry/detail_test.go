@@ -112,7 +112,7 @@ func TestDetail_describesEachKindOfManifest(t *testing.T) {
 		return &t
 	}
 	bytes := func(n int) *int64 { size := int64(n); return &size }
-	const common, empty = len("common"), "{}"
+	const common, empty, madeNever = len("common"), "{}", `{"created":"0001-01-01T00:00:00Z"}`
 	one := len(madeAt(2020)) + common + len("of "+madeAt(2020))
 	revision := func(content string) string { return digest.FromString(content).Encoded() }
 	platform := func(d v1.Descriptor, os, architecture string) v1.Descriptor {
@@ -169,6 +169,11 @@ func TestDetail_describesEachKindOfManifest(t *testing.T) {
 				"annotations": map[string]string{v1.AnnotationCreated: at(2023).Format(time.RFC3339)},
 			})
 		}, want{revision(empty), at(2023), bytes(2 * len(empty))}},
+		"image with the zero time and an annotated one": {func(p *pushed) v1.Descriptor {
+			return p.manifest("tag", v1.MediaTypeImageManifest, map[string]any{
+				"config": p.blob(v1.MediaTypeImageConfig, madeNever), "layers": []v1.Descriptor{}, "annotations": map[string]string{v1.AnnotationCreated: at(2023).Format(time.RFC3339)},
+			})
+		}, want{revision(madeNever), at(2023), bytes(len(madeNever))}},
 		"artifact whose configuration is not JSON": {func(p *pushed) v1.Descriptor {
 			return p.manifest("tag", v1.MediaTypeImageManifest, map[string]any{"config": p.blob("application/vnd.example", "\x00\x01"), "layers": []v1.Descriptor{p.blob("text/plain", "text")}})
 		}, want{revision("\x00\x01"), nil, bytes(2 + len("text"))}},

@@ -73,6 +73,9 @@ var tooSoon = endpoint.Message(http.StatusBadRequest,
 
 // removeTags creates a cleanup, which the controller carries out. The body of the response is the status, as in the reference product.
 func (f *Family) removeTags(ctx context.Context, s auth.ProjectRecord[repository], r *removeTagsRequest) (int, error) {
+	if err := writable(s); err != nil {
+		return 0, err
+	}
 	spec, err := r.spec()
 	if err != nil {
 		return 0, err

@@ -99,6 +99,14 @@ func (r repository) ProjectID() int64 { return r.Repository.ProjectID }
 // Missing implements auth.Placed.
 func (repository) Missing() *endpoint.Error { return endpoint.NotFound("") }
 
+// writable returns 403 for an archived project, and otherwise nil.
+func writable(s auth.ProjectRecord[repository]) error {
+	if s.Scope.Project.Spec.Archived {
+		return endpoint.Forbidden("").Describe("The project is archived.")
+	}
+	return nil
+}
+
 // find is for endpoint.Found.
 func (f *Family) find(ctx context.Context, s auth.Subject, id int64) (repository, error) {
 	if f.Images == nil {

@@ -170,6 +170,19 @@ func TestRemove_deletesRepositoryInBackground(t *testing.T) {
 	g.Expect(left).To(BeEmpty())
 }
 
+func TestFamily_deletesNothingOfArchivedProject(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	w.push(t, "1.0", "{}")
+	var p v1alpha1.Project
+	g.Expect(w.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: "app"}, &p)).To(Succeed())
+	p.Spec.Archived = true
+	g.Expect(w.Client.Update(t.Context(), &p)).To(Succeed())
+	for _, what := range []string{"", "/tags/1.0", "/tags?name_regex_delete=.*"} {
+		g.Expect(w.As("mary", "DELETE /projects/20/registry/repositories/2"+what, "").Code).To(Equal(http.StatusForbidden), what)
+	}
+	g.Expect(w.As("mary", "GET /projects/20/registry/repositories/2/tags", "").Body).To(ContainSubstring(`"1.0"`))
+}
+
 func TestFamily_servesOnlyProjectOfPath(t *testing.T) {
 	g, w := NewWithT(t), newWorld(t)
 	for request, want := range map[string]string{

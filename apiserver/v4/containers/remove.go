@@ -12,6 +12,9 @@ import (
 
 // remove deletes a repository. The body of the response is the status, as in the reference product.
 func (f *Family) remove(ctx context.Context, s auth.ProjectRecord[repository], _ *struct{}) (int, error) {
+	if err := writable(s); err != nil {
+		return 0, err
+	}
 	err := registry.Schedule(ctx, f.Images.Records, f.tasks, s.Record.Repository, fair.Namespace(s.Scope.Project.Namespace))
 	if err != nil {
 		return 0, err

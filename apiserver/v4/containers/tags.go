@@ -73,6 +73,9 @@ func noTag(err error) error {
 
 // removeTag deletes a tag. The body of the response is the status, as in the reference product.
 func (f *Family) removeTag(ctx context.Context, s auth.ProjectRecord[repository], r *tagRequest) (int, error) {
+	if err := writable(s); err != nil {
+		return 0, err
+	}
 	images, err := f.Images.Images(ctx, s.Record.Repository)
 	if err != nil {
 		return 0, err

@@ -48,7 +48,9 @@ func ParseSpan(text string) (Span, error) {
 		number, err := strconv.ParseFloat(part[1], 64)
 		unit, known := units[part[2]]
 		if !known {
-			unit, known = units[strings.TrimSuffix(part[2], "s")]
+			singular := strings.TrimSuffix(part[2], "s")
+			unit, known = units[singular]
+			known = known && len(singular) > 1 // ms are not minutes
 		}
 		if err != nil || !known {
 			return 0, ErrSpan

@@ -24,7 +24,7 @@ func TestParseSpan_readsTextsForPeople(t *testing.T) {
 
 func TestParseSpan_refusesOtherTexts(t *testing.T) {
 	for _, text := range []string{
-		"", " ", "90", "days", "1 fortnight", "-1d", "1d ago", "1h-", "1,5 hours", "h1", "1d2", "1e3 days", "1 day or 2", "999999999 years", "٣ days",
+		"", " ", "90", "days", "1 fortnight", "-1d", "1d ago", "1h-", "1,5 hours", "h1", "1d2", "1e3 days", "1 day or 2", "999999999 years", "500ms", "2hs", "٣ days",
 		"11111111111111111111111111111111111111111111111111111111111111111d",
 	} {
 		if got, err := cleanup.ParseSpan(text); !errors.Is(err, cleanup.ErrSpan) {
