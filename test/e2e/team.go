@@ -76,6 +76,10 @@ func newTeam(name string) team {
 	t.apply(manifests)
 	waitReady("", users...)
 	t.waitReady("group", "project", "membership")
+	Eventually(func() error { // the cache of the server can be some milliseconds behind
+		_, err := t.as("max").Try("git", "ls-remote", t.url("app"))
+		return err
+	}).WithPolling(polling).Should(Succeed())
 	return t
 }
 
