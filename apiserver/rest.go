@@ -191,8 +191,8 @@ func cloneWithPath(u *url.URL, escaped string) *url.URL {
 	return &inner
 }
 
-// Costly returns the names of the limits of single endpoints, which allow each caller a few requests per minute. They are for
+// Costly returns the names of the limits of single endpoints, which allow each caller or address some requests per minute. They are for
 // ratelimit.Options.
 func Costly() []string {
-	return []string{"archive", "blob", "changelog", "ci_lint", "file", "housekeeping"}
+	return []string{"archive", "blob", "changelog", "ci_lint", "file", "housekeeping", "trigger"}
 }

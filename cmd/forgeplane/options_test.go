@@ -129,7 +129,7 @@ func TestRates_areLimitedInDevelopmentOnlyIfGiven(t *testing.T) {
 	chosen, err := perMinute("--rate-limit-authenticated=7", "--rate-limit-unauthenticated=0", "--trusted-proxies=10.0.0.0/8")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect([]any{chosen.Authenticated, chosen.Unauthenticated, len(chosen.TrustedProxies)}).To(Equal([]any{7, 0, 1}))
-	all := map[string]int{"archive": 0, "blob": 0, "changelog": 0, "ci_lint": 0, "file": 0, "housekeeping": 0}
+	all := map[string]int{"archive": 0, "blob": 0, "changelog": 0, "ci_lint": 0, "file": 0, "housekeeping": 0, "trigger": 0}
 	off, err := perMinute("--development", "--trusted-proxies=10.0.0.0/8")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(off).To(Equal(ratelimit.Options{Endpoints: true, Costly: all, TrustedProxies: chosen.TrustedProxies}))

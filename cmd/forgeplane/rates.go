@@ -49,8 +49,8 @@ func (r *rates) bind(f *pflag.FlagSet) {
 	for _, n := range numbersOf(&r.perMinute) {
 		f.IntVar(n.perMinute, n.flag, *n.perMinute, n.usage+"; 0 for any number")
 	}
-	f.StringToIntVar(&r.perMinute.Costly, "rate-limit-costly", nil, "number of costly requests of a user to a project in a minute, by kind, as in archive=20,changelog=0; for "+
-		strings.Join(apiserver.Costly(), ", ")+" the default is 5; 0 for any number")
+	f.StringToIntVar(&r.perMinute.Costly, "rate-limit-costly", nil, "number of costly requests in a minute, by kind ("+strings.Join(apiserver.Costly(), ", ")+
+		"), as in archive=20,changelog=0; the page rest.md of the documentation has the defaults; 0 for any number")
 }
 
 // bindConnections binds the flags of all processes with clients.

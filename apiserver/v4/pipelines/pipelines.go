@@ -78,9 +78,12 @@ func (f *Family) Table() endpoint.Table {
 	}...)
 }
 
+// maxTriggered is the maximum number of pipelines that are triggered from one address in a minute.
+const maxTriggered = 300
+
 // triggering makes an endpoint take trigger tokens and job tokens.
 func triggering(e *endpoint.Endpoint) *endpoint.Endpoint {
-	return e.Needs(auth.CreatePipelines).Takes(endpoint.TriggerToken, endpoint.JobToken).Carries(endpoint.TriggerToken, "token")
+	return e.LimitedBy(endpoint.ByAddress, maxTriggered, "trigger").Needs(auth.CreatePipelines).Takes(endpoint.TriggerToken, endpoint.JobToken).Carries(endpoint.TriggerToken, "token")
 }
 
 // found is a pipeline as the record of a request.
