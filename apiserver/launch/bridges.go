@@ -201,17 +201,9 @@ func (l *Launcher) forwarded(ctx context.Context, e Execution) (all []pipeline.V
 	if !t.ForwardVariables {
 		return all, nil
 	}
-	known, err := l.predefined(ctx, e)
+	lookup, err := l.lookup(ctx, e)
 	if err != nil {
 		return nil, err
-	}
-	values := make(map[string]string, len(known))
-	for _, v := range known {
-		values[v.Key] = v.Value
-	}
-	lookup := func(name string) (value string, raw, ok bool) {
-		value, ok = values[name]
-		return value, true, ok
 	}
 	for _, v := range e.Job.Spec.Variables {
 		if given[v.Key] {
@@ -224,6 +216,33 @@ func (l *Launcher) forwarded(ctx context.Context, e Execution) (all []pipeline.V
 		all = append(all, pipeline.Variable{Key: v.Key, Value: value, Type: pipeline.EnvVar})
 	}
 	return all, nil
+}
+
+// lookup returns the variables to which those can refer that a job hands on. A reference to a declared variable remains, because its value must not leave
+// its Secret: the variable of that name in the downstream pipeline takes its place.
+func (l *Launcher) lookup(ctx context.Context, e Execution) (expression.Lookup, error) {
+	before, err := l.Activity.Pipelines.Providers(ctx, e.Job)
+	if err != nil {
+		return nil, err
+	}
+	if e.Outputs, err = l.Activity.Pipelines.Outputs(ctx, before...); err != nil {
+		return nil, err
+	}
+	all, err := l.Variables(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	values := make(map[string]Variable, len(all))
+	for _, v := range all {
+		if v.declared {
+			v.Value, v.Raw = "${"+v.Key+"}", true
+		}
+		values[v.Key] = v
+	}
+	return func(name string) (value string, raw, ok bool) {
+		v, ok := values[name]
+		return v.Value, v.Raw, ok
+	}, nil
 }
 
 // child returns the configuration of a child pipeline: one that includes the files that the job names, or the artifact of an earlier job.

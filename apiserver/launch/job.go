@@ -48,6 +48,8 @@ type Variable struct {
 	File   bool `json:"file"`
 	Masked bool `json:"masked"`
 	Raw    bool `json:"raw"`
+	// declared says that a Secret has the value.
+	declared bool
 }
 
 // Variables returns the variables of a job, each key once. Variables of requests take precedence over declared ones, declared ones over the
@@ -75,7 +77,7 @@ func (l *Launcher) Variables(ctx context.Context, e Execution) ([]Variable, erro
 		all = append(all, Variable{Key: o.Key, Value: o.Value, Public: true, Raw: true})
 	}
 	for _, v := range declared {
-		all = append(all, Variable{Key: v.Key, Value: v.Value, File: v.File, Masked: v.Masked, Raw: v.Raw})
+		all = append(all, Variable{Key: v.Key, Value: v.Value, File: v.File, Masked: v.Masked, Raw: v.Raw, declared: true})
 	}
 	for _, v := range given {
 		all = append(all, Variable{Key: v.Key, Value: v.Value, File: v.Type == pipeline.File})

@@ -2,8 +2,11 @@
 package artifact
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -34,8 +37,8 @@ func NewStore(rows *pipeline.Store, blobs *blob.Store) *Store {
 	return &Store{rows, blobs, semaphore.NewWeighted(maxSearches)}
 }
 
-// Add stores an artifact of a job with its content, and completes it. The error is pipeline.ErrArtifactExists if the job has an artifact of the type,
-// or pipeline.ErrNotFound if the job is gone. The Collector removes content that remains after an error.
+// Add stores an artifact of a job with its content, and completes it. The error is pipeline.ErrArtifactExists if the job has another artifact of the type,
+// or pipeline.ErrNotFound if the job is gone. A repeated upload, whose first answer was lost, succeeds. The Collector removes content that remains.
 func (s *Store) Add(ctx context.Context, a *pipeline.Artifact, content io.Reader) error {
 	a.Key = prefix + strings.ToLower(rand.Text())
 	if err := s.rows.AddArtifact(ctx, a); err != nil {
@@ -44,7 +47,32 @@ func (s *Store) Add(ctx context.Context, a *pipeline.Artifact, content io.Reader
 	if err := s.blobs.Put(ctx, a.Key, "application/octet-stream", content, a.Size); err != nil {
 		return err
 	}
-	return s.rows.StoreArtifact(ctx, a)
+	err := s.rows.StoreArtifact(ctx, a)
+	if errors.Is(err, pipeline.ErrArtifactExists) {
+		if same, failed := s.repeats(ctx, *a); same || failed != nil {
+			err = failed
+		}
+	}
+	return err
+}
+
+// repeats reports whether a job has an artifact with the same type and content.
+func (s *Store) repeats(ctx context.Context, a pipeline.Artifact) (bool, error) {
+	stored, err := s.rows.Artifacts(ctx, a.JobID)
+	if err != nil {
+		return false, err
+	}
+	for _, former := range stored[a.JobID] {
+		if former.Type != a.Type || former.Size != a.Size {
+			continue
+		}
+		was, is := sha256.New(), sha256.New()
+		if err := cmp.Or(s.Write(ctx, former, was), s.Write(ctx, a, is)); err != nil {
+			return false, err
+		}
+		return bytes.Equal(was.Sum(nil), is.Sum(nil)), nil
+	}
+	return false, nil
 }
 
 // Write writes the content of an artifact. The error is blob.ErrNotFound if it was removed meanwhile.

@@ -94,7 +94,7 @@ func (s *Store) Play(ctx context.Context, j Job, by User, variables []Variable) 
 		if err != nil {
 			return err
 		}
-		return (&Pipeline{ID: played.PipelineID}).addVariables(ctx, db, played.ID, variables)
+		return replaceVariables(ctx, db, played, variables)
 	})
 	return played, err
 }
@@ -231,10 +231,11 @@ func (s *Store) write(ctx context.Context, db bun.IDB, r *run) error {
 	return s.accept(ctx, r.offers)
 }
 
-// insertRetries inserts the retries, with the keywords of the jobs that they replace.
+// insertRetries inserts the retries, with the keywords and the variables of the jobs that they replace.
 func (r *run) insertRetries(ctx context.Context, db bun.IDB) error {
 	for former, next := range r.retries {
 		var of Job
+		var variables []Variable
 		if err := db.NewSelect().Model(&of).Column("spec").Where("id = ?", former.ID).Scan(ctx); err != nil {
 			return err
 		}
@@ -242,6 +243,12 @@ func (r *run) insertRetries(ctx context.Context, db bun.IDB) error {
 		_, err := db.NewInsert().Model(next).Returning("id").Exec(ctx)
 		next.Spec = nil
 		if err != nil {
+			return err
+		}
+		if err := db.NewSelect().Model(&variables).Where("pipeline_id = ?", former.PipelineID).Where("job_id = ?", former.ID).Scan(ctx); err != nil {
+			return err
+		}
+		if err := (&Pipeline{ID: next.PipelineID}).addVariables(ctx, db, next.ID, variables); err != nil {
 			return err
 		}
 	}

@@ -74,6 +74,17 @@ func (p *Pipeline) addVariables(ctx context.Context, db bun.IDB, jobID int64, va
 	return err
 }
 
+// replaceVariables gives a job variables with different keys, if there are any, in place of those that it has.
+func replaceVariables(ctx context.Context, db bun.IDB, j Job, variables []Variable) error {
+	if len(variables) == 0 {
+		return nil
+	}
+	if _, err := db.NewDelete().Model((*Variable)(nil)).Where("pipeline_id = ?", j.PipelineID).Where("job_id = ?", j.ID).Exec(ctx); err != nil {
+		return err
+	}
+	return (&Pipeline{ID: j.PipelineID}).addVariables(ctx, db, j.ID, variables)
+}
+
 // task returns the task that moves the pipeline on. It uses the share of the user of the pipeline.
 func (p *Pipeline) task() job.Task {
 	return job.Task{Key: strconv.FormatInt(p.ID, 10), Tenant: fair.User(p.User.ID)}

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
@@ -70,8 +71,8 @@ func (s *Store) Current(ctx context.Context, p Pipeline) (all []Job, err error) 
 	return all, err
 }
 
-// Providers returns the jobs of the same pipeline that have artifacts or outputs and come before a job with keywords: those of earlier stages, or of
-// all stages if the job has needs or dependencies.
+// Providers returns the jobs of the same pipeline whose artifacts and outputs a job with keywords gets: those that its dependencies or needs name, or all
+// of the earlier stages.
 func (s *Store) Providers(ctx context.Context, j Job) (all []Job, err error) {
 	err = s.db.Read(ctx, fmt.Sprintf("listing the jobs before job %d with artifacts", j.ID), func(ctx context.Context, db bun.IDB) error {
 		q := light(JobQuery{Project: j.In.UID, Pipeline: j.PipelineID}.selected(db))
@@ -82,7 +83,21 @@ func (s *Store) Providers(ctx context.Context, j Job) (all []Job, err error) {
 			Where("EXISTS (SELECT 1 FROM pipeline_artifacts AS a WHERE a.job_id = job.id) OR EXISTS (SELECT 1 FROM pipeline_outputs AS o WHERE o.job_id = job.id)").
 			Order("job.position").Scan(ctx)
 	})
-	return all, err
+	return slices.DeleteFunc(all, func(other Job) bool { return !j.gets(other) }), err
+}
+
+// gets reports whether a job gets the artifacts of another one of the same pipeline.
+func (j *Job) gets(other Job) bool {
+	switch {
+	case other.ID == j.ID:
+		return false
+	case j.Spec.Dependencies != nil:
+		return slices.Contains(j.Spec.Dependencies, other.Name)
+	case j.HasNeeds:
+		return slices.Contains(j.Needs, Need{Job: other.Name, Artifacts: true})
+	default:
+		return other.StageIndex < j.StageIndex
+	}
 }
 
 // JobsWithIDs returns jobs by their ids, in no order and without their keywords. It leaves out those that do not exist.

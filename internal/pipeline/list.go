@@ -50,13 +50,14 @@ func Tagged(is bool) Condition { return database.Where("pipeline.tag = ?", is) }
 // Invalid is true of pipelines with mistakes in their configurations.
 func Invalid() Condition { return database.Where("pipeline.yaml_errors <> ''") }
 
-// Newest is true of the newest pipeline of each branch of a project, or of each tag.
+// Newest is true of the newest pipeline of each branch of a project, or of each tag. Child pipelines do not count.
 func Newest(project types.UID, tags bool) Condition {
 	// A step from each name to the next one in an index: GROUP BY would read all pipelines of the project.
+	const among = `FROM pipelines WHERE subject_uid = ?0 AND tag = ?1 AND merge_request_id = 0 AND source <> 'parent_pipeline'`
 	return database.Where(`pipeline.id IN (WITH RECURSIVE named(ref) AS (
-		SELECT min(ref) FROM pipelines WHERE subject_uid = ? AND tag = ? AND merge_request_id = 0
-		UNION ALL SELECT (SELECT min(ref) FROM pipelines WHERE subject_uid = ? AND tag = ? AND merge_request_id = 0 AND ref > named.ref) FROM named WHERE named.ref IS NOT NULL
-	) SELECT (SELECT max(id) FROM pipelines WHERE subject_uid = ? AND tag = ? AND merge_request_id = 0 AND ref = named.ref) FROM named WHERE named.ref IS NOT NULL)`, project, tags, project, tags, project, tags)
+		SELECT min(ref) `+among+`
+		UNION ALL SELECT (SELECT min(ref) `+among+` AND ref > named.ref) FROM named WHERE named.ref IS NOT NULL
+	) SELECT (SELECT max(id) `+among+` AND ref = named.ref) FROM named WHERE named.ref IS NOT NULL)`, project, tags)
 }
 
 // The times of a pipeline.

@@ -31,15 +31,25 @@ func (s *Store) SetOutputs(ctx context.Context, job int64, all []Output) error {
 	})
 }
 
-// Outputs returns the outputs of jobs, by the ids of the jobs.
-func (s *Store) Outputs(ctx context.Context, jobs ...int64) (map[int64][]Output, error) {
+// Outputs returns the outputs of jobs, in the order of the jobs.
+func (s *Store) Outputs(ctx context.Context, jobs ...Job) (all []Output, err error) {
+	if len(jobs) == 0 {
+		return nil, nil
+	}
 	var some []Output
-	err := s.db.Read(ctx, "reading the outputs of jobs", func(ctx context.Context, db bun.IDB) error {
-		return db.NewSelect().Model(&some).Where("job_id IN (?)", bun.List(jobs)).Order("job_id", "key").Scan(ctx)
+	ids := make([]int64, len(jobs))
+	for i, j := range jobs {
+		ids[i] = j.ID
+	}
+	err = s.db.Read(ctx, "reading the outputs of jobs", func(ctx context.Context, db bun.IDB) error {
+		return db.NewSelect().Model(&some).Where("job_id IN (?)", bun.List(ids)).Order("job_id", "key").Scan(ctx)
 	})
 	of := map[int64][]Output{}
 	for _, o := range some {
 		of[o.JobID] = append(of[o.JobID], o)
 	}
-	return of, err
+	for _, id := range ids {
+		all = append(all, of[id]...)
+	}
+	return all, err
 }

@@ -3,15 +3,18 @@ package pipelines_test
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/launch"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/pipelines"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
@@ -51,6 +54,32 @@ func TestBridge_triggersPipelineOfAnotherBranch(t *testing.T) {
 	w.Expect(w.get(p).Status).To(Equal(pipeline.Success))
 	w.Expect(w.As("dora", fmt.Sprintf("GET /projects/20/pipelines/%d/variables", b.Downstream.ID), "").Body).To(ContainSubstring(`"value":"bridge to all"`))
 	w.Expect(familytest.Decode[[]pipelines.Pipeline](t, w.As("rita", "GET /projects/20/pipelines?ref=topic", ""))).To(HaveLen(1))
+}
+
+func TestBridge_expandsVariablesThatItHandsOn(t *testing.T) {
+	declared := &v1alpha1.Variable{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "password", UID: "password"},
+		Spec:       v1alpha1.VariableSpec{Key: "PASSWORD", EnvironmentScope: v1alpha1.AnyEnvironment, ProjectRef: &v1alpha1.Reference{Name: "web"}},
+	}
+	value := credential.NewStore(nil, familytest.Namespace).New(v1alpha1.SecretOfVariable, declared, map[string][]byte{credential.ValueKey: []byte("top secret")})
+	declared.Status.SecretRef.Name = value.Name
+	w := newWorld(t, declared, value)
+	p := w.bridged(`
+stages: [build, next]
+variables: {VERSION: "1.2"}
+build: {stage: build, script: make, artifacts: {reports: {dotenv: a.env}}}
+next: {stage: next, trigger: {project: acme/web, branch: topic, forward: {yaml_variables: true}}, variables: {IMAGE: "app:$VERSION", TAG: $BUILT, LOGIN: "max:$PASSWORD", NONE: "-$NONE_OF_THESE-"}}
+`)
+	w.Expect(w.Activity.Pipelines.SetOutputs(t.Context(), w.named(p, "build"), []pipeline.Output{{Key: "BUILT", Value: "v3"}})).To(Succeed())
+	w.run(p, "build", pipeline.Success)
+	below := w.cross(p).Downstream
+	var all []pipelines.Variable
+	w.Expect(json.Unmarshal([]byte(w.As("dora", fmt.Sprintf("GET /projects/20/pipelines/%d/variables", below.ID), "").Body), &all)).To(Succeed())
+	values := map[string]string{}
+	for _, v := range all {
+		values[v.Key] = v.Value
+	}
+	w.Expect(values).To(Equal(map[string]string{"VERSION": "1.2", "IMAGE": "app:1.2", "TAG": "v3", "LOGIN": "max:${PASSWORD}", "NONE": "--"}))
 }
 
 func TestBridge_followsPipelineWithStrategy(t *testing.T) {
@@ -119,7 +148,10 @@ func TestBridge_triggersChildPipeline(t *testing.T) {
 	w.run(p, "make", pipeline.Success)
 	crossed := w.cross(p)
 	w.Expect(crossed).To(And(HaveField("Status", pipeline.Success), HaveField("Downstream", HaveValue(And(HaveField("Source", "parent_pipeline"), HaveField("SHA", p.SHA))))))
-	w.Expect(familytest.Decode[[]pipelines.Pipeline](t, w.As("rita", "GET /projects/20/pipelines?ref=bridge", ""))).To(HaveExactElements(HaveField("ID", p.ID)))
+	for _, filter := range []string{"ref=bridge", "scope=branches"} {
+		all := familytest.Decode[[]pipelines.Pipeline](t, w.As("rita", "GET /projects/20/pipelines?"+filter, ""))
+		w.Expect(all).To(HaveExactElements(HaveField("ID", p.ID)), filter)
+	}
 	w.Expect(familytest.Decode[[]pipelines.Pipeline](t, w.As("rita", "GET /projects/20/pipelines?source=parent_pipeline", ""))).To(HaveLen(1))
 
 	child := familytest.Decode[pipelines.Detailed](t, w.As("rita", fmt.Sprintf("GET /projects/20/pipelines/%d", crossed.Downstream.ID), ""))

@@ -491,3 +491,28 @@ func TestPush_createsFewPipelinesAtOnce(t *testing.T) {
 	w.pushes(updates...)
 	w.Expect(familytest.Decode[[]pipelines.Pipeline](t, w.As("rita", "GET /projects/20/pipelines", ""))).To(HaveLen(4))
 }
+
+func TestRetry_keepsVariablesOfPlay(t *testing.T) {
+	w := newWorld(t)
+	p := w.create(`{"ref":"topic"}`)
+	w.run(p, "build", pipeline.Success)
+	// do plays or retries the latest deployment, and returns the variables that requests gave it.
+	do := func(verb, body string) map[string]string {
+		w.t.Helper()
+		a := w.As("dora", fmt.Sprintf("POST /projects/20/jobs/%d/%s", w.named(p, "deploy"), verb), body)
+		w.Expect(a.Code).To(BeElementOf(200, 201), a.Body)
+		j, err := w.Activity.Pipelines.GetJob(t.Context(), w.project().UID, w.named(p, "deploy"))
+		w.Expect(err).NotTo(HaveOccurred())
+		all, err := w.Activity.Pipelines.VariablesOf(t.Context(), j)
+		w.Expect(err).NotTo(HaveOccurred())
+		values := map[string]string{}
+		for _, v := range all {
+			values[v.Key] = v.Value
+		}
+		w.run(p, "deploy", pipeline.Failed)
+		return values
+	}
+	w.Expect(do("play", `{"job_variables_attributes":[{"key":"TARGET","value":"x"},{"key":"LEVEL","value":"1"}]}`)).To(Equal(map[string]string{"TARGET": "x", "LEVEL": "1"}))
+	w.Expect(do("retry", "")).To(Equal(map[string]string{"TARGET": "x", "LEVEL": "1"}))
+	w.Expect(do("play", `{"job_variables_attributes":[{"key":"TARGET","value":"y"}]}`)).To(Equal(map[string]string{"TARGET": "y"}))
+}

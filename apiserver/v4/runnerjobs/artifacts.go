@@ -87,35 +87,26 @@ func artifacts(spec *config.Artifacts) []Artifact {
 	return all
 }
 
-// before returns the jobs whose artifacts or outputs a job gets: the jobs that dependencies or needs name, or all jobs of the earlier stages.
-func (f *Family) before(ctx context.Context, e launch.Execution) (some []pipeline.Job, ids []int64, err error) {
-	jobs, err := f.Activity.Pipelines.Providers(ctx, e.Job)
-	for _, j := range jobs {
-		if needsArtifacts(e.Job, j) {
-			some, ids = append(some, j), append(ids, j.ID)
-		}
-	}
-	return some, ids, err
-}
-
 // dependencies completes a job with the archives and the outputs of the jobs before it, and returns the archives.
 func (f *Family) dependencies(ctx context.Context, e *launch.Execution) ([]Dependency, error) {
 	all := []Dependency{}
-	before, ids, err := f.before(ctx, *e)
+	before, err := f.Activity.Pipelines.Providers(ctx, e.Job)
 	if err != nil || len(before) == 0 {
 		return all, err
+	}
+	if e.Outputs, err = f.Activity.Pipelines.Outputs(ctx, before...); err != nil {
+		return nil, err
+	}
+	ids := make([]int64, len(before))
+	for i, j := range before {
+		ids[i] = j.ID
 	}
 	stored, err := f.Activity.Pipelines.Artifacts(ctx, ids...)
 	if err != nil {
 		return nil, err
 	}
-	handed, err := f.Activity.Pipelines.Outputs(ctx, ids...)
-	if err != nil {
-		return nil, err
-	}
 	keep := e.In.Project.Spec.Pipelines.KeepsLatestArtifacts()
 	for _, j := range before {
-		e.Outputs = append(e.Outputs, handed[j.ID]...)
 		for _, a := range stored[j.ID] {
 			if a.Type == pipeline.Archive && !a.Expired(f.Clock.Now(), keep) {
 				all = append(all, Dependency{j.ID, e.Token, j.Name, &DependencyFile{a.Name, a.Size}})
@@ -123,20 +114,6 @@ func (f *Family) dependencies(ctx context.Context, e *launch.Execution) ([]Depen
 		}
 	}
 	return all, nil
-}
-
-// needsArtifacts reports whether a job gets the archive of another one of the same pipeline.
-func needsArtifacts(j, other pipeline.Job) bool {
-	switch {
-	case other.ID == j.ID:
-		return false
-	case j.Spec.Dependencies != nil:
-		return slices.Contains(j.Spec.Dependencies, other.Name)
-	case j.HasNeeds:
-		return slices.Contains(j.Needs, pipeline.Need{Job: other.Name, Artifacts: true})
-	default:
-		return other.StageIndex < j.StageIndex
-	}
 }
 
 type uploadRequest struct {
@@ -155,8 +132,8 @@ const (
 )
 
 func (f *Family) upload(ctx context.Context, s auth.Job, r *uploadRequest) (none, error) {
-	if s.Job.Status != pipeline.Running {
-		return none{}, ended(s)
+	if err := f.mayTransfer(ctx, s); err != nil {
+		return none{}, err
 	}
 	full, err := f.Activity.Pipelines.WithSpec(ctx, s.Job.In.UID, s.Job.ID)
 	if err != nil {
@@ -176,7 +153,7 @@ func (f *Family) upload(ctx context.Context, s auth.Job, r *uploadRequest) (none
 	}
 	switch err := f.Artifacts.Add(ctx, &added, r.File.Open()); {
 	case errors.Is(err, pipeline.ErrArtifactExists):
-		return none{}, endpoint.BadRequest("The job has an artifact of the type " + r.Type + " already")
+		return none{}, endpoint.BadRequest("The job has another artifact of the type " + r.Type + " already")
 	case errors.Is(err, pipeline.ErrNotFound):
 		return none{}, endpoint.Forbidden("Job is not running")
 	case err != nil:
@@ -184,6 +161,19 @@ func (f *Family) upload(ctx context.Context, s auth.Job, r *uploadRequest) (none
 	}
 	audit.From(ctx).Skip() // like the log, it is a part of the job
 	return none{Status: http.StatusCreated}, nil
+}
+
+// mayTransfer returns the answer to a runner that must not transfer artifacts, because the job has ended or its user is blocked; otherwise nil. The runner can
+// still send the rest of the log, and end the job.
+func (f *Family) mayTransfer(ctx context.Context, s auth.Job) error {
+	if s.Job.Status != pipeline.Running {
+		return ended(s)
+	}
+	_, err := f.Guard.Known(ctx, s.Job.User)
+	if gone(err) {
+		return endpoint.Forbidden("").Describe("The user of the job is blocked or was deleted.")
+	}
+	return err
 }
 
 // expiry returns the time at which the artifacts of a job expire; zero for never.
@@ -205,8 +195,8 @@ type downloadRequest struct {
 
 // download sends the archive of a job to a runner that executes a later job of the same pipeline.
 func (f *Family) download(ctx context.Context, s auth.OtherJob, _ *downloadRequest) (endpoint.Content, error) {
-	if s.Job.Status != pipeline.Running {
-		return endpoint.Content{}, ended(auth.Job{Subject: s.Subject, Job: s.Job})
+	if err := f.mayTransfer(ctx, auth.Job{Subject: s.Subject, Job: s.Job}); err != nil {
+		return endpoint.Content{}, err
 	}
 	other, err := f.Activity.Pipelines.GetJob(ctx, s.Job.In.UID, s.ID)
 	if err == nil && other.PipelineID != s.Job.PipelineID {

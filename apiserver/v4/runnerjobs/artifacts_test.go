@@ -154,7 +154,8 @@ func TestUpload_refusesWhatTheJobDoesNotHave(t *testing.T) {
 	a, _, plain := w.ask(token), w.ask(token), w.ask(token)
 	w.Expect(w.upload(a, "artifact_type=archive&artifact_format=zip", "content").Code).To(Equal(201))
 	for name, answer := range map[string]*httptest.ResponseRecorder{
-		"400 twice":          w.upload(a, "artifact_type=archive&artifact_format=zip", "content"),
+		"201 twice":          w.upload(a, "artifact_type=archive&artifact_format=zip", "content"),
+		"400 another one":    w.upload(a, "artifact_type=archive&artifact_format=zip", "CONTENT"),
 		"400 another report": w.upload(a, "artifact_type=dotenv&artifact_format=gzip", "content"),
 		"400 no artifacts":   w.upload(plain, "artifact_type=archive&artifact_format=zip", "content"),
 		"400 no format":      w.upload(a, "artifact_type=junit&artifact_format=tar", "content"),
@@ -169,4 +170,17 @@ func TestUpload_refusesWhatTheJobDoesNotHave(t *testing.T) {
 	stored, err := w.Activity.Pipelines.Artifacts(t.Context(), a.ID)
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(stored[a.ID]).To(HaveExactElements(And(HaveField("Type", pipeline.Archive), HaveField("Expires", BeTemporally("==", w.Clock.Now().AddDate(0, 0, 7))))))
+}
+
+func TestArtifacts_areNotTransferredForBlockedUser(t *testing.T) {
+	w := newKeeper(t)
+	w.create()
+	token := w.runner(runner.Runner{Type: runner.OfInstance, RunUntagged: true})
+	a, b := w.ask(token), w.ask(token)
+	const archive = "artifact_type=archive&artifact_format=zip"
+	w.Expect(w.upload(a, archive, "content of a").Code).To(Equal(201))
+	w.block("dora")
+	w.Expect(w.upload(b, archive, "content of b").Code).To(Equal(403))
+	w.Expect(w.send(b.Token, "GET", fmt.Sprintf("/jobs/%d/artifacts", a.ID), "").Code).To(Equal(403))
+	w.Expect(w.end(a, "failed", "").Code).To(Equal(200))
 }

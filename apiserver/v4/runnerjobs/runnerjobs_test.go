@@ -363,13 +363,19 @@ func TestUpdate_excusesOnlyTheAttemptWithTheExitCode(t *testing.T) {
 	w.Expect(shown.Status).To(Equal(pipeline.Failed))
 }
 
+// block blocks a user.
+func (w world) block(name string) {
+	w.t.Helper()
+	var u v1alpha1.User
+	w.Expect(w.Client.Get(w.t.Context(), client.ObjectKey{Name: name}, &u)).To(Succeed())
+	u.Spec.State = v1alpha1.UserBlocked
+	w.Expect(w.Client.Update(w.t.Context(), &u)).To(Succeed())
+}
+
 func TestRequest_failsJobOfBlockedUser(t *testing.T) {
 	w := newWorld(t)
 	id := w.create()
-	var dora v1alpha1.User
-	w.Expect(w.Client.Get(t.Context(), client.ObjectKey{Name: "dora"}, &dora)).To(Succeed())
-	dora.Spec.State = v1alpha1.UserBlocked
-	w.Expect(w.Client.Update(t.Context(), &dora)).To(Succeed())
+	w.block("dora")
 	w.Expect(w.ask(w.runner(runner.Runner{Type: runner.OfInstance, RunUntagged: true, Tags: []string{"linux"}}))).To(BeNil())
 	var jobs []pipelines.Job
 	w.Expect(json.Unmarshal([]byte(w.As("mary", fmt.Sprintf("GET /projects/20/pipelines/%d/jobs?scope[]=failed", id), "").Body), &jobs)).To(Succeed())

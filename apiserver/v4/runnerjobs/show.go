@@ -179,12 +179,16 @@ func (f *Family) credentials(e launch.Execution) []Credential {
 	return []Credential{{"registry", f.ImagesHost, launch.JobUser, e.Token}}
 }
 
-// git says what the runner of a job fetches: the commit of the pipeline, even if the branch has moved on, and the branch or tag.
+// git says what the runner of a job fetches: the commit of the pipeline, even if the branch has moved on, and the branch or tag. A merge request can
+// outlive its source branch.
 func (f *Family) git(e launch.Execution) GitInfo {
 	p := e.Pipeline
-	kind, refspec := "branch", fmt.Sprintf("+refs/heads/%s:refs/remotes/origin/%[1]s", p.Branch())
-	if p.Tag {
-		kind, refspec = "tag", fmt.Sprintf("+refs/tags/%s:refs/tags/%s", p.Ref, p.Ref)
+	kind, refspecs := "branch", []string{fmt.Sprintf("+%s:refs/pipelines/%d", p.SHA, p.ID)}
+	switch {
+	case p.Tag:
+		kind, refspecs = "tag", append(refspecs, fmt.Sprintf("+refs/tags/%s:refs/tags/%s", p.Ref, p.Ref))
+	case p.MergeRequest == 0:
+		refspecs = append(refspecs, fmt.Sprintf("+refs/heads/%s:refs/remotes/origin/%[1]s", p.Ref))
 	}
 	format := "sha1"
 	if len(p.SHA) > 40 {
@@ -192,7 +196,7 @@ func (f *Family) git(e launch.Execution) GitInfo {
 	}
 	return GitInfo{
 		RepoURL: f.launcher.RepositoryURL(e), Ref: p.Branch(), SHA: p.SHA, RefType: kind, Depth: depth, Format: format,
-		Refspecs: []string{fmt.Sprintf("+%s:refs/pipelines/%d", p.SHA, p.ID), refspec},
+		Refspecs: refspecs,
 	}
 }
 

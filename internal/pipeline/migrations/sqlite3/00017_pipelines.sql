@@ -36,7 +36,7 @@ CREATE INDEX pipelines_in_order ON pipelines (subject_uid, id);
 CREATE INDEX pipelines_by_update ON pipelines (subject_uid, updated_at, id);
 CREATE INDEX pipelines_by_status ON pipelines (subject_uid, status, id);
 CREATE INDEX pipelines_of_ref ON pipelines (subject_uid, ref, id);
-CREATE INDEX pipelines_newest ON pipelines (subject_uid, tag, merge_request_id, ref, id);
+CREATE INDEX pipelines_newest ON pipelines (subject_uid, tag, ref, id) WHERE merge_request_id = 0 AND source <> 'parent_pipeline';
 CREATE INDEX pipelines_of_commit ON pipelines (subject_uid, sha, id);
 CREATE INDEX pipelines_of_user ON pipelines (subject_uid, user_uid, id);
 CREATE INDEX pipelines_of_schedule ON pipelines (schedule_id, id);
