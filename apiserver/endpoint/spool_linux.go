@@ -2,7 +2,6 @@ package endpoint
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 
@@ -12,7 +11,7 @@ import (
 // unnamed creates a file without a name in a directory.
 func unnamed(dir string) (*os.File, error) {
 	file, err := os.OpenFile(cmp.Or(dir, os.TempDir()), os.O_RDWR|unix.O_TMPFILE, 0o600)
-	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) { // some file systems of networks and of containers
+	if err != nil { // some file systems of networks and of containers refuse it, with an error of their own
 		return removed(dir)
 	}
 	return file, err

@@ -18,14 +18,14 @@ func newCounts() counts { return counts{lru.New(maxCounts)} }
 // counted identifies a number.
 type counted struct{ version, query string }
 
-// find returns the number of rows of a query.
+// find returns the number of rows of a query. It remembers nothing about rows without a version.
 func (c counts) find(ctx context.Context, db bun.IDB, q *bun.SelectQuery, version string) (n int, err error) {
 	key := counted{version, q.String()}
-	if known, ok := c.known.Get(key); ok && version != "" {
+	if known, ok := c.known.Get(key); ok {
 		return known.(int), nil
 	}
 	err = db.NewSelect().TableExpr("(?) AS selected", q).ColumnExpr("count(*)").Scan(ctx, &n)
-	if err == nil {
+	if err == nil && version != "" {
 		c.known.Add(key, n)
 	}
 	return n, err
