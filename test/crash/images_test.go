@@ -6,8 +6,9 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn" // a client of registries that many tools are made of
@@ -35,8 +36,8 @@ import (
 const (
 	// pier is the project of the images.
 	pier = "pier"
-	// worn is the number of tags that a cleanup deletes.
-	worn = 800
+	// worn is the number of tags that a cleanup deletes, and doomed that of a repository to delete.
+	worn, doomed = 400, 400
 	// unused is the age of content that no image needs, beyond the grace period of a garbage collection.
 	unused = 2 * time.Hour
 )
@@ -186,12 +187,43 @@ func repositories(api rest.Client) map[string]repository {
 	return all
 }
 
+// ruin is a repository that loses tags.
+type ruin struct {
+	// name and tags are the name of the repository and the directory of its tags; prefix begins the tags to lose, and count is their number.
+	name, tags, prefix string
+	count              int
+}
+
+// newRuin returns the repository that has tags with a prefix. No other repository has such tags.
+func newRuin(name, prefix string, count int) ruin {
+	GinkgoHelper()
+	places := filepath.Join(imagesDirectory(), "docker", "registry", "v2", "repositories", "*", "*", "_manifests", "tags")
+	found, err := filepath.Glob(filepath.Join(places, prefix+"-0"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(found).To(HaveLen(1))
+	return ruin{name, filepath.Dir(found[0]), prefix, count}
+}
+
+// left returns how many of the tags to lose are left.
+func (r ruin) left() (n int) {
+	all, _ := os.ReadDir(r.tags) // a deleted repository has no directory
+	for _, tag := range all {
+		if strings.HasPrefix(tag.Name(), r.prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// cut reports whether some of the tags are lost, and others are not.
+func (r ruin) cut() bool { return 0 < r.left() && r.left() < r.count }
+
 // hulk is a round's work: a repository with worn tags to clean up, and one to delete.
 type hulk struct {
 	docker
 	api rest.Client
-	// full and doomed are the names of the repositories, and worn is the image of the tags to delete.
-	full, doomed string
+	// full and doomed are the repositories, and worn is the image of the tags to delete.
+	full, doomed ruin
 	worn         v1.Image
 	cleanup      *v1alpha1.RegistryCleanup
 	// accepted are the images that clients have pushed and that must stay.
@@ -201,13 +233,15 @@ type hulk struct {
 // newHulk pushes what is removed later, and an image that stays.
 func newHulk(d docker, api rest.Client, round int) *hulk {
 	GinkgoHelper()
-	h := &hulk{docker: d, api: api, full: fmt.Sprintf("full-%d", round), doomed: fmt.Sprintf("doomed-%d", round), accepted: map[name.Reference]v1.Hash{}}
-	h.cleanup = forge.RegistryCleanup(h.full).Of(project(pier, "").Build()).In(h.full).Names("worn-.*", "").Build()
-	h.worn = d.fill(h.full, "worn", worn)
-	digest, err := d.fill(h.full, "dear", 1).Digest()
+	h := &hulk{docker: d, api: api, accepted: map[name.Reference]v1.Hash{}}
+	toClean, toDelete := fmt.Sprintf("full-%d", round), fmt.Sprintf("doomed-%d", round)
+	h.cleanup = forge.RegistryCleanup(toClean).Of(project(pier, "").Build()).In(toClean).Names("worn-.*", "").Build()
+	h.worn = d.fill(toClean, "worn", worn)
+	digest, err := d.fill(toClean, "dear", 1).Digest()
 	Expect(err).NotTo(HaveOccurred())
-	h.accepted[d.at(h.full, "dear-0")] = digest
-	d.fill(h.doomed, "worn", worn/10)
+	h.accepted[d.at(toClean, "dear-0")] = digest
+	d.fill(toDelete, "lost", doomed)
+	h.full, h.doomed = newRuin(toClean, "worn", worn), newRuin(toDelete, "lost", doomed)
 	return h
 }
 
@@ -217,7 +251,7 @@ func (h *hulk) begin() {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	Expect(api.Create(ctx, h.cleanup)).To(Succeed())
-	rest.Must[int](h.api, http.StatusAccepted, fmt.Sprintf("DELETE /projects/yard%%2F%s/registry/repositories/%d", pier, repositories(h.api)[h.doomed].ID), "")
+	rest.Must[int](h.api, http.StatusAccepted, fmt.Sprintf("DELETE /projects/yard%%2F%s/registry/repositories/%d", pier, repositories(h.api)[h.doomed.name].ID), "")
 }
 
 // run returns the run of the cleanup, or nil before it has begun.
@@ -239,8 +273,8 @@ func (h *hulk) settle() {
 	run := h.cleanup.Status.LastRun
 	Expect(run).To(HaveField("State", v1alpha1.RegistryCleanupFinished), h.cleanup.Status.LastError)
 	Expect([]int64{run.Selected, run.Deleted, run.Failed}).To(Equal([]int64{worn, worn, 0}))
-	Eventually(func() map[string]repository { return repositories(h.api) }).WithPolling(polling).ShouldNot(HaveKey(h.doomed))
-	left, err := remote.List(h.at(h.full, "any").Context(), h.options...)
+	Eventually(func() map[string]repository { return repositories(h.api) }).WithPolling(polling).ShouldNot(HaveKey(h.doomed.name))
+	left, err := remote.List(h.at(h.full.name, "any").Context(), h.options...)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(left).NotTo(ContainElement(HavePrefix("worn-")))
 	h.expectKept()
@@ -273,7 +307,8 @@ func must[T any](value T, err error) T {
 }
 
 // A round cleans up a repository with many tags, deletes another one, and collects what earlier rounds have left, while clients push. The
-// collection and the server are killed, each at its own random moment.
+// collection is killed at a random moment, and the server when a random number of tags is gone: those of the cleanup in odd rounds, and those of the
+// deletion in even ones.
 var _ = Describe("Forgeplane, killed in the middle of the removal of images", Ordered, func() {
 	var chance *rand.Rand
 	var d docker
@@ -305,44 +340,59 @@ var _ = Describe("Forgeplane, killed in the middle of the removal of images", Or
 		whole, hulks = time.Since(begun), append(hulks, first)
 	})
 
+	// interrupt kills a collection at a random moment, and then reports whether that was in the middle.
+	interrupt := func(collection *process.Process) (inTheMiddle <-chan bool) {
+		moment, result := time.After(time.Duration(chance.Float64()*float64(whole))), make(chan bool, 1)
+		go func() {
+			defer GinkgoRecover()
+			defer close(result)
+			select {
+			case <-collection.Done():
+			case <-moment:
+				result <- true
+			}
+			Expect(collection.Kill()).To(Succeed())
+		}()
+		return result
+	}
+
 	for round := 1; round <= rounds; round++ {
 		It(fmt.Sprintf("removes what it was told to remove and nothing else, time %d of %d", round, rounds), func() {
 			h := newHulk(d, max, round)
 			hulks = append(hulks, h)
-			loaders := []*loader{newLoader(d, "one", h.full, base), newLoader(d, "two", h.full, base)}
+			watched := []ruin{h.doomed, h.full}[round%2]
+			enough := chance.IntN(watched.count)
+			loaders := []*loader{newLoader(d, "one", h.full.name, base), newLoader(d, "two", h.full.name, base)}
 			crowd := work(loaders)
-			collection := startCollection()
+			collection := interrupt(startCollection())
 			h.begin()
-			moments := []time.Duration{time.Duration(chance.Float64() * float64(whole)), time.Duration(chance.Float64() * float64(whole))}
-			slices.Sort(moments)
-			<-time.After(moments[0])
-			select {
-			case <-collection.Done():
-			default:
-				hit["a collection"]++
-			}
-			Expect(collection.Kill()).To(Succeed())
-			<-time.After(moments[1] - moments[0])
+			Eventually(watched.left).WithPolling(time.Millisecond).Should(BeNumerically("<=", enough))
 			machine.kill()
+			state := []string{}
+			if h.full.cut() {
+				state = append(state, "a cleanup")
+			}
+			if h.doomed.cut() {
+				state = append(state, "a deletion")
+			}
 			cut := crowd.join()
-			run := h.run()
-			if run != nil && !run.Ended() {
-				hit["a cleanup"]++
+			if <-collection {
+				state = append(state, "a collection")
+			}
+			for _, what := range state {
+				hit[what]++
 			}
 			hit["a push"] += len(cut)
 			wear()
 			machine.start()
-			if _, ok := repositories(max)[h.doomed]; ok {
-				hit["a deletion"]++
-			}
 			pushed := 0
 			for _, l := range loaders {
 				maps.Copy(h.accepted, l.accepted)
 				pushed += len(l.accepted)
 			}
 			h.settle()
-			AddReportEntry(fmt.Sprintf("killed the collection after %s and Forgeplane after %s, when the run was %+v and %d images were pushed",
-				moments[0].Round(time.Millisecond), moments[1].Round(time.Millisecond), run, pushed), ReportEntryVisibilityAlways)
+			AddReportEntry(fmt.Sprintf("killed when %d tags of %s were left, in the middle of %q and %d pushes; %d images were pushed", enough, watched.name,
+				state, len(cut), pushed), ReportEntryVisibilityAlways)
 		})
 	}
 
