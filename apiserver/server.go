@@ -24,11 +24,10 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
 	"github.com/forgeplane/forgeplane/apiserver/landing"
-	"github.com/forgeplane/forgeplane/apiserver/launch"
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/store"
-	"github.com/forgeplane/forgeplane/apiserver/v4/mergerequests"
+	"github.com/forgeplane/forgeplane/apiserver/visible"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/credential"
@@ -37,10 +36,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/internal/job"
-	"github.com/forgeplane/forgeplane/internal/mergecheck"
-	"github.com/forgeplane/forgeplane/internal/pipeline"
 	"github.com/forgeplane/forgeplane/internal/quota"
-	"github.com/forgeplane/forgeplane/internal/schedule"
 	"github.com/forgeplane/forgeplane/internal/tokenuse"
 	"github.com/forgeplane/forgeplane/internal/watermark"
 )
@@ -103,17 +99,9 @@ type Server struct {
 	tasks  []*job.Queue
 	images *images
 	rest   *endpoint.Handler
-	// checks checks merge requests after pushes.
-	checks *mergecheck.Watcher
-	// pushes creates pipelines after pushes.
-	pushes *launch.Pushes
+	// writes has the writes of refs, which families follow.
+	writes *change.Feed
 }
-
-// concurrentLaunches and concurrentRuns are the maximum numbers of pipelines that are created for pushes and moved on at once in the background.
-const concurrentLaunches, concurrentRuns = 2, 2
-
-// concurrentChecks is the maximum number of merge requests that are checked at once in the background.
-const concurrentChecks = 2
 
 // New returns a server that is ready to be started. It prepares the directory of hooks. The registry ends with ctx.
 func New(ctx context.Context, o Options) (*Server, error) { return newServer(ctx, o, families) }
@@ -134,12 +122,13 @@ func newServer(ctx context.Context, o Options, families func(family.Kit) []endpo
 	uses := tokenuse.NewRecorder(o.Activity.Uses, o.Log)
 	authenticator := auth.NewAuthenticator(o.Catalog, o.Clock, o.Administrators).Noting(uses).Executing(o.Activity.Runners, o.Activity.Pipelines)
 	access := &gitAccess{auth: authenticator, catalog: o.Catalog, repositories: o.Repositories}
-	s := &Server{listener: newListener(o), socket: filepath.Join(directory, "hook.sock"), hooks: &hook.Server{}, uses: uses}
+	s := &Server{
+		listener: newListener(o), socket: filepath.Join(directory, "hook.sock"), hooks: &hook.Server{}, uses: uses, writes: change.NewFeed(o.Log),
+	}
 	written := o.Written
 	o.Written = func(e change.Event) {
 		written(e)
-		s.checks.Written(e)
-		s.pushes.Written(e)
+		s.writes.Publish(e)
 	}
 	gitServer, err := githttp.New(githttp.Options{
 		Authenticator: access, Projects: access, Hooks: s.hooks, HooksDir: hooksDir, HookSocket: s.socket,
@@ -158,11 +147,6 @@ func newServer(ctx context.Context, o Options, families func(family.Kit) []endpo
 	}
 	requests := newRequestMetrics()
 	k := s.kit(o, authenticator)
-	checker := mergecheck.New(k.Catalog, k.Repositories, k.Activity, k.Clock).Removing(mergerequests.RemoveSource(k))
-	checks := k.Queue(job.QueueOptions{Name: mergecheck.QueueName, Limits: fair.Halves(concurrentChecks), Run: checker.Check})
-	k.Checks = checks
-	s.checks = mergecheck.NewWatcher(checker, checks, o.Log)
-	s.pushes = newPushes(k, o.Log)
 	s.rest = newREST(k, o.ExternalURL, endpoint.Options{
 		Log: o.Log, Observe: requests.observe, Outdated: o.Others.Outdated, Memory: o.Memory, Spool: uploads, Disk: o.Disk, Stopping: s.stopping,
 	}, families(k))
@@ -181,26 +165,6 @@ func newServer(ctx context.Context, o Options, families func(family.Kit) []endpo
 	return s, nil
 }
 
-// newPushes returns what creates pipelines after pushes. The server runs its queue, the queues of schedules and of bridges, and the queue that moves
-// pipelines on.
-func newPushes(k family.Kit, log logr.Logger) *launch.Pushes {
-	var pushes *launch.Pushes
-	tasks := k.Queue(job.QueueOptions{
-		Name: launch.PushQueue, Limits: fair.Halves(concurrentLaunches),
-		Run: func(ctx context.Context, a job.Attempt, progress func(string)) error {
-			return pushes.Create(ctx, a, progress)
-		},
-	})
-	k.Queue(job.QueueOptions{Name: pipeline.QueueName, Limits: fair.Halves(concurrentRuns), Run: k.Activity.Pipelines.Run})
-	launcher := launch.New(k)
-	k.Queue(job.QueueOptions{Name: schedule.QueueName, Limits: fair.Halves(concurrentLaunches), Run: launcher.Scheduled})
-	k.Queue(job.QueueOptions{Name: pipeline.BridgeQueue, Limits: fair.Halves(concurrentLaunches), Run: launcher.Bridge})
-	k.Queue(job.QueueOptions{Name: pipeline.DeployQueue, Limits: fair.Halves(concurrentLaunches), Run: launcher.Deployed})
-	k.Queue(job.QueueOptions{Name: pipeline.AwaitQueue, Limits: fair.Halves(concurrentRuns), Run: mergerequests.New(k).PipelineEnded})
-	pushes = launch.NewPushes(launcher, tasks, log)
-	return pushes
-}
-
 // register registers metrics in each registry.
 func register(registries []prometheus.Registerer, all ...prometheus.Collector) error {
 	for _, registry := range registries {
@@ -217,6 +181,7 @@ func register(registries []prometheus.Registerer, all ...prometheus.Collector) e
 func (s *Server) kit(o Options, a *auth.Authenticator) family.Kit {
 	k := o.Kit
 	k.Guard = auth.NewGuard(a, k.Catalog, k.Repositories).Featuring(k.Features)
+	k.Visible = visible.NewProjects(k.Catalog, k.Clock)
 	writer := func(c client.Client) *declare.Writer { return declare.NewWriter(c, o.Live, o.IDs).Tell(o.Others) }
 	k.Writer = store.NewBackend(writer(o.Client).Within(quota.New(k.Catalog, k.Clock, k.Quotas, k.Home)), k.Catalog, o.RESTWrites)
 	// Handlers record the writes of requests in the audit log, and the client records those of jobs.
@@ -230,6 +195,7 @@ func (s *Server) kit(o Options, a *auth.Authenticator) family.Kit {
 		s.tasks = append(s.tasks, q)
 		return q
 	}
+	k.OnWritten = s.writes.Follow
 	k.WebURL = strings.TrimSuffix(o.ExternalURL.String(), "/")
 	return k
 }
@@ -264,8 +230,7 @@ func (s *Server) Start(ctx context.Context) error {
 	go func() { ended <- s.hooks.Serve(hooks, socket) }()
 	var background sync.WaitGroup
 	background.Go(func() { s.uses.Run(ctx) })
-	background.Go(func() { s.checks.Run(ctx) })
-	background.Go(func() { s.pushes.Run(ctx) })
+	background.Go(func() { s.writes.Run(ctx) })
 	for _, q := range s.tasks {
 		background.Go(func() { _ = q.Start(ctx) })
 	}

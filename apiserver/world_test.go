@@ -33,6 +33,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/apiserver/visible"
 	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/artifact"
 	stored "github.com/forgeplane/forgeplane/internal/avatar"
@@ -466,9 +467,10 @@ func newKit(t testing.TB, cat *catalog.Catalog, guard *auth.Guard) family.Kit {
 	t.Helper()
 	clock := clocktesting.NewFakePassiveClock(noon)
 	return family.Kit{
-		Catalog: cat, Guard: guard, IDs: &counter{last: 1 << 20}, Maintain: func(types.NamespacedName) bool { return true },
-		Activity: familytest.Activity(t, clock), Queue: func(job.QueueOptions) family.Tasks { return unscheduled{} }, Checks: unscheduled{},
-		Clock: clock, WebURL: familytest.WebURL, Version: "test", Namespace: familytest.Namespace, Home: "home",
+		Catalog: cat, Guard: guard, Visible: visible.NewProjects(cat, clock), IDs: &counter{last: 1 << 20}, Maintain: func(types.NamespacedName) bool { return true },
+		Activity: familytest.Activity(t, clock), Queue: func(job.QueueOptions) family.Tasks { return unscheduled{} },
+		OnWritten: func(string, func(context.Context, change.Event) error) {},
+		Clock:     clock, WebURL: familytest.WebURL, Version: "test", Namespace: familytest.Namespace, Home: "home",
 	}
 }
 

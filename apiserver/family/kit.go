@@ -11,10 +11,12 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/avatar"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/store"
+	"github.com/forgeplane/forgeplane/apiserver/visible"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/artifact"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/feature"
@@ -30,6 +32,8 @@ type Kit struct {
 	Catalog *catalog.Catalog
 	// Guard decides what callers can see and do.
 	Guard *auth.Guard
+	// Visible finds the projects that callers can see.
+	Visible *visible.Projects
 	// Writer writes declared objects for requests, and Background for jobs.
 	Writer, Background store.Backend
 	// IDs allocates ids of access levels.
@@ -50,10 +54,10 @@ type Kit struct {
 	ImagesHost string
 	// Activity is the activity database.
 	Activity activity.Stores
-	// Checks is the queue of checks of merge requests: the key of a task is the id of a merge request.
-	Checks Tasks
 	// Queue returns a queue of background work, which the server runs. It logs to the log of the server.
 	Queue func(job.QueueOptions) Tasks
+	// OnWritten adds a follower of the writes of refs, as change.Feed.Follow does.
+	OnWritten func(follower string, follow func(context.Context, change.Event) error)
 	// Features are the features that are turned on.
 	Features *feature.Flags
 	// Quotas limit what users create.

@@ -110,7 +110,7 @@ func (h *Handler) receive(client context.Context, out *answer, in *body, req req
 	p.record.Otherwise(audit.Refused, undecided)
 	if p.stage.Load() == accepted {
 		p.end()
-		p.change.Written(change.Event{Project: project.Name, Updates: p.updates, By: database.User{ID: caller.UserID, UID: caller.UID}})
+		p.change.Publish(p.updates)
 		ctx, stop := context.WithTimeout(context.WithoutCancel(client), confirmTimeout)
 		defer stop()
 		p.confirm(ctx)
@@ -125,7 +125,10 @@ func (h *Handler) receive(client context.Context, out *answer, in *body, req req
 // newPush returns a push whose write is prepared; end it.
 func (h *Handler) newPush(client context.Context, req request, caller Caller, project *Project) (*push, error) {
 	p := &push{Handler: h, path: req.path, caller: caller, project: project, record: audit.From(client)}
-	p.change = change.Write{Project: project.Name, Repository: project.Repository, Via: protection.Push, Authorize: p.authorize, Written: h.Written}
+	p.change = change.Write{
+		Project: project.Name, Repository: project.Repository, Via: protection.Push, Authorize: p.authorize, Written: h.Written,
+		By: database.User{ID: caller.UserID, UID: caller.UID},
+	}
 	var err error
 	p.write, err = project.Repository.PrepareWrite()
 	return p, err

@@ -15,12 +15,15 @@ import (
 	"github.com/forgeplane/forgeplane/internal/ci/commit"
 	"github.com/forgeplane/forgeplane/internal/ci/document"
 	"github.com/forgeplane/forgeplane/internal/ci/include"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/mergecheck"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/pipeline"
+	"github.com/forgeplane/forgeplane/internal/schedule"
 )
 
 // ErrNoConfiguration says that a commit has no CI configuration.
@@ -76,6 +79,20 @@ type Launcher struct{ family.Kit }
 
 // New returns a launcher.
 func New(k family.Kit) *Launcher { return &Launcher{k} }
+
+// concurrentLaunches and concurrentRuns are the maximum numbers of pipelines that are created for one kind of reason, and moved on, at once in the
+// background.
+const concurrentLaunches, concurrentRuns = 2, 2
+
+// Work has the server do the background work of pipelines: it creates them for pushes, schedules and bridges, follows deployments, and moves
+// pipelines on.
+func (l *Launcher) Work() {
+	l.OnWritten("pipelines of pushes", NewPushes(l).Written)
+	l.Queue(job.QueueOptions{Name: pipeline.QueueName, Limits: fair.Halves(concurrentRuns), Run: l.Activity.Pipelines.Run})
+	l.Queue(job.QueueOptions{Name: schedule.QueueName, Limits: fair.Halves(concurrentLaunches), Run: l.Scheduled})
+	l.Queue(job.QueueOptions{Name: pipeline.BridgeQueue, Limits: fair.Halves(concurrentLaunches), Run: l.Bridge})
+	l.Queue(job.QueueOptions{Name: pipeline.DeployQueue, Limits: fair.Halves(concurrentLaunches), Run: l.Deployed})
+}
 
 // Launch creates a pipeline, moves it on, and returns it as it was created. The error is ErrNoConfiguration, ci.ErrFiltered, a *ConfigurationError,
 // pipeline.ErrExists, or a failure.

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/go-logr/logr"
-
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/family"
@@ -20,6 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/ci"
 	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/git/update"
@@ -30,8 +29,6 @@ import (
 const (
 	// maxRefs is the maximum number of pipelines for one push.
 	maxRefs = 4
-	// maxEvents is the maximum number of waiting events. Further ones are dropped.
-	maxEvents = 1000
 	// PushQueue is the name of the queue of pushes that may need a pipeline.
 	PushQueue = "pipeline-pushes"
 )
@@ -39,36 +36,14 @@ const (
 // Pushes creates pipelines for pushes, in the background. A process that is killed before it has added a task loses the event.
 type Pushes struct {
 	*Launcher
-	tasks  family.Tasks
-	events chan change.Event
-	log    logr.Logger
+	tasks family.Tasks
 }
 
-// NewPushes returns a Pushes that adds a task for each ref of a push. The queue must run Create.
-func NewPushes(l *Launcher, tasks family.Tasks, log logr.Logger) *Pushes {
-	return &Pushes{l, tasks, make(chan change.Event, maxEvents), log}
-}
-
-// Written receives an event. It does not block.
-func (p *Pushes) Written(e change.Event) {
-	select {
-	case p.events <- e:
-	default:
-	}
-}
-
-// Run adds tasks for the events until ctx ends.
-func (p *Pushes) Run(ctx context.Context) {
-	for {
-		select {
-		case e := <-p.events:
-			if err := p.schedule(ctx, e); err != nil && ctx.Err() == nil {
-				p.log.Error(err, "Failed to schedule pipelines", "project", e.Project)
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
+// NewPushes returns a Pushes with a queue that runs Create.
+func NewPushes(l *Launcher) *Pushes {
+	p := &Pushes{Launcher: l}
+	p.tasks = l.Queue(job.QueueOptions{Name: PushQueue, Limits: fair.Halves(concurrentLaunches), Run: p.Create})
+	return p
 }
 
 // push is the payload of a task.
@@ -78,8 +53,8 @@ type push struct {
 	By      database.User    `json:"by"`
 }
 
-// schedule adds a task for each of the first branches and tags of an event. Writes that no user made start no pipeline.
-func (p *Pushes) schedule(ctx context.Context, e change.Event) error {
+// Written adds a task for each of the first branches and tags of a write of refs. Writes that no user made start no pipeline.
+func (p *Pushes) Written(ctx context.Context, e change.Event) error {
 	if e.By.UID == "" {
 		return nil
 	}

@@ -110,9 +110,12 @@ func (w *Write) Apply(ctx context.Context, prepare func(ctx context.Context) ([]
 	if err := refs.Apply(ctx, w.Repository, updates...); err != nil {
 		return err
 	}
-	w.Written(Event{w.Project, updates, w.By})
+	w.Publish(updates)
 	return nil
 }
+
+// Publish reports the updates of a write to its followers. Call it after Decide once git has applied them; Apply does so itself.
+func (w *Write) Publish(updates []update.Ref) { w.Written(Event{w.Project, updates, w.By}) }
 
 // note adds the updates of a write to the audit event of the request.
 func note(ctx context.Context, updates []update.Ref, err error) {

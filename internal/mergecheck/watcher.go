@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-logr/logr"
-
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/change"
@@ -23,6 +21,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
+// QueueName is the name of the queue of checks.
+const QueueName = "merge-request-checks"
+
 // Watcher checks the open merge requests of branches that have moved, in the background, and finds those that a push has merged. It can miss
 // events: those who read a merge request call Refresh.
 type Watcher struct {
@@ -30,47 +31,17 @@ type Watcher struct {
 	tasks interface {
 		Add(context.Context, job.Task) error
 	}
-	events chan change.Event
-	log    logr.Logger
 }
-
-const (
-	// maxEvents is the maximum number of waiting events. Further ones are dropped.
-	maxEvents = 1000
-	// QueueName is the name of the queue of checks.
-	QueueName = "merge-request-checks"
-)
 
 // NewWatcher returns a watcher that adds a task for each check. The queue must run Check.
 func NewWatcher(c *Checker, tasks interface {
 	Add(context.Context, job.Task) error
-}, log logr.Logger) *Watcher {
-	return &Watcher{c, tasks, make(chan change.Event, maxEvents), log}
+}) *Watcher {
+	return &Watcher{c, tasks}
 }
 
-// Written receives an event. It does not block.
-func (w *Watcher) Written(e change.Event) {
-	select {
-	case w.events <- e:
-	default:
-	}
-}
-
-// Run adds tasks for the events until ctx ends.
-func (w *Watcher) Run(ctx context.Context) {
-	for {
-		select {
-		case e := <-w.events:
-			if err := w.schedule(ctx, e); err != nil && ctx.Err() == nil {
-				w.log.Error(err, "Failed to schedule the checks of merge requests", "project", e.Project)
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func (w *Watcher) schedule(ctx context.Context, e change.Event) error {
+// Written adds the tasks for a write of refs.
+func (w *Watcher) Written(ctx context.Context, e change.Event) error {
 	moved := map[string]update.Ref{}
 	for _, u := range e.Updates {
 		if name, ok := protection.Branch(u.Name); ok {

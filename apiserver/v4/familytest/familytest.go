@@ -33,9 +33,11 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/endpointtest"
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
+	"github.com/forgeplane/forgeplane/apiserver/visible"
 	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/declare"
@@ -100,11 +102,14 @@ func New(t testing.TB, objects ...client.Object) *Forge {
 	f.Client = f.fake(t, objects)
 	f.IDs = ids.New(f.Client, f.Client, f.Client, Namespace, ids.Range{First: 100})
 	f.Kit = family.Kit{
-		Catalog: catalog.New(f.Client), IDs: f.IDs, Credentials: credential.NewStore(f.Client, Namespace),
+		IDs: f.IDs, Credentials: credential.NewStore(f.Client, Namespace),
 		Maintain: func(types.NamespacedName) bool { return true }, Activity: activity.Stores{Uses: f.Uses}, Queue: f.queue,
-		Features: feature.New(f.Client, Namespace, nil), Quotas: quota.DefaultLimits(), Clock: f.Clock,
+		OnWritten: func(string, func(context.Context, change.Event) error) {},
+		Features:  feature.New(f.Client, Namespace, nil), Quotas: quota.DefaultLimits(), Clock: f.Clock,
 		WebURL: WebURL, Version: "test", Namespace: Namespace, Home: "home",
 	}
+	f.Catalog = catalog.New(f.Client)
+	f.Visible = visible.NewProjects(f.Catalog, f.Clock)
 	f.Writer = f.WriterReading(f.Client)
 	f.Background = f.Writer
 	f.Authenticator = auth.NewAuthenticator(f.Catalog, f.Clock, nil).Noting(f.Uses)

@@ -19,16 +19,14 @@ import (
 // Family serves issues.
 type Family struct {
 	family.Kit
-	items   item.Finder
-	labels  *item.Labels
-	visible *visible.Projects
+	items  item.Finder
+	labels *item.Labels
 }
 
 // New returns the family.
 func New(k family.Kit) *Family {
 	return &Family{
 		Kit: k, items: item.Finder{Stores: k.Activity}, labels: item.NewLabels(k.Catalog, k.Writer),
-		visible: visible.NewProjects(k.Catalog, k.Clock),
 	}
 }
 
@@ -75,7 +73,7 @@ type places struct {
 
 // among returns the projects in a place that the caller sees.
 func (f *Family) among(ctx context.Context, s auth.Subject, in visible.In) (places, error) {
-	seen, err := item.SeenIn(ctx, f.visible, s, in)
+	seen, err := item.SeenIn(ctx, f.Visible, s, in)
 	return places{seen, f.labels.Anywhere}, err
 }
 

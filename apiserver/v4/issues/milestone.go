@@ -15,7 +15,7 @@ func (f *Family) listOfMilestone(ctx context.Context, s auth.Project, r *item.Mi
 }
 
 func (f *Family) listOfGroupMilestone(ctx context.Context, s auth.Group, r *item.MilestoneRequest) (endpoint.List[Issue], error) {
-	seen, err := item.SeenIn(ctx, f.visible, s.Subject, visible.In{Group: s.Scope.Groups[0], Below: true})
+	seen, err := item.SeenIn(ctx, f.Visible, s.Subject, visible.In{Group: s.Scope.Groups[0], Below: true})
 	if err != nil {
 		return endpoint.List[Issue]{}, err
 	}

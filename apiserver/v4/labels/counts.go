@@ -64,10 +64,10 @@ func (f *Family) counted(ctx context.Context, s auth.Subject) (seen item.Seen, r
 		return item.SeenHere(s), requests, nil
 	}
 	in := visible.In{Group: s.Scope.Groups[0], Below: true}
-	if seen, err = item.SeenIn(ctx, f.visible, s, in); err != nil {
+	if seen, err = item.SeenIn(ctx, f.Visible, s, in); err != nil {
 		return seen, nil, err
 	}
-	projects, err := item.ProjectsIn(ctx, f.visible, s, in, auth.ReadMergeRequests)
+	projects, err := item.ProjectsIn(ctx, f.Visible, s, in, auth.ReadMergeRequests)
 	for _, p := range projects {
 		requests = append(requests, p.Project.UID)
 	}

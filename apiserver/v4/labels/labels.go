@@ -14,7 +14,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/store"
-	"github.com/forgeplane/forgeplane/apiserver/visible"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
@@ -28,7 +27,6 @@ type Family struct {
 	labels   *store.Store[entry, *v1alpha1.Label]
 	projects *store.Store[store.Only, *v1alpha1.Project]
 	// visible are the projects whose issues are counted.
-	visible *visible.Projects
 	// rendered caches the HTML of descriptions.
 	rendered *lru.Cache
 	// views caches the labels of projects and groups by the versions of their scopes.
@@ -51,7 +49,7 @@ const maxRendered = 1024
 // New returns the family.
 func New(k family.Kit) *Family {
 	f := &Family{
-		Kit: k, projects: store.Projects(k.Writer), visible: visible.NewProjects(k.Catalog, k.Clock), rendered: lru.New(maxRendered),
+		Kit: k, projects: store.Projects(k.Writer), rendered: lru.New(maxRendered),
 		views: catalog.NewMemory[string, []entry](k.Catalog, maxViews, &v1alpha1.Label{}, &v1alpha1.Group{}, &v1alpha1.Project{}),
 		insides: catalog.NewMemory[inside, []entry](k.Catalog, maxInsides,
 			&v1alpha1.Label{}, &v1alpha1.Group{}, &v1alpha1.Project{}, &v1alpha1.Membership{}, &v1alpha1.User{}, &corev1.Namespace{}),

@@ -103,8 +103,8 @@ func (f *Family) cancelAutoMerge(ctx context.Context, s auth.ProjectRecord[item.
 	return f.detail(ctx, s.Subject, m)
 }
 
-// PipelineEnded runs a task of pipeline.AwaitQueue: it begins the merges that have waited for the pipeline.
-func (f *Family) PipelineEnded(ctx context.Context, a job.Attempt, _ func(string)) error {
+// pipelineEnded runs a task of pipeline.AwaitQueue: it begins the merges that have waited for the pipeline.
+func (f *Family) pipelineEnded(ctx context.Context, a job.Attempt, _ func(string)) error {
 	id, err := strconv.ParseInt(a.Key, 10, 64)
 	if err != nil {
 		return fmt.Errorf("reading the id of a pipeline: %w", err)

@@ -1,12 +1,10 @@
 package mergerequests_test
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"testing"
 
-	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -18,30 +16,30 @@ import (
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 )
 
-// added are the keys of tasks.
-type added chan string
-
-func (a added) Add(_ context.Context, t job.Task) error {
-	a <- t.Key
-	return nil
-}
+// key matches the task of a merge request.
+func key(m mergerequest.MergeRequest) any { return HaveField("Key", strconv.FormatInt(m.ID, 10)) }
 
 func TestWatcher_checksMergeRequestsOfMovedBranches(t *testing.T) {
 	g, w := NewWithT(t), newGitWorld(t, branched(t))
 	from, into, other := w.request(20, "topic", "main"), w.request(20, "rival", "topic"), w.request(20, "rival", "main")
 	fork := w.request(21, "topic", "stable")
 	checker := mergecheck.New(w.Catalog, w.Repositories, w.Activity, w.Clock)
-	tasks := make(added, 10)
-	watcher := mergecheck.NewWatcher(checker, tasks, logr.Discard())
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { defer close(ended); watcher.Run(ctx) }()
-	defer func() { stop(); <-ended }()
-	watcher.Written(change.Event{Project: types.NamespacedName{Namespace: "acme", Name: "web"}, Updates: []update.Ref{{Name: "refs/tags/topic"}, {Name: "refs/heads/topic"}}})
-	g.Eventually(tasks).Should(Receive(Equal(strconv.FormatInt(from.ID, 10))))
-	g.Eventually(tasks).Should(Receive(Equal(strconv.FormatInt(into.ID, 10))))
-	watcher.Written(change.Event{Project: types.NamespacedName{Namespace: "acme", Name: "fork"}, Updates: []update.Ref{{Name: "refs/heads/topic"}}})
-	g.Eventually(tasks).Should(Receive(Equal(strconv.FormatInt(fork.ID, 10))))
+	for _, tt := range []struct {
+		project string
+		refs    []string
+		want    []any
+	}{
+		{"web", []string{"refs/tags/topic", "refs/heads/topic"}, []any{key(from), key(into)}},
+		{"fork", []string{"refs/heads/topic"}, []any{key(fork)}},
+	} {
+		var tasks queued
+		e := change.Event{Project: types.NamespacedName{Namespace: "acme", Name: tt.project}}
+		for _, name := range tt.refs {
+			e.Updates = append(e.Updates, update.Ref{Name: name})
+		}
+		g.Expect(mergecheck.NewWatcher(checker, &tasks).Written(t.Context(), e)).To(Succeed())
+		g.Expect(tasks).To(HaveExactElements(tt.want...))
+	}
 
 	for _, m := range []mergerequest.MergeRequest{from, fork} {
 		g.Expect(checker.Check(t.Context(), job.Attempt{Task: job.Task{Key: fmt.Sprint(m.ID)}}, nil)).To(Succeed())

@@ -131,7 +131,7 @@ type places struct {
 
 // among returns the projects in a place whose merge requests the caller sees.
 func (f *Family) among(ctx context.Context, s auth.Subject, in visible.In) (places, error) {
-	all, err := item.ProjectsIn(ctx, f.visible, s, in, auth.ReadMergeRequests)
+	all, err := item.ProjectsIn(ctx, f.Visible, s, in, auth.ReadMergeRequests)
 	scopes := make(map[types.UID]catalog.Scope, len(all))
 	for _, p := range all {
 		scopes[p.Project.UID] = p.Scope

@@ -12,8 +12,10 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/apiserver/launch"
 	"github.com/forgeplane/forgeplane/apiserver/store"
-	"github.com/forgeplane/forgeplane/apiserver/visible"
+	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/mergecheck"
+	"github.com/forgeplane/forgeplane/internal/pipeline"
 )
 
 // Family serves merge requests.
@@ -21,20 +23,29 @@ type Family struct {
 	family.Kit
 	items   item.Finder
 	labels  *item.Labels
-	visible *visible.Projects
 	checker *mergecheck.Checker
+	// checks is the queue of checks: the key of a task is the id of a merge request.
+	checks family.Tasks
 	// launcher creates the pipelines of merge requests.
 	launcher *launch.Launcher
 	// projects have the settings of approvals.
 	projects *store.Store[store.Only, *v1alpha1.Project]
 }
 
+// concurrentChecks and concurrentMerges are the maximum numbers of merge requests that are checked, and merged after their pipelines, at once in
+// the background.
+const concurrentChecks, concurrentMerges = 2, 2
+
 // New returns the family.
 func New(k family.Kit) *Family {
-	return &Family{
+	f := &Family{
 		Kit: k, launcher: launch.New(k), projects: store.Projects(k.Writer), items: item.Finder{Stores: k.Activity}, labels: item.NewLabels(k.Catalog, k.Writer),
-		visible: visible.NewProjects(k.Catalog, k.Clock), checker: mergecheck.New(k.Catalog, k.Repositories, k.Activity, k.Clock).Removing(RemoveSource(k)),
+		checker: mergecheck.New(k.Catalog, k.Repositories, k.Activity, k.Clock).Removing(RemoveSource(k)),
 	}
+	f.checks = k.Queue(job.QueueOptions{Name: mergecheck.QueueName, Limits: fair.Halves(concurrentChecks), Run: f.checker.Check})
+	k.OnWritten("checks of merge requests", mergecheck.NewWatcher(f.checker, f.checks).Written)
+	k.Queue(job.QueueOptions{Name: pipeline.AwaitQueue, Limits: fair.Halves(concurrentMerges), Run: f.pipelineEnded})
+	return f
 }
 
 const (

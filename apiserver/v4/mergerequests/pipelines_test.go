@@ -67,7 +67,7 @@ func (r run) end(result pipeline.Status) {
 func (r run) ended() {
 	r.w.t.Helper()
 	for range 2 {
-		if err := mergerequests.New(r.w.Kit).PipelineEnded(r.w.t.Context(), job.Attempt{Task: job.Task{Key: fmt.Sprint(r.ID)}}, nil); err != nil {
+		if err := r.w.Work[pipeline.AwaitQueue].Run(r.w.t.Context(), job.Attempt{Task: job.Task{Key: fmt.Sprint(r.ID)}}, nil); err != nil {
 			r.w.t.Fatal(err)
 		}
 	}

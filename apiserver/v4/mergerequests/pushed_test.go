@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -52,16 +51,10 @@ func (w gitWorld) pushesLate(count int, branches map[string]string, before func(
 		}
 	}
 	c := checks{mergecheck.New(w.Catalog, w.Repositories, w.Activity, w.Clock), before, make(chan error, count)}
-	watcher := mergecheck.NewWatcher(c.Checker, c, logr.Discard())
-	watcher.Written(e)
-	ctx, stop := context.WithCancel(w.t.Context())
-	ended := make(chan struct{})
-	go func() { defer close(ended); watcher.Run(ctx) }()
+	g.Expect(mergecheck.NewWatcher(c.Checker, c).Written(w.t.Context(), e)).To(Succeed())
 	for range count {
 		g.Eventually(c.ended).Should(Receive(BeNil()))
 	}
-	stop()
-	<-ended
 }
 
 func TestWatcher_marksMergeRequestAsMergedByPush(t *testing.T) {

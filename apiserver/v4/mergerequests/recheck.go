@@ -46,7 +46,7 @@ func (f *Family) recheck(ctx context.Context, s auth.Subject, in places, some []
 	slices.SortFunc(tasks, func(a, b job.Task) int { return strings.Compare(a.Key, b.Key) }) // others that add the same tasks wait
 	err = f.Activity.Database.Atomically(ctx, "queueing checks of merge requests", func(ctx context.Context, _ bun.IDB) error {
 		for _, t := range tasks {
-			if err := f.Checks.Add(ctx, t); err != nil {
+			if err := f.checks.Add(ctx, t); err != nil {
 				return err
 			}
 		}

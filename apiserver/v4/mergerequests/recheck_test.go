@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/v4/mergerequests"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/feature"
@@ -37,12 +38,12 @@ func TestRecheck_queuesInOrderOfKeysAndDoesNotFailList(t *testing.T) {
 	}
 	const list = "GET /merge_requests?scope=all&with_merge_status_recheck=true"
 	var tasks queued
-	w.Checks = &tasks
+	w.Queue = func(job.QueueOptions) family.Tasks { return &tasks }
 	w.Serve(mergerequests.New(w.Kit).Table())
 	g.Expect(w.As("rita", list, "").Code).To(Equal(200))
 	g.Expect(tasks).To(HaveLen(11))
 	g.Expect(slices.IsSortedFunc(tasks, func(a, b job.Task) int { return strings.Compare(a.Key, b.Key) })).To(BeTrue(), "%v", tasks)
-	w.Checks = unqueued{}
+	w.Queue = func(job.QueueOptions) family.Tasks { return unqueued{} }
 	w.Serve(mergerequests.New(w.Kit).Table())
 	g.Expect(w.As("rita", list, "").Code).To(Equal(200))
 }
@@ -52,7 +53,7 @@ func TestRecheck_checksListedOpenMergeRequests(t *testing.T) {
 	open, locked := w.request(20, "topic", "main"), w.request(20, "rival", "main")
 	g.Expect(w.Activity.MergeRequests.Lock(t.Context(), locked, mergerequest.Plan{})).To(Succeed())
 	var tasks queued
-	w.Checks = &tasks
+	w.Queue = func(job.QueueOptions) family.Tasks { return &tasks }
 	w.Serve(mergerequests.New(w.Kit).Table())
 	const all = "GET /merge_requests?scope=all"
 	task := job.Task{Key: fmt.Sprint(open.ID), Tenant: fair.Namespace("acme")}

@@ -23,7 +23,11 @@ type Family struct {
 }
 
 // New returns the family.
-func New(k family.Kit) *Family { return &Family{k, launch.New(k)} }
+func New(k family.Kit) *Family {
+	launcher := launch.New(k)
+	launcher.Work()
+	return &Family{k, launcher}
+}
 
 const (
 	ofProject = "/projects/{id}/pipelines"

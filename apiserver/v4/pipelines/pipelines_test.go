@@ -1,7 +1,6 @@
 package pipelines_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -9,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -401,30 +399,16 @@ func (w world) pushes(updates ...update.Ref) {
 	w.t.Helper()
 	dora, err := w.Catalog.UserByUsername(w.t.Context(), "dora")
 	w.Expect(err).NotTo(HaveOccurred())
-	tasks := make(chan job.Task, 10)
-	p := launch.NewPushes(launch.New(w.Kit), queue(tasks), logr.Discard())
-	ctx, stop := context.WithCancel(w.t.Context())
-	defer stop()
-	go p.Run(ctx)
-	by := database.User{ID: 3, UID: dora.UID}
-	p.Written(change.Event{Project: types.NamespacedName{Namespace: "acme", Name: "web"}, Updates: updates, By: by})
-	p.Written(change.Event{Project: types.NamespacedName{Namespace: "acme", Name: "web"}, Updates: []update.Ref{{Name: "refs/heads/end", New: "1"}}, By: by})
-	for t := range tasks {
-		if strings.Contains(string(t.Payload), "refs/heads/end") {
-			return
-		}
+	w.Tasks = nil
+	p := launch.NewPushes(launch.New(w.Kit))
+	w.Expect(p.Written(w.t.Context(), change.Event{
+		Project: types.NamespacedName{Namespace: "acme", Name: "web"}, Updates: updates, By: database.User{ID: 3, UID: dora.UID},
+	})).To(Succeed())
+	for _, t := range w.Tasks {
 		for range 2 { // a task can run again
 			w.Expect(p.Create(w.t.Context(), job.Attempt{Task: t}, nil)).To(Succeed())
 		}
 	}
-}
-
-// queue is a queue in memory.
-type queue chan job.Task
-
-func (q queue) Add(_ context.Context, t job.Task) error {
-	q <- t
-	return nil
 }
 
 func TestPush_createsPipelines(t *testing.T) {

@@ -112,7 +112,7 @@ func (f *Family) search(ctx context.Context, caller auth.Caller, r *listRequest,
 	// One search serves all pages.
 	filter := *r
 	filter.Paging, filter.Cursor, filter.Statistics = endpoint.Paging{}, endpoint.Optional[int64]{}, false
-	return f.visible.Find(ctx, caller, in, filter)
+	return f.Visible.Find(ctx, caller, in, filter)
 }
 
 // page shows the projects of the requested page.

@@ -21,7 +21,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	"github.com/forgeplane/forgeplane/apiserver/sharing"
 	"github.com/forgeplane/forgeplane/apiserver/store"
-	"github.com/forgeplane/forgeplane/apiserver/visible"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/owner"
 )
@@ -33,7 +32,6 @@ type Family struct {
 	groups   *store.Store[store.Only, *v1alpha1.Group]
 	sharing  *sharing.Sharing
 	// visible returns the projects that callers can see.
-	visible *visible.Projects
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=projects,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
@@ -43,7 +41,6 @@ type Family struct {
 func New(k family.Kit) *Family {
 	return &Family{
 		Kit: k, projects: store.Projects(k.Writer), groups: store.Groups(k.Writer), sharing: sharing.New(k.Catalog, k.Guard, k.Clock),
-		visible: visible.NewProjects(k.Catalog, k.Clock),
 	}
 }
 
