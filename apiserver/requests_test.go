@@ -447,6 +447,8 @@ var variants = map[string][]sample{
 		{note: "with a hidden group", body: fmt.Sprintf(`{"group_access":10,"group_id":%d}`, hiddenGroupID)},
 	},
 	"POST /groups/{id}/share":                 {{note: "with a hidden group", body: fmt.Sprintf(`{"group_access":10,"group_id":%d}`, hiddenGroupID)}},
+	"DELETE /projects/{id}/share/{group_id}":  {{note: "with a hidden group", names: map[string]string{"share/{group_id}": strconv.Itoa(veiledID)}}},
+	"DELETE /groups/{id}/share/{group_id}":    {{note: "with a hidden group", names: map[string]string{"share/{group_id}": strconv.Itoa(veiledID)}}},
 	"DELETE /projects/{id}/members/{user_id}": {ownUser("members/{user_id}")},
 	"DELETE /groups/{id}/members/{user_id}":   {ownUser("members/{user_id}")},
 

@@ -57,7 +57,7 @@ import (
 const (
 	projectID, groupID, aboveID, otherProjectID, thirdProjectID = 10, 20, 21, 11, 12
 	exposedProjectID, listedProjectID, hiddenGroupID            = 13, 14, 22
-	friendsID, invitedID, roomID                                = 23, 24, 26
+	friendsID, invitedID, roomID, veiledID                      = 23, 24, 26, 27
 	targetID, newcomerID, bannedID                              = 30, 31, 32
 	personalID, personalProjectID                               = 25, 15
 	keyID, otherKeyID, exposedKeyID                             = 40, 41, 42
@@ -136,6 +136,7 @@ func declared(v v1alpha1.Visibility) []client.Object {
 		// The project and its group are shared with one of these groups.
 		familytest.Group("friends", "friends", friendsID, "", v1alpha1.VisibilityPublic),
 		familytest.Group("friends", "invited", invitedID, "", v1alpha1.VisibilityPublic),
+		familytest.Group("friends", "veiled", veiledID, "", v1alpha1.VisibilityPrivate), // both are shared with it, too
 		familytest.User("friend", 4), familytest.InGroup("friends", "invited", "friend", v1alpha1.RoleMaintainer),
 		familytest.User("external", 5, func(s *v1alpha1.UserSpec) { s.External = true }),
 		familytest.User("auditor", 6, func(s *v1alpha1.UserSpec) { s.Auditor = true }),
@@ -186,7 +187,9 @@ func declared(v v1alpha1.Visibility) []client.Object {
 		familytest.InProject(team, "app", "blocked", v1alpha1.RoleOwner), familytest.InGroup(team, "team", "blocked", v1alpha1.RoleOwner),
 	}
 	all = append(all, personal("target", targetID)...)
-	shared := []v1alpha1.Share{{GroupRef: v1alpha1.Reference{ID: invitedID}, Role: v1alpha1.RoleDeveloper}}
+	shared := []v1alpha1.Share{
+		{GroupRef: v1alpha1.Reference{ID: invitedID}, Role: v1alpha1.RoleDeveloper}, {GroupRef: v1alpha1.Reference{ID: veiledID}, Role: v1alpha1.RoleGuest},
+	}
 	project(all, "app").Spec.SharedWith = shared
 	for _, o := range all {
 		if g, ok := o.(*v1alpha1.Group); ok && g.Name == "team" {

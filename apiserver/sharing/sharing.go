@@ -110,12 +110,12 @@ func (s *Sharing) New(ctx context.Context, of auth.Subject, r *Request) (v1alpha
 // that have ended or whose group is gone for good. A share whose group does not exist yet, or has no place in the tree at the moment, stays.
 func (s *Sharing) Add(ctx context.Context, of v1alpha1.Shareable, share v1alpha1.Share, taken error) ([]v1alpha1.Share, error) {
 	now := s.clock.Now()
-	kept, err := s.keep(ctx, of, func(d *v1alpha1.Share, uid string) (bool, error) {
+	kept, err := s.keep(ctx, of, func(d *v1alpha1.Share, with *catalog.Scope) (bool, error) {
 		ended := d.ExpiresAt != nil && !now.Before(d.ExpiresAt.Time)
-		if uid == share.GroupRef.UID && !ended {
+		if with != nil && string(with.Groups[0].UID) == share.GroupRef.UID && !ended {
 			return false, taken
 		}
-		if ended || uid != "" {
+		if ended || with != nil {
 			return !ended, nil
 		}
 		gone, err := s.gone(ctx, of, d.GroupRef)
@@ -140,19 +140,26 @@ func (s *Sharing) gone(ctx context.Context, of v1alpha1.Shareable, ref v1alpha1.
 	return err != nil, catalog.IgnoreNotFound(err)
 }
 
-// Remove returns the shares of an object without those with the group of an id. If the object has no such share, the error says so. The caller cannot
-// remove a share whose role is above their own, as they could not have created it.
+// Remove returns the shares of an object without those with the group of an id. If the object has no such share, or the caller cannot see the group,
+// the error says so. The caller cannot remove a share whose role is above their own, as they could not have created it.
 func (s *Sharing) Remove(ctx context.Context, by auth.Subject, of v1alpha1.Shareable, groupID int64) ([]v1alpha1.Share, error) {
 	g, err := catalog.ByID[*v1alpha1.Group](ctx, s.catalog, groupID)
 	if catalog.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
-	kept, err := s.keep(ctx, of, func(d *v1alpha1.Share, uid string) (bool, error) {
-		kept := d.GroupRef.ID != groupID && (g == nil || uid != string(g.UID))
-		if !kept && catalog.RoleOf(d.Role) > by.Access.Role {
+	kept, err := s.keep(ctx, of, func(d *v1alpha1.Share, with *catalog.Scope) (bool, error) {
+		if d.GroupRef.ID != groupID && (g == nil || with == nil || with.Groups[0].UID != g.UID) {
+			return true, nil
+		}
+		if with != nil {
+			if access, err := s.guard.Access(ctx, by.Caller, *with); err != nil || !access.Sees() {
+				return true, err
+			}
+		}
+		if catalog.RoleOf(d.Role) > by.Access.Role {
 			return false, endpoint.Forbidden("").Describe("You have the role %s, and cannot remove a share with a higher one.", by.Access.Role)
 		}
-		return kept, nil
+		return false, nil
 	})
 	if declared, _ := of.Shares(); err == nil && len(kept) == len(declared) {
 		err = endpoint.NotFound("Group Link")
@@ -160,19 +167,19 @@ func (s *Sharing) Remove(ctx context.Context, by auth.Subject, of v1alpha1.Share
 	return kept, err
 }
 
-// keep returns the shares of an object that want accepts. want gets the UID of the group, or "" if the share leads nowhere.
-func (s *Sharing) keep(ctx context.Context, of v1alpha1.Shareable, want func(d *v1alpha1.Share, uid string) (bool, error)) ([]v1alpha1.Share, error) {
+// keep returns the shares of an object that want accepts. want gets the invited group, or nil if the share leads nowhere.
+func (s *Sharing) keep(ctx context.Context, of v1alpha1.Shareable, want func(d *v1alpha1.Share, with *catalog.Scope) (bool, error)) ([]v1alpha1.Share, error) {
 	declared, _ := of.Shares()
 	kept := []v1alpha1.Share{}
 	for i := range declared {
-		uid := ""
-		with, err := s.catalog.Invited(ctx, of, declared[i].GroupRef)
+		var with *catalog.Scope
+		found, err := s.catalog.Invited(ctx, of, declared[i].GroupRef)
 		if err == nil {
-			uid = string(with.Groups[0].UID)
+			with = &found
 		} else if catalog.IgnoreNotFound(err) != nil {
 			return nil, err
 		}
-		wanted, err := want(&declared[i], uid)
+		wanted, err := want(&declared[i], with)
 		if err != nil {
 			return nil, err
 		}

@@ -103,6 +103,14 @@ var _ = Describe("The values of the chart", func() {
 		Expect(find[rbacv1.ClusterRole](rendered, "ClusterRole", "forgeplane-setup").Rules[0].ResourceNames).To(Equal([]string{"default", "fast", "old", "nfs"}))
 	})
 
+	It("bind groups to the role for the REST API through kube-apiserver", func() {
+		Expect(of(render(), "ClusterRoleBinding")).NotTo(ContainElement("forgeplane-rest-users"))
+		bound := find[rbacv1.ClusterRoleBinding](render("--set=restUsers={system:authenticated,oidc:team}"), "ClusterRoleBinding", "forgeplane-rest-users")
+		Expect(bound.RoleRef.Name).To(Equal("forgeplane-rest-user"))
+		Expect(bound.Subjects).To(HaveExactElements(
+			And(HaveField("Kind", "Group"), HaveField("Name", "system:authenticated")), And(HaveField("Kind", "Group"), HaveField("Name", "oidc:team"))))
+	})
+
 	It("declare no administrator if asked not to", func() {
 		const administrator = "/etc/forgeplane/setup/administrator.yaml"
 		Expect(jobArgs(render(), "forgeplane-setup")).To(ContainElement(administrator))

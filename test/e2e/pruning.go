@@ -159,7 +159,7 @@ var _ = Describe("A whole team in one file", Ordered, func() {
 	It("can be pruned as a whole and applied again, and loses nothing", func() {
 		declared := expectReady()
 		for range soak.Times(1, 3) {
-			baker("delete")
+			baker("delete", "--cascade=foreground") // Argo CD prunes in this way
 			Expect(found()).To(BeEmpty())
 			baker("apply", "--server-side")
 			Expect(expectReady()).To(ConsistOf(declared))

@@ -55,7 +55,7 @@ func (f *Family) Table() endpoint.Table {
 			Conditional().Doc("Delete a group."),
 		endpoint.Post("/groups/{id}/share", f.share).Needs(auth.WriteGroupMembers).Asks(auth.ReadGroup).
 			Doc("Share a group with the members of another group."),
-		endpoint.Delete("/groups/{id}/share/{group_id}", f.unshare).Needs(auth.WriteGroupMembers).
+		endpoint.Delete("/groups/{id}/share/{group_id}", f.unshare).Needs(auth.WriteGroupMembers).Asks(auth.ReadGroup).
 			Doc("Stop sharing a group with another group."),
 		endpoint.Post("/groups/{id}/transfer", f.transfer).Needs(auth.AdminGroup).Asks(auth.CreateSubgroups).
 			Doc("Move a group to another group, or to the root."),

@@ -60,7 +60,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Post("/projects/{id}/unarchive", f.unarchive).Needs(auth.OwnProject).Asks(auth.AdminProject).Doc("Unarchive a project."),
 		endpoint.Post("/projects/{id}/share", f.share).Needs(auth.WriteProjectMembers).Asks(auth.ReadGroup).
 			Doc("Share a project with the members of a group."),
-		endpoint.Delete("/projects/{id}/share/{group_id}", f.unshare).Needs(auth.WriteProjectMembers).
+		endpoint.Delete("/projects/{id}/share/{group_id}", f.unshare).Needs(auth.WriteProjectMembers).Asks(auth.ReadGroup).
 			Doc("Stop sharing a project with a group."),
 		endpoint.Put("/projects/{id}/transfer", f.transfer).Needs(auth.OwnProject).Asks(auth.AdminProject, auth.CreateProjects).
 			Doc("Move a project to another group or user."),

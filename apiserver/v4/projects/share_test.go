@@ -115,6 +115,15 @@ func TestSharedWithGroups_omitsGroupsThatTheCallerDoesNotSee(t *testing.T) {
 	}
 }
 
+func TestUnshareProject_answersAsWithoutShareIfTheGroupIsHidden(t *testing.T) {
+	g := NewWithT(t)
+	f := newSharingForge(t, v1alpha1.VisibilityPrivate, v1alpha1.Share{GroupRef: v1alpha1.Reference{Path: "dark"}, Role: v1alpha1.RoleGuest})
+	const missing = `404 {"message":"404 Group Link Not Found"}`
+	g.Expect(f.As("mary", "DELETE /projects/20/share/32", "").String()).To(Equal(missing))
+	g.Expect(f.As("root", "DELETE /projects/20/share/32", "").String()).To(Equal("204"))
+	g.Expect(f.As("root", "DELETE /projects/20/share/32", "").String()).To(Equal(missing))
+}
+
 func TestShareProject_dropsWhatIsOver(t *testing.T) {
 	g := NewWithT(t)
 	past := metav1.NewTime(time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC))
