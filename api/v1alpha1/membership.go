@@ -46,8 +46,8 @@ type MembershipStatus struct {
 	// +optional
 	Username string `json:"username,omitempty"`
 
-	// effectiveRole is the highest role that the user has in the group or project, from this membership or from one of a group above. It
-	// does not include roles from other groups that these are shared with.
+	// effectiveRole is the highest role that the user has in the group or project, from this membership, from one of a group above, or from
+	// one in a group that these are shared with.
 	// +optional
 	EffectiveRole Role `json:"effectiveRole,omitempty"`
 }

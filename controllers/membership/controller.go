@@ -3,6 +3,7 @@ package membership
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -45,6 +46,8 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		OnDeclared(&v1alpha1.Membership{}, c.frame.Catalog.Peers(members, catalog.IndexMember, c.projectMember)).
 		// Only the condition shows that a membership further up has expired.
 		OnReady(&v1alpha1.Membership{}, c.below).
+		OnPart(&v1alpha1.Project{}, shares, c.sharing).
+		OnPart(&v1alpha1.Group{}, shares, c.sharing).
 		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
@@ -77,11 +80,15 @@ func (c *Controller) show(ctx context.Context, m *v1alpha1.Membership, s catalog
 	if err := c.frame.Take(ctx, m, holder, k, "the membership of %s in %s", u.Spec.Username, s.Path()); err != nil {
 		return err
 	}
-	roles, err := c.frame.Catalog.RolesIn(ctx, u, s, c.clock.Now())
+	now := c.clock.Now()
+	roles, err := c.frame.Catalog.RolesIn(ctx, u, s, now)
 	if err != nil {
 		return err
 	}
-	m.Status.EffectiveRole = declared(roles.Member())
+	m.Status.EffectiveRole = declared(roles.Highest())
+	if end := s.SharesEnd(now); !end.IsZero() {
+		return frame.RequeueAfter(end.Sub(now))
+	}
 	return nil
 }
 
@@ -104,7 +111,7 @@ func (c *Controller) expire(_ context.Context, m *v1alpha1.Membership) error {
 	return frame.Settled(v1alpha1.ReasonExpired, "the membership ended at %s", m.Spec.ExpiresAt.UTC().Format(time.RFC3339))
 }
 
-// below maps the membership of a group to the memberships of the same user in the group and below it.
+// below maps the membership of a group to the memberships of the same user in the group and below it, and in what may be shared with it.
 func (c *Controller) below(ctx context.Context, obj client.Object) []reconcile.Request {
 	m := obj.(*v1alpha1.Membership)
 	if m.Spec.GroupRef == nil {
@@ -121,8 +128,35 @@ func (c *Controller) below(ctx context.Context, obj client.Object) []reconcile.R
 			return false
 		}
 		s, err := c.frame.Catalog.ScopeOf(ctx, peer)
-		return err == nil && !slices.ContainsFunc(s.Groups, func(g *v1alpha1.Group) bool { return g.UID == group.GetUID() })
+		return err == nil && !s.Shared() && !s.Includes(group.GetUID())
 	})
+}
+
+// shares is the part of a project or group that says whose members it invites.
+func shares(obj client.Object) string {
+	declared, recorded := obj.(v1alpha1.Shareable).Shares()
+	text, err := json.Marshal([]any{declared, recorded})
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// sharing maps a project or group that is shared to the memberships in it and below it.
+func (c *Controller) sharing(ctx context.Context, obj client.Object) (all []reconcile.Request) {
+	if declared, _ := obj.(v1alpha1.Shareable).Shares(); len(declared) == 0 {
+		return nil
+	}
+	members, err := catalog.All[*v1alpha1.Membership](ctx, c.frame.Catalog)
+	if err != nil {
+		return nil
+	}
+	for _, m := range members {
+		if s, err := c.frame.Catalog.ScopeOf(ctx, m); err == nil && s.Includes(obj.GetUID()) {
+			all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)})
+		}
+	}
+	return all
 }
 
 // user maps a membership to the keys of its user.

@@ -200,6 +200,50 @@ var _ = Describe("A membership", func() {
 		Expect(m.Status.EffectiveRole).To(Equal(v1alpha1.RoleDeveloper))
 	})
 
+	It("shows a role that the user has through a share, while it lasts", func() {
+		f.Run()
+		guests := forge.Group("guests").In(namespace).Build()
+		f.Create(ada, acme, web, guests)
+		m, invited := forge.Membership(ada).In(web).As(v1alpha1.RoleGuest).Build(), forge.Membership(ada).In(guests).As(v1alpha1.RoleOwner).Build()
+		f.Create(m)
+		f.ExpectReady(m)
+		shows := func(r v1alpha1.Role) {
+			GinkgoHelper()
+			f.Eventually(m).Should(HaveField("Status.EffectiveRole", r))
+		}
+		shows(v1alpha1.RoleGuest)
+		share := func(r v1alpha1.Role, expires *metav1.Time) []v1alpha1.Share {
+			return []v1alpha1.Share{{GroupRef: v1alpha1.Reference{Name: "guests"}, Role: r, ExpiresAt: expires}}
+		}
+		f.Change(acme, func() { acme.Spec.SharedWith = share(v1alpha1.RoleDeveloper, nil) })
+		f.Create(invited)
+		shows(v1alpha1.RoleDeveloper)
+		f.Change(acme, func() { acme.Spec.SharedWith = share(v1alpha1.RoleMaintainer, nil) })
+		shows(v1alpha1.RoleMaintainer)
+		f.Delete(invited)
+		shows(v1alpha1.RoleGuest)
+	})
+
+	It("shows a role that the user has through a share until the share expires", func() {
+		guests := forge.Group("guests").In(namespace).Build()
+		f.Create(guests)
+		f.ExpectReady(guests)
+		web.Spec.SharedWith = []v1alpha1.Share{{
+			GroupRef: v1alpha1.Reference{Name: "guests"}, Role: v1alpha1.RoleDeveloper, ExpiresAt: ptr.To(metav1.NewTime(f.Clock.Now().Add(time.Hour))),
+		}}
+		given()
+		invited, m := forge.Membership(ada).In(guests).As(v1alpha1.RoleOwner).Build(), forge.Membership(ada).In(web).As(v1alpha1.RoleGuest).Build()
+		f.Create(invited, m)
+		f.ExpectReady(invited, m)
+		Expect(m.Status.EffectiveRole).To(Equal(v1alpha1.RoleDeveloper))
+		result, err := f.Reconcile(m)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(result.RequeueAfter).To(Equal(time.Hour))
+		f.Clock.SetTime(f.Clock.Now().Add(time.Hour))
+		f.ExpectReady(m)
+		Expect(m.Status.EffectiveRole).To(Equal(v1alpha1.RoleGuest))
+	})
+
 	It("loses its owner when a manifest is applied over it, and then outlives its group", func() {
 		f.Run()
 		f.Create(ada, acme)

@@ -67,7 +67,7 @@ func (r Roles) Member() role.Role { return max(r.Own, r.Inherited) }
 // administrator or blocked.
 func (c *Catalog) RolesIn(ctx context.Context, u *v1alpha1.User, s Scope, now time.Time) (Roles, error) {
 	memory := c.recalled
-	if s.shared() {
+	if s.Shared() {
 		memory = c.recalledShared
 	}
 	if memory == nil {
@@ -118,7 +118,7 @@ func (c *Catalog) roles(ctx context.Context, u *v1alpha1.User, s Scope, now time
 		return Roles{}, until, err
 	}
 	roles, until, err = c.memberRoles(ctx, u, userKeys, s, now)
-	if err != nil || !s.shared() {
+	if err != nil || !s.Shared() {
 		return roles, until, err
 	}
 	shared, ends, err := c.sharedRole(ctx, u, userKeys, s, now)

@@ -2,9 +2,11 @@ package catalog
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -97,6 +99,11 @@ func (s Scope) PathClaim() claim.Claim {
 		return claim.Path(parent, s.Project.Spec.Path)
 	}
 	return claim.Path(parent, s.Groups[0].Spec.Path)
+}
+
+// Includes reports whether the project or group with a UID is the target of the scope, or a group above it.
+func (s Scope) Includes(uid types.UID) bool {
+	return s.Project != nil && s.Project.UID == uid || slices.ContainsFunc(s.Groups, func(g *v1alpha1.Group) bool { return g.UID == uid })
 }
 
 // Levels returns the scope itself and the scopes of the groups above it, the nearest first.

@@ -95,8 +95,8 @@ func (s Scope) sharing() (all []v1alpha1.Shareable) {
 	return all
 }
 
-// shared reports whether sharing returns anything, without allocating.
-func (s Scope) shared() bool {
+// Shared reports whether the project or group of a scope, or a group above it, declares shares.
+func (s Scope) Shared() bool {
 	if s.Project != nil && len(s.Project.Spec.SharedWith) > 0 {
 		return true
 	}
