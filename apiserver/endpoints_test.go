@@ -21,6 +21,11 @@ These endpoints of the REST API, version 4, are served below ` + "`/api/v4`" + `
 endpoints of the version 4 answer 404.
 `
 
+// summaryVerbs are the words that summaries begin with: the verbs of reads and writes, and those of actions.
+var summaryVerbs = strings.Fields(`List Get Create Update Delete
+	Activate Approve Archive Ban Block Cancel Deactivate Disable Enable Erase Keep Merge Move Play Promote Publish Rebase Render Reset Resolve
+	Retry Revoke Rotate Share Start Stop Subscribe Take Unarchive Unban Unblock Unsubscribe Validate Verify`)
+
 // TestEndpoint_isListedInDocs compares docs/endpoints.md with the tables of endpoints.
 func TestEndpoint_isListedInDocs(t *testing.T) {
 	const path = "../docs/endpoints.md"
@@ -36,7 +41,7 @@ func TestEndpoint_isListedInDocs(t *testing.T) {
 	}
 }
 
-// listed returns the operations of an OpenAPI document as a page, by their families.
+// listed returns the operations of an OpenAPI document as a page, by their families. It reports summaries without a standard verb.
 func listed(t *testing.T, openAPI []byte) string {
 	t.Helper()
 	var document struct {
@@ -54,6 +59,9 @@ func listed(t *testing.T, openAPI []byte) string {
 			operation := document.Paths[path][method]
 			if len(operation.Tags) == 0 {
 				continue // the document itself
+			}
+			if verb, _, _ := strings.Cut(operation.Summary, " "); !slices.Contains(summaryVerbs, strings.TrimSuffix(verb, ",")) {
+				t.Errorf("%s %s: the summary %q must begin with one of %q", method, path, operation.Summary, summaryVerbs)
 			}
 			row := fmt.Sprintf("| `%s %s` | %s |\n", strings.ToUpper(method), path, strings.TrimSuffix(operation.Summary, "."))
 			families[operation.Tags[0]] = append(families[operation.Tags[0]], row)

@@ -97,7 +97,7 @@ func NewHandler(o Options, tables ...Table) *Handler {
 	h := &Handler{options: o, routes: router.New[*Endpoint]()}
 	h.document = sync.OnceValue(h.buildOpenAPI)
 	h.tables = append(slices.Clip(tables), Table{
-		Get("/openapi.json", h.getOpenAPI).Anonymous(Served).Doc("Returns this reference as an OpenAPI document."),
+		Get("/openapi.json", h.getOpenAPI).Anonymous(Served).Doc("Get this reference as an OpenAPI document."),
 	}.Named("Reference"))
 	for e := range h.Endpoints() {
 		if err := o.Guard.Check(e); err != nil {

@@ -41,10 +41,10 @@ func (k Timekeeping[T]) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get(k.Path+"/time_stats", k.get).Needs(k.Read).Asks(k.Asks...).Found(k.Find).Anonymous(endpoint.Served).
 			Doc("Get the estimated and the spent time of " + k.Noun + "."),
-		write("Set the estimated time of", endpoint.Post(k.Path+"/time_estimate", k.estimate).Status(http.StatusOK)),
+		write("Update the estimated time of", endpoint.Post(k.Path+"/time_estimate", k.estimate).Status(http.StatusOK)),
 		write("Reset the estimated time of", endpoint.Post(k.Path+"/reset_time_estimate", k.resetEstimate).Status(http.StatusOK)),
-		write("Add to the time that was spent on", endpoint.Post(k.Path+"/add_spent_time", k.spend)),
-		write("Reset the time that was spent on", endpoint.Post(k.Path+"/reset_spent_time", k.resetSpent).Status(http.StatusOK)),
+		write("Create spent time on", endpoint.Post(k.Path+"/add_spent_time", k.spend)),
+		write("Reset the spent time of", endpoint.Post(k.Path+"/reset_spent_time", k.resetSpent).Status(http.StatusOK)),
 	}
 }
 

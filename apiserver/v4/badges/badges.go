@@ -42,7 +42,7 @@ func table[S auth.Form](f *Family, path, of string, read, write endpoint.Ability
 		endpoint.Get(path, auth.On[S](f.list)).Needs(read).Asks(auth.ReadCode).Anonymous(endpoint.Served).
 			Doc("List the badges of " + of + "; a project includes those of its groups."),
 		endpoint.Get(path+"/render", auth.On[S](f.render)).Needs(write).Asks(auth.ReadCode).
-			Doc("Preview a badge for " + of + "."),
+			Doc("Get a preview of a badge for " + of + "."),
 		endpoint.Get(path+"/{badge_id}", auth.On[S](f.get)).Needs(read).Asks(auth.ReadCode).Anonymous(endpoint.Served).
 			Doc("Get a badge of " + of + " itself."),
 		endpoint.Post(path, auth.On[S](f.create)).Needs(write).Asks(auth.ReadCode).

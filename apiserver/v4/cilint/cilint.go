@@ -36,9 +36,9 @@ func New(k family.Kit) *Family { return &Family{k} }
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/ci/lint", f.project).Needs(auth.ReadCode).Anonymous(endpoint.Challenged).Limited(checks, "ci_lint").
-			Doc("Check the CI configuration of a project."),
+			Doc("Validate the CI configuration of a project."),
 		endpoint.Post("/projects/{id}/ci/lint", f.content).Needs(auth.LintConfiguration).Asks(auth.ReadCode).Status(http.StatusOK).
-			Anonymous(endpoint.Hidden).Limited(checks, "ci_lint").MaxBody(maxBody).Doc("Check a CI configuration as if it were in a project."),
+			Anonymous(endpoint.Hidden).Limited(checks, "ci_lint").MaxBody(maxBody).Doc("Validate a CI configuration in the context of a project."),
 	}
 }
 

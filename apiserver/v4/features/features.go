@@ -32,7 +32,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Get("/features/definitions", f.definitions).
 			Doc("List the features with their defaults."),
 		endpoint.Post("/features/{name}", f.set).
-			Doc("Turn a feature on or off for all users."),
+			Doc("Update a feature: turn it on or off for all users."),
 		endpoint.Delete("/features/{name}", f.unset).
 			Doc("Delete the setting of a feature. The setting of the command line or the default applies again."),
 	}

@@ -69,7 +69,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Get("/namespaces", f.namespaces).Doc("List the namespaces in which the caller is a member."),
 		endpoint.Get("/namespaces/{namespace}", f.namespace).Asks(auth.ReadGroup).Doc("Get a namespace by id or full path."),
 		endpoint.Get("/namespaces/{namespace}/exists", f.exists).Asks(auth.ReadGroup, auth.CreateSubgroups).
-			Doc("Get whether a path exists."),
+			Doc("Get the availability of a path, and a free path if it is taken."),
 	}
 }
 

@@ -56,7 +56,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Post(ofProject, f.create).Needs(auth.CreateIssues).Asks(shown...).Asks(auth.AdminIssues, auth.DestroyIssues, auth.WriteLabels).
 			Doc("Create an issue. Labels, assignees, milestone, epic, weight and due date are ignored unless the caller is at least a Reporter."),
 		endpoint.Put(one, f.update).Needs(auth.CreateIssues).Asks(shown...).Asks(auth.AdminIssues, auth.WriteLabels).Found(f.items.Issue).Nonempty().
-			Doc("Change an issue, close it or open it again. Its author and assignees can change the title, description and state."),
+			Doc("Update, close or reopen an issue. Its author and assignees can change the title, description and state."),
 		endpoint.Delete(one, f.remove).Needs(auth.DestroyIssues).Asks(shown...).Found(f.items.Issue).Conditional().
 			Doc("Delete an issue with its notes, reactions and state events."),
 		endpoint.Get("/projects/{id}/merge_requests/{merge_request_iid}/closes_issues", f.closedBy).Needs(auth.ReadMergeRequests).Asks(shown...).

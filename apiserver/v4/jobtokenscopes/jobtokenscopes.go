@@ -46,15 +46,15 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Get("/projects/{id}/job_token_scope/allowlist", f.list).Needs(auth.AdminJobTokenScope).Asks(auth.ReadProject).
 			Doc("List the projects in the job token allowlist."),
 		endpoint.Post("/projects/{id}/job_token_scope/allowlist", f.add).Needs(auth.AdminJobTokenScope).Asks(auth.ReadProject).
-			Doc("Add a project that the caller can see to the job token allowlist."),
+			Doc("Create an entry for a project in the job token allowlist. The caller must be able to see the project."),
 		endpoint.Delete("/projects/{id}/job_token_scope/allowlist/{target_project_id}", f.remove).Needs(auth.AdminJobTokenScope).Asks(auth.ReadProject).
-			Doc("Remove a project from the job token allowlist."),
+			Doc("Delete a project from the job token allowlist."),
 		endpoint.Get("/projects/{id}/job_token_scope/groups_allowlist", f.listGroups).Needs(auth.AdminJobTokenScope).Asks(auth.ReadGroup).
 			Doc("List the groups in the job token allowlist."),
 		endpoint.Post("/projects/{id}/job_token_scope/groups_allowlist", f.addGroup).Needs(auth.AdminJobTokenScope).Asks(auth.ReadGroup).
-			Doc("Add a group that the caller can see to the job token allowlist."),
+			Doc("Create an entry for a group in the job token allowlist. The caller must be able to see the group."),
 		endpoint.Delete("/projects/{id}/job_token_scope/groups_allowlist/{target_group_id}", f.removeGroup).Needs(auth.AdminJobTokenScope).Asks(auth.ReadGroup).
-			Doc("Remove a group from the job token allowlist."),
+			Doc("Delete a group from the job token allowlist."),
 	}
 }
 

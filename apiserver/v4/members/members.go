@@ -40,9 +40,9 @@ func (f *Family) Table() endpoint.Table {
 	// Members with any role can leave.
 	return slices.Concat(
 		projects, endpoint.Table{endpoint.Delete("/projects/{id}/members/{user_id}", auth.OnRecord[auth.ProjectRecord[whom]](f.remove)).Found(f.find).
-			Needs(auth.WriteProjectMembers).Or(auth.Own).Conditional().Doc("Remove a member from a project.")},
+			Needs(auth.WriteProjectMembers).Or(auth.Own).Conditional().Doc("Delete a member of a project.")},
 		groups, endpoint.Table{endpoint.Delete("/groups/{id}/members/{user_id}", auth.OnRecord[auth.GroupRecord[whom]](f.remove)).Found(f.find).
-			Needs(auth.WriteGroupMembers).Or(auth.Own).Conditional().Doc("Remove a member from a group.")},
+			Needs(auth.WriteGroupMembers).Or(auth.Own).Conditional().Doc("Delete a member of a group.")},
 	)
 }
 
@@ -57,7 +57,7 @@ func table[S auth.Form](f *Family, path, of string, read, write endpoint.Ability
 		endpoint.Get(path+"/all/{user_id}", auth.On[S](f.getAll)).Needs(read).Anonymous(endpoint.Served).
 			Doc("Get a member of " + of + ", direct, inherited or of a group that it is shared with."),
 		endpoint.Post(path, auth.On[S](f.add)).Needs(write).
-			Doc("Add a member to " + of + "."),
+			Doc("Create a member of " + of + "."),
 		endpoint.Put(path+"/{user_id}", auth.On[S](f.update)).Needs(write).
 			Doc("Update the role of a member of " + of + "."),
 	}

@@ -33,11 +33,11 @@ func (f *Family) approvalTable() endpoint.Table {
 	return endpoint.Table{
 		reads(endpoint.Get(one+"/approvals", f.approvals)).Doc("Get the approvals of a merge request."),
 		approves(endpoint.Post(one+"/approve", f.approve)).Doc("Approve a merge request."),
-		approves(endpoint.Post(one+"/unapprove", f.unapprove)).Doc("Take back the caller's approval of a merge request."),
+		approves(endpoint.Post(one+"/unapprove", f.unapprove)).Doc("Delete the caller's approval of a merge request."),
 		endpoint.Put(one+"/reset_approvals", f.resetApprovals).Needs(auth.UpdateMergeRequests).Denies(endpoint.Unauthorized("")).
 			Found(f.items.MergeRequest).Status(http.StatusAccepted).
-			Doc("Remove all approvals of a merge request. Only the bots of project and group access tokens can."),
-		reads(endpoint.Get(one+"/approval_state", f.approvalState)).Doc("Get how far each approval rule of a merge request is met."),
+			Doc("Delete all approvals of a merge request. Only the bots of project and group access tokens can."),
+		reads(endpoint.Get(one+"/approval_state", f.approvalState)).Doc("Get the state of the approval rules of a merge request."),
 		reads(endpoint.Get(rules, f.rules)).Doc("List the approval rules of a merge request."),
 		reads(endpoint.Get(rules+"/{approval_rule_id}", f.rule)).Doc("Get an approval rule of a merge request."),
 		manages(endpoint.Post(rules, f.createRule)).Asks(auth.ReadGroup).Doc("Create an approval rule of a merge request."),

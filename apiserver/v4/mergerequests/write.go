@@ -31,7 +31,7 @@ func (f *Family) writeTable() endpoint.Table {
 			Doc("Create a merge request from a branch of the project. Labels, assignees, reviewers and milestone are ignored unless the caller is at least a Developer of the target."),
 		endpoint.Put(one, f.update).Needs(auth.ReadMergeRequests).Asks(auth.UpdateMergeRequests, auth.WriteLabels, auth.PushCode).Found(f.items.MergeRequest).
 			Also(http.StatusConflict, http.StatusUnprocessableEntity).
-			Doc("Change a merge request, close it or open it again. Its author and assignees can change everything except its labels, assignees, reviewers, milestone and lock."),
+			Doc("Update, close or reopen a merge request. Its author and assignees can change everything except its labels, assignees, reviewers, milestone and lock."),
 		endpoint.Delete(one, f.remove).Needs(auth.DestroyMergeRequests).Found(f.items.MergeRequest).Conditional().Also(http.StatusConflict).
 			Doc("Delete a merge request with its notes, reactions and state events."),
 	}

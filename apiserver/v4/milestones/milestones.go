@@ -30,7 +30,7 @@ func (f *Family) Table() endpoint.Table {
 		table[auth.Group](f, "/groups/{id}/milestones", "group", auth.ReadGroupMilestones, auth.WriteGroupMilestones),
 		endpoint.Table{
 			endpoint.Post("/projects/{id}/milestones/{milestone_id}/promote", f.promote).Needs(auth.WriteMilestones).Asks(auth.WriteGroupMilestones).Status(http.StatusOK).
-				Doc("Replace a milestone with one of the group, also in the other projects directly in the group that have one with the same title."),
+				Doc("Promote a project milestone to a group milestone, which replaces the milestones with its title in the projects directly in the group."),
 		})
 }
 

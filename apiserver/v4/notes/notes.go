@@ -82,7 +82,7 @@ func table[S auth.Holder[T], T auth.Kept](find auth.Find[T], c collection) endpo
 		writes(begin, c.date).Doc("Create a discussion on " + c.of + "."),
 		reads(endpoint.Get(c.path+thread, auth.OnRecord[S](c.discussion))).Doc("Get a discussion on " + c.of + "."),
 		writes(endpoint.Put(c.path+thread, auth.OnRecord[S](c.settle)), c.Resolve).Doc("Resolve a discussion on " + c.of + ", or make it unresolved again."),
-		writes(endpoint.Post(c.path+thread+"/notes", auth.OnRecord[S](c.reply)), c.date).Doc("Add a note to a discussion on " + c.of + "."),
+		writes(endpoint.Post(c.path+thread+"/notes", auth.OnRecord[S](c.reply)), c.date).Doc("Create a note in a discussion on " + c.of + "."),
 		writes(endpoint.Put(c.path+inThread, auth.OnRecord[S](c.updateInDiscussion)), c.moderate, c.Resolve).
 			Doc("Update a note of a discussion on " + c.of + ", or resolve the discussion."),
 		writes(endpoint.Delete(c.path+inThread, auth.OnRecord[S](c.removeFromDiscussion)), c.moderate).Doc("Delete a note of a discussion on " + c.of + "."),

@@ -36,7 +36,7 @@ func (f *Family) artifactTable() endpoint.Table {
 		endpoint.Delete(oneJob+"/artifacts", f.removeArtifacts).Needs(auth.AdminPipelines).Found(f.findJob).
 			Doc("Delete the artifacts of a job."),
 		endpoint.Delete("/projects/{id}/artifacts", f.expireArtifacts).Needs(auth.AdminPipelines).Status(http.StatusAccepted).
-			Doc("Make all artifacts of a project expire now, apart from those that the project keeps. Their content goes later."),
+			Doc("Delete all artifacts of a project, except those that the project keeps, in the background."),
 	}
 }
 

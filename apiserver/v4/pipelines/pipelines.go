@@ -60,7 +60,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Get(one+"/bridges", f.bridgesOf).Needs(auth.ReadPipelines).Found(f.find).Anonymous(endpoint.Served).
 			Doc("List the jobs of a pipeline that trigger other pipelines."),
 		endpoint.Post(one+"/retry", f.retry).Needs(auth.UpdatePipelines).Found(f.find).
-			Doc("Run the jobs of a pipeline again that have failed or were canceled."),
+			Doc("Retry the jobs of a pipeline that failed or were canceled."),
 		endpoint.Post(one+"/cancel", f.cancel).Needs(auth.UpdatePipelines).Found(f.find).Status(http.StatusOK).
 			Doc("Cancel the jobs of a pipeline that have not ended."),
 		endpoint.Delete(one, f.remove).Needs(auth.DestroyPipelines).Found(f.find).Conditional().
@@ -74,9 +74,9 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Post(oneJob+"/cancel", f.cancelJob).Needs(auth.UpdatePipelines).Found(f.findJob).
 			Doc("Cancel a job, if it has not ended."),
 		endpoint.Post(oneJob+"/retry", f.retryJob).Needs(auth.UpdatePipelines).Found(f.findJob).
-			Doc("Run a job again, as another job."),
+			Doc("Retry a job as a new job."),
 		endpoint.Post(oneJob+"/play", f.playJob).Needs(auth.UpdatePipelines).Found(f.findJob).Status(http.StatusOK).
-			Doc("Start a manual or delayed job."),
+			Doc("Play a manual or delayed job."),
 		endpoint.Post(oneJob+"/erase", f.eraseJob).Needs(auth.UpdatePipelines).Asks(auth.AdminPipelines).Found(f.findJob).
 			Doc("Erase the log and the artifacts of a job. Only for Maintainers and the user of the job."),
 	}...)

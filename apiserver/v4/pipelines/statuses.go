@@ -25,7 +25,7 @@ func (f *Family) statusTable() endpoint.Table {
 		endpoint.Get("/projects/{id}/repository/commits/{sha}/statuses", f.statuses).Needs(auth.ReadPipelines).Asks(auth.ReadCode).Anonymous(endpoint.Served).
 			Doc("List the statuses of a commit: those of its jobs, and those that other systems have reported."),
 		endpoint.Post("/projects/{id}/statuses/{sha}", f.report).Needs(auth.CreatePipelines).
-			Doc("Report the status of a commit, as a job of its newest pipeline, or of a new one."),
+			Doc("Create or update the status of a commit, as a job of its newest pipeline, or of a new one."),
 	}
 }
 

@@ -64,10 +64,10 @@ func table[S auth.Holder[P], R auth.Holder[auth.In[P, given]], P auth.Kept, O au
 		endpoint.Get(one, auth.OnRecord[R](f.get)).Found(auth.Inside[P](find, f.find)).Needs(see).Asks(asks...).Anonymous(endpoint.Served).
 			Doc("Get an emoji reaction to " + of + "."),
 		endpoint.Post(path, auth.OnRecord[S](f.create)).Found(find).Needs(see).Asks(asks...).Anonymous(endpoint.Challenged).
-			Doc("React to " + of + " with an emoji."),
+			Doc("Create an emoji reaction to " + of + "."),
 		endpoint.Delete(one, auth.OnRecord[R](f.remove)).Found(auth.Inside[P](find, f.find)).Asks(asks...).Conditional().
 			Needs(auth.AdminInstance).Or(auth.Own).Denies(endpoint.Unauthorized("")).Anonymous(endpoint.Challenged).
-			Doc("Remove the caller's emoji reaction to " + of + "; administrators can remove any."),
+			Doc("Delete the caller's emoji reaction to " + of + ". Administrators can delete any."),
 	}
 }
 

@@ -35,7 +35,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Get("/projects/{id}/repository/blobs/{sha}/raw", f.rawBlob).
 			Doc("Get the raw content of a blob."),
 		endpoint.Get("/projects/{id}/repository/compare", f.compare).Also(http.StatusInsufficientStorage).
-			Doc("Compare two commits: list the commits and changes that only the second one has."),
+			Doc("Get the commits and changes that only the second of two commits has."),
 		endpoint.Get("/projects/{id}/repository/contributors", f.contributors).
 			Doc("List the authors of the commits of a branch, with their numbers of commits."),
 		endpoint.Get("/projects/{id}/repository/merge_base", f.mergeBase).

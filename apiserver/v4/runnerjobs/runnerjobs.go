@@ -50,16 +50,16 @@ func (f *Family) Table() endpoint.Table {
 			Answers(
 				endpoint.Answer{Status: http.StatusOK, Doc: "The job has the state.", Empty: true},
 				endpoint.Answer{Status: http.StatusPreconditionFailed, Doc: "The log is not complete: the runner must send the rest and report the state again.", Empty: true},
-			).Doc("Report the state of a job. Only for the runner that executes it."),
+			).Doc("Update the state of a job. Only for the runner that executes it."),
 		endpoint.Patch(oneJob+"/trace", f.trace).Takes(endpoint.JobToken).Anybody().MaxBody(maxPart).Status(http.StatusAccepted).
 			Answers(endpoint.Answer{Status: http.StatusAccepted, Doc: "The part of the log is stored.", Headers: map[string]string{
 				"Range": "The part of the log that is stored, as in 0-99.", statusHeader: "The status of the job; the runner stops when it is canceled.",
 				paceHeader: "The seconds after which the runner should send the next part.",
 			}}).
-			Doc("Add to the log of a job. Only for the runner that executes it."),
+			Doc("Update the log of a job: append to it. Only for the runner that executes it."),
 		endpoint.Post(oneJob+"/artifacts", f.upload).Takes(endpoint.JobToken).Carries(endpoint.JobToken, "token").Anybody().Uploads(maxArtifact, maxArtifact).
 			Answers(endpoint.Answer{Status: http.StatusCreated, Doc: "The artifact is stored.", Empty: true}).
-			Doc("Store an artifact of a job. Only for the runner that executes it."),
+			Doc("Create an artifact of a job. Only for the runner that executes it."),
 		endpoint.Get(oneJob+"/artifacts", f.download).Takes(endpoint.JobToken).Carries(endpoint.JobToken, "token").Anybody().
 			Doc("Get the archive of an earlier job of the same pipeline. Only for a runner that executes a job."),
 	}

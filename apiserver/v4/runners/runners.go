@@ -37,19 +37,19 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Delete("/runners/{id}", f.remove).Anybody().Asks(auth.AdminRunners, auth.AdminGroupRunners).
 			Doc("Delete a runner."),
 		endpoint.Post("/runners/{id}/reset_authentication_token", f.reset).Anybody().Asks(auth.AdminRunners, auth.AdminGroupRunners).
-			Doc("Replace the authentication token of a runner."),
+			Doc("Reset the authentication token of a runner."),
 		endpoint.Post("/runners/reset_registration_token", f.resetOfInstance).Needs(auth.AdminInstance).
-			Doc("Replace the token with which runners of the installation register themselves. Only for administrators."),
+			Doc("Reset the registration token of the installation. Only for administrators."),
 		endpoint.Post("/projects/{id}/runners/reset_registration_token", f.resetOfProject).Needs(auth.AdminRunners).
-			Doc("Replace the token with which runners of a project register themselves."),
+			Doc("Reset the registration token of a project."),
 		endpoint.Post("/groups/{id}/runners/reset_registration_token", f.resetOfGroup).Needs(auth.AdminGroupRunners).
-			Doc("Replace the token with which runners of a group register themselves."),
+			Doc("Reset the registration token of a group."),
 		endpoint.Get("/projects/{id}/runners", f.listOfProject).Needs(auth.AdminRunners).
 			Doc("List the runners that can execute the jobs of a project."),
 		endpoint.Post("/projects/{id}/runners", f.assign).Needs(auth.AdminRunners).Asks(auth.AdminGroupRunners).
-			Doc("Let a runner of another project also execute the jobs of a project."),
+			Doc("Enable a runner of another project for a project."),
 		endpoint.Delete("/projects/{id}/runners/{runner_id}", f.unassign).Needs(auth.AdminRunners).
-			Doc("Take the jobs of a project from a runner of several projects."),
+			Doc("Disable a runner of several projects for a project."),
 		endpoint.Get("/groups/{id}/runners", f.listOfGroup).Needs(auth.AdminGroupRunners).
 			Doc("List the runners that can execute the jobs of the projects of a group."),
 	}...)
@@ -62,15 +62,15 @@ func (f *Family) own() endpoint.Table {
 	}
 	return endpoint.Table{
 		endpoint.Post("/runners", f.register).Takes(endpoint.RegistrationToken).Carries(endpoint.RegistrationToken, "token").Anybody().
-			Doc("Register a runner with a registration token."),
+			Doc("Create a runner with a registration token."),
 		of(endpoint.Post("/runners/verify", f.verify)).Status(http.StatusOK).
-			Doc("Check the authentication token of a runner. Only for runners."),
+			Doc("Verify the authentication token of a runner. Only for runners."),
 		of(endpoint.Delete("/runners", f.unregister)).
 			Doc("Delete a runner. Only for runners."),
 		of(endpoint.Delete("/runners/managers", f.leave)).
-			Doc("Forget a machine of a runner, which itself stays. Only for runners."),
+			Doc("Delete a machine of a runner. The runner stays. Only for runners."),
 		of(endpoint.Post("/runners/reset_authentication_token", f.resetOwn)).
-			Doc("Replace the authentication token of a runner. Only for runners."),
+			Doc("Reset the authentication token of a runner. Only for runners."),
 	}
 }
 

@@ -50,15 +50,15 @@ func (f *Family) Table() endpoint.Table {
 		own(endpoint.Delete(one, f.remove)).
 			Doc("Delete a schedule. Only for its owner and Maintainers."),
 		own(endpoint.Post(one+"/take_ownership", f.takeOwnership)).
-			Doc("Become the owner of a schedule, with whose rights its pipelines run."),
+			Doc("Take ownership of a schedule. Its pipelines run with the rights of the owner."),
 		own(endpoint.Post(one+"/play", f.play)).
 			Doc("Create a pipeline of a schedule now, with the rights of the caller."),
 		own(endpoint.Post(keys, f.addVariable)).
-			Doc("Add a variable to a schedule. Only for its owner and Maintainers."),
+			Doc("Create a variable of a schedule. Only for its owner and Maintainers."),
 		own(endpoint.Put(keys+"/{key}", f.changeVariable)).
-			Doc("Change a variable of a schedule. Only for its owner and Maintainers."),
+			Doc("Update a variable of a schedule. Only for its owner and Maintainers."),
 		own(endpoint.Delete(keys+"/{key}", f.removeVariable)).Status(http.StatusAccepted).
-			Doc("Remove a variable of a schedule. Only for its owner and Maintainers."),
+			Doc("Delete a variable of a schedule. Only for its owner and Maintainers."),
 	}
 }
 

@@ -30,7 +30,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Get("/projects/{id}/toys", f.list).Needs(auth.ReadToys).
 			Doc("List the toys of a project."),
 		endpoint.Delete("/projects/{id}/toys/{toy_id}", f.remove).Needs(auth.WriteToys).
-			Doc("Remove a toy from a project."),
+			Doc("Delete a toy of a project."),
 	}
 }
 
