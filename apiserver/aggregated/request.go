@@ -33,8 +33,8 @@ func resolve(resolver *route.Resolver, next http.Handler) http.Handler {
 // pollsKey is the key under which resolve marks a polling request.
 type pollsKey struct{}
 
-// waits tells requests that wait, like those that others tell, so that they take nothing from the others meanwhile: neither a seat of
-// priority and fairness, nor the time that a request has. How long they wait, the endpoint says.
+// waits classifies polling requests as long-running, in addition to those of others, so that they occupy no seat of API Priority and Fairness
+// and have no request timeout. The endpoint limits how long they wait.
 func waits(others request.LongRunningRequestCheck) request.LongRunningRequestCheck {
 	return func(r *http.Request, info *request.RequestInfo) bool {
 		return r.Context().Value(pollsKey{}) != nil || others(r, info)

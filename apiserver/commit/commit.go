@@ -51,7 +51,7 @@ func Brief(c *object.Commit, projectURL string) Commit {
 	return shown
 }
 
-// Time is a moment in the zone where it was, unlike all others in the API.
+// Time keeps the time zone of the author or committer. All other times of the API are in UTC.
 type Time time.Time
 
 // MarshalText writes the moment: ISO 8601 with milliseconds.

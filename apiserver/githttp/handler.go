@@ -95,7 +95,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !errors.As(err, &said) {
 		said = h.explain(r.Context(), err)
 		if log := h.Log.WithValues("method", r.Method, "path", r.URL.Path); r.Context().Err() != nil {
-			log.V(1).Info("client disconnected", "reason", err.Error())
+			log.V(1).Info("The client disconnected", "reason", err.Error())
 		} else {
 			if !errors.Is(err, watermark.ErrBehind) { // otherwise callers could fill the log
 				log.Error(err, "Failed to serve git", "status", said.status)

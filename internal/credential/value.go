@@ -92,8 +92,8 @@ func Write(ctx context.Context, c client.Client, holder client.Object, before, s
 	if rotate := holder.GetAnnotations()[v1alpha1.AnnotationRotate]; rotate != "" {
 		metav1.SetMetaDataAnnotation(&s.ObjectMeta, v1alpha1.AnnotationRotated, rotate)
 	}
-	told := audit.WithReason(ctx, audit.Event{Action: "generate", Reason: "a value under the key " + key})
-	if err := c.Patch(told, s, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	ctx = audit.WithReason(ctx, audit.Event{Action: "generate", Reason: "a value under the key " + key})
+	if err := c.Patch(ctx, s, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing Secret %s: %w", s.Name, err)
 	}
 	return nil

@@ -267,7 +267,7 @@ func (r *route) cause() error {
 	return r.err
 }
 
-// track has a connection end with the route; the func that it returns forgets it.
+// track closes the connection when the route ends. Call the returned function when the connection is closed earlier.
 func (r *route) track(c io.Closer) func() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -2,7 +2,7 @@
 // status patch at the end, events, typed errors, and the rule that an unchanged object is not written.
 //
 // A controller passes ordered steps. A step does one job, changes only the status of the given object, and determines by its error how the
-// reconcile ends: Stalled, Waiting, Progressing, Settled, Failed, Again, or any other error for a retry.
+// reconcile ends: Stalled, Waiting, Progressing, Settled, Failed, RequeueAfter, or any other error for a retry.
 package frame
 
 import (
@@ -221,7 +221,7 @@ func (f *Frame[T]) finish(ctx context.Context, before, obj T, after time.Duratio
 	return result(after, err)
 }
 
-// run calls the steps. It returns the smallest delay that an Again requested, and the error that ended the steps.
+// run calls the steps. It returns the smallest delay that a RequeueAfter requested, and the error that ended the steps.
 func (f *Frame[T]) run(ctx context.Context, obj T, steps []Step[T]) (time.Duration, error) {
 	var after time.Duration
 	for _, step := range steps {
@@ -299,8 +299,7 @@ func (f *Frame[T]) delete(ctx context.Context, obj T) (reconcile.Result, error) 
 		controllerutil.RemoveFinalizer(obj, f.finalizer)
 		// The optimistic lock prevents a stale cache from removing the finalizers of others.
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		told := audit.WithReason(ctx, audit.Event{Action: "finalize"})
-		err = f.Client.Patch(told, obj, patch)
+		err = f.Client.Patch(audit.WithReason(ctx, audit.Event{Action: "finalize"}), obj, patch)
 		if apierrors.IsConflict(err) {
 			err = nil // the watch will deliver the newer object
 		}

@@ -42,8 +42,8 @@ func (f *Frame[T]) prepare(ctx context.Context, obj T) error {
 	}
 	// The optimistic lock prevents a stale cache from allocating twice.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	told := audit.WithReason(ctx, audit.Event{Action: "prepare"})
-	if err := f.Client.Patch(told, obj, patch); apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	ctx = audit.WithReason(ctx, audit.Event{Action: "prepare"})
+	if err := f.Client.Patch(ctx, obj, patch); apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return errSuperseded
 	} else if err != nil {
 		return fmt.Errorf("writing the id, finalizer and owner: %w", err)
@@ -74,7 +74,7 @@ func (f *Frame[T]) settleOwner(ctx context.Context, obj T) (bool, error) {
 	former, err := controllerutil.HasOwnerReference(obj.GetOwnerReferences(), owner, f.Client.Scheme())
 	if former {
 		return false, Waiting(v1alpha1.ReasonReferenceNotFound,
-			"%s is not the owner that this object belonged to: that owner was deleted, and this object is deleted with it", name(owner))
+			"the owner %s was deleted and created again; this object belonged to the deleted one and is deleted too", name(owner))
 	}
 	if err == nil && !fieldmanager.LacksOwner(targeted) {
 		return false, nil

@@ -156,7 +156,7 @@ func TestFrame_doesNotAdoptObjectsOfDeletedOwner(t *testing.T) {
 	s.Expect(stepped).To(BeFalse(), "nothing of it is in force any more")
 	s.Expect(*meta.FindStatusCondition(s.badge.Status.Conditions, v1alpha1.ConditionReady)).To(And(
 		HaveField("Status", metav1.ConditionFalse), HaveField("Reason", v1alpha1.ReasonReferenceNotFound),
-		HaveField("Message", ContainSubstring("web is not the owner that this object belonged to"))))
+		HaveField("Message", ContainSubstring("web was deleted and created again; this object belonged to the deleted one"))))
 	s.writes = 0
 	s.run(step)
 	s.Expect(s.writes).To(BeZero(), "writes of a second run")

@@ -76,8 +76,8 @@ func (f *Frame[T]) patchStatus(ctx context.Context, before, obj T, retried bool)
 	if retried {
 		f.replaced.Store(obj.GetUID(), obj.GetResourceVersion()) // before the write, because the event can arrive before the answer
 	}
-	told := identify(ctx, before, obj)
-	if err := f.Client.Status().Patch(told, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	ctx = identify(ctx, before, obj)
+	if err := f.Client.Status().Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		f.replaced.Delete(obj.GetUID())
 		return fmt.Errorf("writing the status of %s: %w", name(obj), err)
 	}

@@ -83,8 +83,8 @@ func writePush(w io.Writer, token, quarantine string, updates io.Reader) error {
 	return err
 }
 
-// lines are read as long as none of them is empty, as that is where a question ends: git does not look whether there are line breaks in
-// the name of a ref before it has asked the hook.
+// lines is a reader that fails at an empty line, which would end the question: git does not check ref names for line breaks before it calls
+// the hook.
 type lines struct {
 	io.Reader
 	last byte

@@ -1,7 +1,7 @@
-// Package informer makes informers that read what there is page by page, and knows when anything in them has changed of some kinds.
+// Package informer creates informers that list objects in pages, and reports whether objects of given kinds have changed.
 //
-// By default client-go has objects streamed to it one by one, as events of a watch. Ten thousand custom resources take two
-// and a half times as much computing that way, on either side, as pages of a list do; the figures are in docs/benchmarks.md.
+// By default, client-go streams objects one by one, as events of a watch. For ten thousand custom resources, this takes two and a half times
+// as much CPU time as pages of a list, on both sides. The figures are in docs/benchmarks.md.
 package informer
 
 import (
@@ -30,10 +30,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/feature"
 )
 
-// maxKinds is of how many kinds a Revision can be.
+// maxKinds is the maximum number of kinds in a Revision.
 const maxKinds = 8
 
-// Revision is of what informers hold of some kinds, in their order. Two that are equal are of the same content.
+// Revision has the revisions of the informers of some kinds, in the order of the kinds. Equal revisions mean equal content.
 type Revision = [maxKinds]string
 
 // Factory makes the informers of one process.

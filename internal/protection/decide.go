@@ -26,7 +26,7 @@ func Decide(ctx context.Context, rules []Rule, actor Actor, change Change) (Verd
 		return refuse("%q is managed by the server: only branches, tags and notes can be changed.", change.Name)
 	}
 	if !actor.CanWrite() {
-		return refuse("%s, and changing a repository needs %s.", sentence(actor.describe()), actor.needed())
+		return refuse("You need %s to change this repository. %s.", actor.needed(), sentence(actor.describe()))
 	}
 	p := matching(rules, branch)
 	if !isBranch || len(p.rules) == 0 {

@@ -114,17 +114,17 @@ func TestDecide(t *testing.T) {
 		{"an unprotected branch is created", nil, developer, "create " + main, allowed},
 		{"an unprotected branch is deleted", nil, developer, "delete " + main, allowed},
 		{"an unprotected branch beside a protected one", []Rule{rule("main", noOne)}, developer, "force " + other, allowed},
-		{"a reporter pushes", nil, reporter, "push " + main, "You have the Reporter role, and changing a repository needs the Developer role."},
+		{"a reporter pushes", nil, reporter, "push " + main, "You need the Developer role to change this repository. You have the Reporter role."},
 		{"a guest deletes", nil, guest, "delete " + main, "You have the Guest role"},
 		{"somebody without a role", nil, nobody, "push " + main, "You have no role in this project"},
 		{"an administrator without a role", nil, admin, "push " + main, allowed},
 		{"a deploy key that may write", nil, writeKey, "force " + main, allowed},
-		{"a deploy key that may only read", nil, readKey, "push " + main, `You use the deploy key "ci", and changing a repository needs a key with write access.`},
+		{"a deploy key that may only read", nil, readKey, "push " + main, `You need a key with write access to change this repository. You use the deploy key "ci".`},
 
 		// Other refs.
 		{"a developer tags", nil, developer, "create " + tag, allowed},
 		{"a developer moves a tag", nil, developer, "force " + tag, allowed},
-		{"a reporter tags", nil, reporter, "create " + tag, "needs the Developer role"},
+		{"a reporter tags", nil, reporter, "create " + tag, "You need the Developer role"},
 		{"a rule does not cover tags", []Rule{rule("*", noOne)}, developer, "create " + tag, allowed},
 		{"notes", nil, developer, "create refs/notes/commits", allowed},
 		{"a merge request's ref", nil, owner, "create refs/merge-requests/1/head", `"refs/merge-requests/1/head" is managed by the server`},
@@ -134,7 +134,7 @@ func TestDecide(t *testing.T) {
 
 		// Levels.
 		{"Developers may push: developer", []Rule{rule("main", developers)}, developer, "push " + main, allowed},
-		{"Developers may push: reporter", []Rule{rule("main", developers)}, reporter, "push " + main, "needs the Developer role"},
+		{"Developers may push: reporter", []Rule{rule("main", developers)}, reporter, "push " + main, "You need the Developer role"},
 		{"only Maintainers may push: developer", []Rule{rule("main", maintainers)}, developer, "push " + main, `Branch "main" is protected by "main" (team/main): only Maintainers may push to it. You have the Developer role.`},
 		{"only Maintainers may push: maintainer", []Rule{rule("main", maintainers)}, maintainer, "push " + main, allowed},
 		{"only Maintainers may push: owner", []Rule{rule("main", maintainers)}, owner, "push " + main, allowed},

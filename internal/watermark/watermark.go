@@ -80,8 +80,8 @@ type Watermark struct {
 	mu sync.Mutex
 	// newest are the newest revisions that this server has written, and pending those that are not recorded yet.
 	newest, pending map[string]int64
-	// unreached are the revisions that the cache has not come to in time, and that nobody waits for again as long as the cache is behind
-	// them. Only the one goroutine of checking uses it.
+	// unreached are the revisions that the cache did not reach in time. They are not waited for again while the cache is behind them. Only
+	// the goroutine of checking uses it.
 	unreached map[string]int64
 }
 
@@ -157,7 +157,7 @@ func (w *Watermark) check() freshness {
 	defer cancel()
 	revisions, err := w.store.WrittenByOthers(ctx, w.server, lately)
 	if err != nil {
-		w.log.V(1).Info("the writes of other servers are not known", "reason", err.Error())
+		w.log.V(1).Info("The writes of other servers are unknown", "reason", err.Error())
 		return unknown
 	}
 	w.await(revisions)

@@ -51,7 +51,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, *kubeconfig); err != nil {
-		klog.ErrorS(err, "The controllers cannot start")
+		klog.ErrorS(err, "Failed to start the controllers")
 		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 	}
 }
