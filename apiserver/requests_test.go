@@ -171,10 +171,10 @@ var named = map[string]string{
 // ofRunner is a request of runner 1.
 var ofRunner = fmt.Sprintf(`{"token":%q}`, runnerToken)
 
-// namedOfRunner are those that differ below /jobs.
+// namedOfRunner has the parameters that differ below /jobs.
 var namedOfRunner = map[string]string{"jobs/{job_id}": "4"}
 
-// namedInGroup are those that differ below /groups.
+// namedInGroup has the parameters that differ below /groups.
 var namedInGroup = map[string]string{
 	"labels/{label_id}":         "urgent",
 	"access_tokens/{token_id}":  strconv.Itoa(groupTokenID),
@@ -188,7 +188,7 @@ var namedInGroup = map[string]string{
 	"discussions/{discussion_id}":      "2",
 }
 
-// namedInMergeRequest are those that differ below a merge request.
+// namedInMergeRequest has the parameters that differ below a merge request.
 var namedInMergeRequest = map[string]string{
 	"notes/{note_id}":                  "3",
 	"award_emoji/{award_id}":           reactionTo("merge request", targetID),

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/request/x509"
 )
 
-// proxy knows kube-apiserver, which passes requests on, by its certificate. The zero value takes nobody for it.
+// proxy knows kube-apiserver, which passes requests on, by its certificate. The zero value recognizes no client as kube-apiserver.
 type proxy struct{ certificate authenticator.Request }
 
 // newProxy returns a proxy that knows the certificates that the cluster names for kube-apiserver; the zero value if it names none.

@@ -92,8 +92,8 @@ func (i requestInfo) NewRequestInfo(r *http.Request) (*request.RequestInfo, erro
 	return info, nil
 }
 
-// Permission returns what a caller needs for a request to a path such as /projects/{id}/labels: a verb, and a resource with its
-// subresource, such as projects/labels.
+// Permission returns the RBAC permission for a request to a path such as /projects/{id}/labels: a verb, and a resource with its subresource,
+// such as projects/labels.
 func Permission(method, path string) (verbOf, resource string) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	resource = parts[0]

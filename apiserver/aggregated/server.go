@@ -147,7 +147,7 @@ func (s *Server) serve(ctx context.Context, server *genericapiserver.GenericAPIS
 	all.Go(func() { ended <- server.PrepareRun().RunWithContext(serving) })
 	select {
 	case <-registered:
-		// ctx has ended, and nobody is led here any more.
+		// ctx has ended, and kube-apiserver sends no more requests.
 		stop()
 		return <-ended
 	case err := <-ended:

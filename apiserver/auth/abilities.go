@@ -279,8 +279,8 @@ func (a Access) may(what endpoint.Ability) bool {
 	return a.admitted() && a.Role >= r.role && (!r.code || a.readsCode()) && (!r.jobs || a.readsJobs()) && (!r.images || a.readsImages()) && (!r.insider || !a.personal || a.insider)
 }
 
-// mayRead is may for a request that changes nothing, which an auditor needs no role for unless it shows credentials. Nobody reads code, pipelines or
-// images that are disabled.
+// mayRead is may for a request that changes nothing, which an auditor needs no role for unless it shows credentials. Code, pipelines and images that
+// are disabled cannot be read.
 func (a Access) mayRead(what endpoint.Ability) bool {
 	if a.may(what) {
 		return true

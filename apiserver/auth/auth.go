@@ -29,7 +29,7 @@ import (
 
 // Errors of authentication.
 var (
-	// ErrInvalidToken says that a token identifies nobody. ErrExpired and ErrRevoked wrap it.
+	// ErrInvalidToken says that a token does not identify a caller. ErrExpired and ErrRevoked wrap it.
 	ErrInvalidToken = errors.New("the token is not known")
 	// ErrExpired says that a token has expired.
 	ErrExpired = fmt.Errorf("the token has expired: %w", ErrInvalidToken)
@@ -200,7 +200,7 @@ func NewAuthenticator(cat *catalog.Catalog, clk clock.PassiveClock, administrato
 	return &Authenticator{catalog: cat, clock: clk, administrators: administrators}
 }
 
-// Noting sets who is told of each token that identifies a caller. Without it, nobody is.
+// Noting sets the recorder of the tokens that identify callers. Without it, uses of tokens are not recorded.
 func (a *Authenticator) Noting(u Uses) *Authenticator {
 	a.uses = u
 	return a
@@ -365,7 +365,7 @@ func sameUser(a, b *v1alpha1.User) bool {
 	return a == nil && b == nil || a != nil && b != nil && a.UID == b.UID
 }
 
-// usable returns an error if nobody may act as a user.
+// usable returns an error if no request may act as a user.
 func (a *Authenticator) usable(u *v1alpha1.User) error {
 	switch {
 	case u.InState() == v1alpha1.UserDeactivated:

@@ -18,7 +18,7 @@ import (
 const (
 	// Own is the rule that the record must be the caller's own.
 	Own endpoint.Rule = "own"
-	// Private is Own for records that only their owners know of: the record of somebody else is answered like one that does not exist. The
+	// Private is Own for records that only their owners know of: another user's record is answered like one that does not exist. The
 	// record must be a Missable.
 	Private endpoint.Rule = "private"
 )
@@ -27,7 +27,7 @@ const (
 type Kept interface {
 	// Parameter describes the parameter that names the record in one sentence, for the OpenAPI document. It is called on the zero value.
 	Parameter() string
-	// Owner returns the UID of the user who owns the record, such as its author; empty if nobody does.
+	// Owner returns the UID of the user who owns the record, such as its author; empty without an owner.
 	Owner() types.UID
 }
 
@@ -237,7 +237,7 @@ func (s Subject) owns(record Kept) bool {
 	return s.Caller.User != nil && s.Caller.User.UID == record.Owner()
 }
 
-// conceals reports whether the rule Private makes a record missing: it is, or somebody else owns it. answer is err as an answer.
+// conceals reports whether the rule Private conceals a record: it is missing, or another user owns it. answer is err as an answer.
 func (s Subject) conceals(record Kept, answer *endpoint.Error, err error) bool {
 	if err != nil {
 		return answer != nil && answer.Status == http.StatusNotFound

@@ -31,13 +31,13 @@ type Avatars struct{ store *stored.Store }
 // New returns the avatars in a store.
 func New(s *stored.Store) *Avatars { return &Avatars{s} }
 
-// Sent is what a request wants to change about an avatar. The zero value is nothing.
+// Sent is a requested change of an avatar. The zero value changes nothing.
 type Sent struct {
 	set     bool
 	picture []byte
 }
 
-// Check returns what an upload wants to change. The error is a 400 with the reason if the upload cannot be an avatar.
+// Check returns the change that an upload requests. The error is a 400 with the reason if the upload cannot be an avatar.
 func (a *Avatars) Check(ctx context.Context, u Upload) (Sent, error) {
 	if !u.Set || u.Null {
 		return Sent{set: u.Set}, nil

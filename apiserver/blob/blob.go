@@ -1,4 +1,4 @@
-// Package blob is how the REST API gives the content of a blob: in Base64 within JSON, or as it is.
+// Package blob writes the content of blobs to responses of the REST API: in Base64 within JSON, or unchanged.
 package blob
 
 import (
@@ -28,8 +28,8 @@ const (
 // Large reports whether the content is too large to build in memory. Use Write for such content, not Text.
 func Large(b snapshot.Blob) bool { return b.Size > large }
 
-// Count counts a request about a project where the blob is a large one. The error is one of the endpoint where the caller has had too many: what names
-// those that are counted. A request counts once.
+// Count counts a request for a large blob of a project, once. The error is 429 if the caller has sent too many such requests. what names them
+// in the error, and requests with the same name share the count.
 func Count(ctx context.Context, s auth.Subject, b snapshot.Blob, what string) error {
 	if b.Size <= limited {
 		return nil
@@ -47,11 +47,11 @@ func Text(ctx context.Context, b snapshot.Blob) (string, error) {
 	return base64.StdEncoding.EncodeToString(whole.Bytes()), nil
 }
 
-// empty is the field that Write fills. It stands nowhere else in JSON, as quotes within a text are escaped.
+// empty is the field that Write fills. It cannot occur elsewhere in the JSON, because quotes in strings are escaped.
 const empty = `"content":""`
 
-// Write writes shown as JSON, in which an empty field content has the content in Base64. The error is one of the endpoint
-// where the caller has had too many: what names those that are counted.
+// Write writes shown as JSON, and fills its empty field content with the content in Base64. It counts the request like Count, with the same
+// error.
 func Write(ctx context.Context, s auth.Subject, w io.Writer, shown any, b snapshot.Blob, what string) error {
 	if err := Count(ctx, s, b, what); err != nil {
 		return err
@@ -65,7 +65,7 @@ func Write(ctx context.Context, s auth.Subject, w io.Writer, shown any, b snapsh
 		return fmt.Errorf("%T has no empty content", shown)
 	}
 	at += len(empty) - len(`"`)
-	// Nothing is sent before there is something to send, so that a failure to begin is an answer.
+	// The buffer delays the response, so that an error at the beginning can still be reported.
 	out := bufio.NewWriterSize(w, 64<<10)
 	if _, err := out.Write(text[:at]); err != nil {
 		return err
@@ -83,8 +83,7 @@ func Write(ctx context.Context, s auth.Subject, w io.Writer, shown any, b snapsh
 	return out.Flush()
 }
 
-// Raw answers with the content as it is, and with header, to which it adds: nobody keeps it, and no browser takes it for a
-// page.
+// Raw returns the content as plain text, which a browser does not show as a page. It adds headers to header that forbid caching.
 func Raw(ctx context.Context, b snapshot.Blob, header http.Header) endpoint.Content {
 	header["Cache-Control"] = []string{"max-age=0, private, must-revalidate, no-store, no-cache"}
 	header["Pragma"] = []string{"no-cache"}

@@ -81,7 +81,7 @@ func (s *Tokens) Revoke(ctx context.Context, of auth.Subject, id int64) error {
 	return err
 }
 
-// Self returns what a request of a bot is about if it is about the bot's own token.
+// Self returns the subject of a request that a bot makes about its own token.
 func Self(s auth.Subject) auth.Subject {
 	s.Scope = s.Caller.Bot.Of
 	return s

@@ -1,4 +1,4 @@
-// Package commit is how the REST API shows a commit wherever one occurs.
+// Package commit has the representation of a commit in the REST API.
 package commit
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/object"
 )
 
-// Commit is "Merge base commit" of the core interface document, and whatever else clients know of a commit.
+// Commit is "Merge base commit" of the core interface document, with further fields that clients expect.
 type Commit struct {
 	ID             string            `json:"id"`
 	ShortID        string            `json:"short_id" doc:"The first characters of the id."`

@@ -1,4 +1,4 @@
-// Package connection bounds how many connections an address may have: each of them costs memory, also while it has no request.
+// Package connection limits the number of connections of an address, because every connection takes memory, even if it is idle.
 package connection
 
 import (
@@ -17,14 +17,14 @@ const tellTimeout = 100 * time.Millisecond
 
 // Limits of connections.
 type Limits struct {
-	// PerAddress is the maximum number of connections of an address. 0 means no limit. A network of 64 bits of IPv6 counts as one.
+	// PerAddress is the maximum number of connections of an address. 0 means no limit. An IPv6 network of 64 bits counts as one address.
 	PerAddress int
-	// Trusted are the networks of proxies, which have any number.
+	// Trusted are the networks of proxies, which have no limit.
 	Trusted []netip.Prefix
 }
 
-// Listen returns a listener that refuses the connections beyond the limits. With plain it tells the clients why, over HTTP/1.1; those of
-// TLS expect something else.
+// Listen returns a listener that refuses connections beyond the limits. With plain, it answers them with 429 over HTTP/1.1; clients of TLS
+// would not understand that.
 func (l Limits) Listen(listener net.Listener, plain bool) net.Listener {
 	if l.PerAddress <= 0 {
 		return listener
@@ -91,7 +91,7 @@ func (l *limited) refuse(c net.Conn) {
 	_ = c.Close()
 }
 
-// counted is a connection that counts until it is closed. It stays one of TCP, which net/http sends files by without copying them.
+// counted is a connection that counts until it is closed. It embeds a TCPConn, because net/http can send files over that without copying them.
 type counted struct {
 	*net.TCPConn
 	release func()

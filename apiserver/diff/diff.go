@@ -1,4 +1,4 @@
-// Package diff is how the REST API shows what differs between two commits.
+// Package diff has the representation of the differences between two commits in the REST API.
 package diff
 
 import (
@@ -16,7 +16,7 @@ const Patience = 20 * time.Second
 
 // Diff is "Diff" of the core interface document.
 type Diff struct {
-	Diff        string `json:"diff" doc:"The hunks; empty where no lines differ, and for a file that is too large."`
+	Diff        string `json:"diff" doc:"The hunks. Empty if no lines differ, or if the file is too large."`
 	NewPath     string `json:"new_path"`
 	OldPath     string `json:"old_path"`
 	AMode       string `json:"a_mode" doc:"Six octal digits; 0 for a new file."`
@@ -55,7 +55,7 @@ func Page(p endpoint.Paging, all history.Diff, unidiff bool) (endpoint.List[Diff
 	return endpoint.Page(p, all.Changes, show), nil
 }
 
-// Late is the answer if the time ran out before all changes were known, and the answer cannot say so otherwise.
+// Late returns 503 for a comparison that timed out before all changes were known. Use it for responses without a field that says so.
 func Late() *endpoint.Error {
 	return endpoint.Message(http.StatusServiceUnavailable, "The diff takes too long")
 }

@@ -18,22 +18,22 @@ import (
 	"strings"
 	"time"
 
-	// Swagger UI, of the components that show OpenAPI 3.1 the one that a maintained Go module carries: 0.5 MB, compressed.
+	// Swagger UI, because it shows OpenAPI 3.1 and a maintained Go module has it: 0.5 MB, compressed.
 	"github.com/swaggest/swgui/v5/static"
 )
 
 // Path is the path of the page. Its parts are below.
 const Path = "/-/docs"
 
-// policy lets the page run its own scripts and ask its own server, and nothing else.
+// policy allows the page to run its own scripts and to call its own server, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 //go:embed page.html page.js
 var own embed.FS
 
-// New returns the handler of Path and of what is below. document is where a browser finds the OpenAPI document: a reference
-// relative to Path, such as ../api/v4/openapi.json.
+// New returns the handler of Path and of the paths below it. document is the URL of the OpenAPI document, relative to Path, such as
+// ../api/v4/openapi.json.
 func New(title, document string) (http.Handler, error) {
 	page, err := template.ParseFS(own, "page.html")
 	if err != nil {
@@ -70,9 +70,9 @@ type asset struct {
 	etag       string
 }
 
-// newAsset returns an asset; one whose name ends in .gz is compressed.
+// newAsset returns an asset, which is compressed if its name ends in .gz.
 func newAsset(name string, content []byte) *asset {
-	sum := fnv.New128a() // tells one version from another and guards nothing
+	sum := fnv.New128a() // identifies a version; it needs no security
 	_, _ = sum.Write(content)
 	plain, compressed := strings.CutSuffix(name, ".gz")
 	return &asset{name: plain, content: content, compressed: compressed, etag: `W/"` + hex.EncodeToString(sum.Sum(nil)) + `"`}

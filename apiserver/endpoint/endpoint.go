@@ -246,7 +246,7 @@ func (e *Endpoint) IsStrict() bool { return e.strict }
 // Method returns the HTTP method.
 func (e *Endpoint) Method() string { return e.method }
 
-// Path returns the path with its parameters in braces. The interface documents write :id where it has {id}.
+// Path returns the path with its parameters in braces. The interface documents write :id for {id}.
 func (e *Endpoint) Path() string { return e.path }
 
 // Ability returns the ability that Needs named.

@@ -53,7 +53,7 @@ func (a *answer) identify(r *http.Request) (found bool, err error) {
 }
 
 // reconsider reports whether the Guard must be asked again about a request that it refused, because the body identifies the caller. Such a
-// body is read although nobody has been admitted, so it must be short, as in carried. If it cannot be read, the refusal stands: an
+// body is read before a caller is admitted, so it must be short, as in carried. If it cannot be read, the refusal stands: an
 // unknown caller learns nothing more.
 func (h *Handler) reconsider(w http.ResponseWriter, r *http.Request, e *Endpoint, a *answer, refusal error) bool {
 	var refused *Error

@@ -128,7 +128,7 @@ func tooLarge() *Error {
 	return Message(http.StatusRequestEntityTooLarge, "413 Request Entity Too Large")
 }
 
-// unreadable returns the answer for a body that came too slowly, or that cannot be read as what says.
+// unreadable returns 408 for a body that arrived too slowly, or otherwise 400 with the message what.
 func unreadable(err error, what string) *Error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return Message(http.StatusRequestTimeout, "408 Request Timeout")

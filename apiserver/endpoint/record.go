@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Located is a type of subjects that the first path parameters name.
+// Located is a type of subjects that the first path parameters identify.
 type Located interface {
-	// Parameters returns those parameters, in the order of the path. It is called on the zero value.
+	// Parameters returns these path parameters, in their order. It is called on the zero value.
 	Parameters() []Parameter
 }
 

@@ -111,7 +111,7 @@ func By(ctx context.Context, c *catalog.Catalog, id endpoint.Optional[int64], us
 }
 
 // AssignedTo returns the condition that a user with an id, or all users with some names, are assigned to items; anybody is true of items with
-// an assignee. The id 0 stands for nobody. It serves for reviewers, too.
+// an assignee. The id 0 means no assignee. It serves for reviewers, too.
 func AssignedTo(ctx context.Context, c *catalog.Catalog, id endpoint.Either[int64], usernames endpoint.Either[[]string], anybody database.Condition,
 	to func(...types.UID) database.Condition,
 ) (all []database.Condition, err error) {

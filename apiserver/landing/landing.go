@@ -1,4 +1,4 @@
-// Package landing is what a browser finds at the address of the installation, and at each web_url.
+// Package landing serves the pages for browsers at the address of the installation and at each web_url.
 package landing
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
-// policy lets a page load nothing and send nothing.
+// policy forbids a page to load or send anything.
 const policy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 //go:embed page.html
@@ -58,7 +58,7 @@ func New(o Options) *Handler {
 // roots are the paths of the home page.
 var roots = []string{"/", "/api", "/api/", "/api/v4"}
 
-// places are the paths of web_url: of projects, groups and users, and of what a project contains.
+// places matches the paths of web_url: of projects, groups and users, and of the content of projects.
 var places = regexp.MustCompile(`^/([a-zA-Z0-9_](?:[a-zA-Z0-9_.-]*[a-zA-Z0-9_])?(?:/[a-zA-Z0-9_](?:[a-zA-Z0-9_.-]*[a-zA-Z0-9_])?)*)(/-/(?:commit|compare|tree)/.+)?/?$`)
 
 // Serves reports whether a request is for a page. Requests of Git over HTTP are not.
@@ -117,7 +117,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text.Bytes())
 }
 
-// find returns what is at the path of a request, or catalog.ErrNotFound if the caller can see nothing there.
+// find returns the content of the page for a request, or catalog.ErrNotFound if the caller can see nothing at its path.
 func (h *Handler) find(r *http.Request) (shown, error) {
 	ctx, caller, err := h.Guard.Identify(r)
 	if err != nil {
@@ -138,8 +138,8 @@ func (h *Handler) find(r *http.Request) (shown, error) {
 	return content, err
 }
 
-// visible returns what the caller can see at a path: a project, or also a group or user unless within. It looks up as much for something
-// hidden as for something missing.
+// visible returns the page of the project at a path, or, unless within is true, of the group or user, if the caller can see it. Hidden and
+// missing objects cost the same number of lookups.
 func (h *Handler) visible(ctx context.Context, caller auth.Caller, path string, within bool) (shown, error) {
 	content, err := h.project(ctx, caller, path)
 	if within || !errors.Is(err, catalog.ErrNotFound) {

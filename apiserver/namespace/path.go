@@ -51,7 +51,7 @@ func CheckRootPath(a *endpoint.Attributes, path string) {
 	CheckPath(a, path)
 }
 
-// CheckName refuses a display name that a group or project cannot have. An empty one stands for the path.
+// CheckName refuses a display name that a group or project cannot have. An empty name is allowed, and means the path.
 func CheckName(a *endpoint.Attributes, name string) {
 	if name != "" && strings.TrimSpace(name) == "" {
 		a.Refuse("name", "can't be blank")

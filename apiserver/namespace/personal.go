@@ -18,13 +18,13 @@ func Personal(g *v1alpha1.Group) bool {
 	return ok
 }
 
-// PersonalKey names the group that holds the personal projects of a user; home is the Kubernetes namespace of those of all users.
-// It is of the user's id, which is not given to another one, as usernames are, unless an administrator pins it: see IsPersonal.
+// PersonalKey returns the key of the group that holds the personal projects of a user. home is the Kubernetes namespace of these groups. The
+// name contains the id of the user, because a username can pass to another user. An id can do so only if an administrator pins it: see IsPersonal.
 func PersonalKey(u *v1alpha1.User, home string) client.ObjectKey {
 	return client.ObjectKey{Namespace: home, Name: v1alpha1.NaturalName("user", id(u.RESTID()))}
 }
 
-// PersonalOf declares the group that PersonalKey names.
+// PersonalOf returns the group with the key PersonalKey.
 func PersonalOf(u *v1alpha1.User, home string) *v1alpha1.Group {
 	key := PersonalKey(u, home)
 	return &v1alpha1.Group{

@@ -7,9 +7,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// CountBy counts the request that ctx belongs to against a limit of an endpoint by address or credential. caller is the address, or
-// who calls, and credential what they are known by; empty for nothing. The error is the answer when there were too many, whose headers
-// are about this limit then: those of all other answers stay about the one of all requests together, by which clients pace themselves.
+// CountBy counts the request that ctx belongs to against a limit of an endpoint by address or credential. caller is the address or the
+// caller. credential identifies the credential, and is empty without one. The error is 429 if there were too many requests. Only then do the
+// rate limit headers describe this limit: in all other responses they describe the limit of all requests, by which clients pace themselves.
 func CountBy(ctx context.Context, l endpoint.LimitBy, caller fair.Key, credential string) error {
 	r, perMinute := enforced(ctx, l.PerMinute, l.What)
 	if perMinute == 0 {
@@ -17,7 +17,7 @@ func CountBy(ctx context.Context, l endpoint.LimitBy, caller fair.Key, credentia
 	}
 	now := r.limiter.clock.Now()
 	m := r.limiter.minute(now)
-	// No path of a project or group begins so.
+	// No path of a project or group begins with a zero byte.
 	observed := r.observe(r.limiter.key(caller, l.What, "\x00"+string(l.By)+"\x00"+credential), m)
 	if observed <= perMinute {
 		return nil

@@ -46,8 +46,8 @@ func (c *counter) add(key uint64, window int64) int {
 	return int(count + 1)
 }
 
-// key returns the hash of the caller, and of the resource if that is counted separately. The seed is secret, so nobody can construct a
-// collision with another caller.
+// key returns the hash of the caller, and of the resource if that is counted separately. The seed is secret, so no caller can construct a
+// collision with another one.
 func (l *Limiter) key(caller fair.Key, what, subject string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(l.requests.seed)

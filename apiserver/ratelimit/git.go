@@ -39,8 +39,8 @@ func CountGit(ctx context.Context) error {
 	})
 }
 
-// CountFailedSignIn counts the Git request that ctx belongs to and whose token is not good, for its address. The error is *Exceeded
-// when there were too many.
+// CountFailedSignIn counts the Git request that ctx belongs to, which has an invalid token, for its address. The error is *Exceeded if there
+// were too many.
 func CountFailedSignIn(ctx context.Context) error {
 	return countGit(ctx, "failed-sign-in", "Git requests with a token that is not valid", func(l *Limiter, _ fair.Key) int {
 		return l.failedSignIns

@@ -30,15 +30,15 @@ type Options struct {
 	// Unauthenticated is the same limit for an address, for requests without a token or with an invalid one. An IPv6 network of 64 bits
 	// counts as one address.
 	Unauthenticated int
-	// GitAuthenticated is how many Git requests of a user are served in a minute, and GitUnauthenticated how many from an address of
-	// those who have not signed in; 0 for any number. A clone takes three.
+	// GitAuthenticated is the maximum number of Git requests of a user per minute. GitUnauthenticated is the same limit for an address, for
+	// callers who have not signed in. 0 means no limit. A clone takes three requests.
 	GitAuthenticated, GitUnauthenticated int
-	// FailedSignIns is how many Git requests of an address with a token that is not good are looked at in a minute; 0 for any number.
-	// Good tokens are accepted from there nevertheless: nobody can guess one.
+	// FailedSignIns is the maximum number of Git requests with an invalid token from an address per minute. 0 means no limit. Beyond the
+	// limit, valid tokens are still accepted, because a token cannot be guessed.
 	FailedSignIns int
-	// Endpoints says whether those that are endpoint.Limited are.
+	// Endpoints enforces the limits of single endpoints, such as endpoint.Limited.
 	Endpoints bool
-	// Costly replaces, by the name of what they are limited for, how often a minute a user has it of a project; 0 for any number.
+	// Costly replaces limits of endpoints, by the name of the limited resource: requests per minute of a user about a project. 0 means no limit.
 	Costly map[string]int
 	// TrustedProxies are the networks whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
@@ -80,7 +80,7 @@ func (l *Limiter) Describe(ch chan<- *prometheus.Desc) { l.refused.Describe(ch) 
 // Collect implements prometheus.Collector.
 func (l *Limiter) Collect(ch chan<- prometheus.Metric) { l.refused.Collect(ch) }
 
-// throttle is a limit of all requests together.
+// throttle is a limit with the values of its headers.
 type throttle struct {
 	limit int
 	// The values of the headers. They share the slices, which nothing can append to.
@@ -118,22 +118,21 @@ func (l *Limiter) minute(now time.Time) *minute {
 type request struct {
 	limiter *Limiter
 	answer  http.Header
-	// costly is true where only what costs much is counted.
+	// costly is true if only the limits of endpoints apply.
 	costly bool
-	// counted is what the request was counted for, in room as far as there is some.
+	// counted are the counts to which the request was added. The first of them are in room, which saves allocations.
 	mu      sync.Mutex
 	counted []observation
 	room    [2]observation
 }
 
-// observation is how many requests there were of something in a minute with this one.
+// observation is the number of requests under a key in the current minute, including this request.
 type observation struct {
 	key    uint64
 	number int
 }
 
-// observe counts the request for something, unless it was counted for that: it may be looked at more than once. It returns how many
-// there were.
+// observe counts the request under a key, at most once, and returns the number of requests under the key in the minute.
 func (r *request) observe(key uint64, m *minute) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,9 +155,8 @@ type requestKey struct{}
 // address. Code that identifies the caller sets the caller's key with fair.With.
 func (l *Limiter) Handler(next http.Handler) http.Handler { return l.handler(next, false) }
 
-// Aggregated is Handler for requests that come through kube-apiserver, which limits their number itself: only what costs much is
-// counted here. The context has the address of the client where the door that passed the request on has put it there with fair.With; otherwise the
-// address of the connection counts.
+// Aggregated is Handler for requests that come through kube-apiserver, which limits their number itself: only the limits of endpoints apply.
+// The client address is the one that the aggregated API server has set with fair.With, or otherwise the address of the connection.
 func (l *Limiter) Aggregated(next http.Handler) http.Handler { return l.handler(next, true) }
 
 func (l *Limiter) handler(next http.Handler, costly bool) http.Handler {
@@ -171,8 +169,8 @@ func (l *Limiter) handler(next http.Handler, costly bool) http.Handler {
 	})
 }
 
-// Count counts the request that ctx belongs to, for the caller of ctx: once, however often it is called for the request. It says in the headers of the answer how many are left. The
-// error is the answer when there were too many.
+// Count counts the request that ctx belongs to, for the caller of ctx, and sets the rate limit headers of the response. A request counts
+// once, even if Count is called again. The error is 429 if the caller has sent too many requests.
 func Count(ctx context.Context) error {
 	r, ok := ctx.Value(requestKey{}).(*request)
 	if !ok || r.costly {
@@ -197,7 +195,7 @@ func Count(ctx context.Context) error {
 	return nil
 }
 
-// tell says in the headers of the answer how many requests of a limit are left.
+// tell sets the rate limit headers of the response.
 func (r *request) tell(t *throttle, observed int, m *minute) {
 	left := [...]string{strconv.Itoa(observed), strconv.Itoa(max(t.limit-observed, 0))}
 	r.answer["Ratelimit-Limit"] = t.limits
@@ -209,8 +207,8 @@ func (r *request) tell(t *throttle, observed int, m *minute) {
 }
 
 // CountEndpoint counts the request that ctx belongs to against the limit of an endpoint, if it has one, for the caller of ctx.
-// subject names the project or group that the request is about. Endpoints that are limited for the same thing share the count.
-// The error is the answer when there were too many.
+// subject names the project or group that the request is about. Endpoints with the same limited resource share the count. The error is 429 if
+// the caller has sent too many requests.
 func CountEndpoint(ctx context.Context, e *endpoint.Endpoint, subject func() string) error {
 	limit, what := e.Limit()
 	if limit == 0 {
@@ -219,8 +217,7 @@ func CountEndpoint(ctx context.Context, e *endpoint.Endpoint, subject func() str
 	return CountThing(ctx, limit, what, subject)
 }
 
-// CountThing is CountEndpoint for a resource that turns out to be limited only when it is looked up. perMinute is the limit and what names
-// the resource.
+// CountThing is CountEndpoint for a resource whose limit is known only after a lookup. perMinute is the limit, and what names the resource.
 func CountThing(ctx context.Context, perMinute int, what string, subject func() string) error {
 	r, perMinute := enforced(ctx, perMinute, what)
 	if perMinute == 0 {
@@ -244,7 +241,8 @@ func enforced(ctx context.Context, perMinute int, what string) (*request, int) {
 	return r, perMinute
 }
 
-// count counts the request as one more of something, and reports false when it is one too many until wait is over.
+// count counts the request of a caller for the resource named what, and reports whether it is within the limit. If not, wait is the time until
+// the end of the minute.
 func (r *request) count(caller fair.Key, what, subject string, perMinute int) (wait time.Duration, ok bool) {
 	l := r.limiter
 	now := l.clock.Now()

@@ -64,8 +64,8 @@ func Content(text, encoding string) (content []byte, ok bool) {
 }
 
 // Commit creates the commit as the caller of the request, in the repository of its project, and updates the branch. In a repository without
-// branches it creates the first one. The update is decided like a push; if it is refused, only unreferenced objects remain. If somebody
-// else changes the branch in the meantime, it stays as they left it.
+// branches it creates the first one. The update is decided like a push; if it is refused, only unreferenced objects remain. If another
+// request changes the branch in the meantime, the branch stays as that request left it.
 //
 // The error is RefusedError if the caller may not do this; an answer if the project takes no changes, the start does not exist, or the caller is
 // not a User; or an error of edit.Commit or refs.Apply. Uncommitted converts it to an answer.
@@ -126,7 +126,7 @@ func (d Draft) start(ctx context.Context, repo *git.Repository) (parent, old str
 		return "", "", InvalidBranchName(d.Branch)
 	}
 	in := cmp.Or(d.StartIn, repo)
-	// The branch comes first: if somebody moves it now, the commit is based on what they pushed, and the update of the branch is refused.
+	// The branch is read first: if a push moves it afterwards, the start can be a later commit, and the update of the branch is refused.
 	branch, err := repo.Objects(ctx, Branches+d.Branch)
 	if err != nil {
 		return "", "", err

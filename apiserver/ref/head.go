@@ -15,8 +15,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 )
 
-// SetHead makes HEAD name the default branch that a project declares, as its controller does a little later. Where there is no
-// repository, or it takes no changes at the moment, that is left to the controller.
+// SetHead points HEAD at the declared default branch of a project, which the controller would do a little later. If the repository does not
+// exist or accepts no changes at the moment, it leaves this to the controller.
 func (u *Updater) SetHead(ctx context.Context, p *v1alpha1.Project) error {
 	repo, err := u.repositories.Of(ctx, p)
 	if err == nil {

@@ -1,4 +1,4 @@
-// Package ref is what families of the REST API share that show and change branches and tags.
+// Package ref has the code that the families of branches, tags, files and other content share: it finds, lists and updates refs.
 package ref
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// The prefixes of what clients call by the rest of the name.
+// The prefixes of refs that clients name without the prefix.
 const (
 	Branches = "refs/heads/"
 	Tags     = "refs/tags/"
@@ -28,13 +28,13 @@ func Name(r refs.Ref) string {
 	return strings.ToValidUTF8(name, "\uFFFD")
 }
 
-// IsBranchName reports whether a new branch may have a name: one of the form of an object id would hide the object, or be hidden.
+// IsBranchName reports whether a new branch can have a name. A name in the form of an object id would hide the object, or be hidden by it.
 func IsBranchName(name string) bool {
 	return name != "HEAD" && !object.IsID(name) && object.CheckRefName(Branches+name) == nil
 }
 
 // Missing reports whether an error says that something does not exist: a ref, an object, or a repository that nothing was pushed to yet. A
-// repository that is gone is not missing in this sense: nobody must take it for an empty one.
+// lost repository is not missing in this sense, because it must not look like an empty one.
 func Missing(err error) bool {
 	for _, kind := range []error{refs.ErrNotFound, git.ErrObjectNotFound, repository.ErrNoStorage} {
 		if errors.Is(err, kind) {
@@ -62,8 +62,8 @@ func Find(
 	return repo, refs.Ref{Name: name, Object: objects[0].ID, Type: objects[0].Type}, nil
 }
 
-// Search returns what tells the refs whose names contain a text, in whatever case. With ^ before it they begin with it, and with $
-// behind it they end with it. It is nil for all refs.
+// Search returns a predicate for the refs whose names contain a text, in any case. The text can begin with ^ to match the beginning of
+// names, and end with $ to match their end. The predicate is nil for an empty text, which matches all refs.
 func Search(text string) func(refs.Ref) bool {
 	if text == "" {
 		return nil
@@ -92,8 +92,8 @@ type Paging struct {
 	PageToken  string `param:"page_token" doc:"The name that was the last on the page before."`
 }
 
-// Page cuts the page that is asked for out of the refs that match: all where match is nil. Where they are in the order of their names,
-// the last one of the page before may be gone by now; compare is that order, and nil for any other.
+// Page returns the requested page of the refs that match; all refs match if match is nil. If the refs are sorted by name, compare is their
+// order, and the ref that the page token names need not exist any more. For any other order, compare is nil.
 func Page(p Paging, all []refs.Ref, match func(refs.Ref) bool, compare func(a, b string) int) (none endpoint.List[refs.Ref], err error) {
 	if match == nil {
 		match = func(refs.Ref) bool { return true }
@@ -120,8 +120,8 @@ func Page(p Paging, all []refs.Ref, match func(refs.Ref) bool, compare func(a, b
 	return endpoint.Following(p.Paging, rows, Name, same).From("page_token"), nil
 }
 
-// cut returns so many of the refs that match, without the first ones, and how many match. There may be very many, so none of the others
-// is held for a request.
+// cut returns at most size of the refs that match, after the first skip of them, and the number of all that match. It keeps no other refs,
+// because a repository can have very many.
 func cut(all []refs.Ref, match func(refs.Ref) bool, skip, size int) (rows []refs.Ref, total int) {
 	for _, r := range all {
 		if !match(r) {
@@ -148,7 +148,7 @@ func Commit(ctx context.Context, repo *git.Repository, id, projectURL string) (*
 	return &shown, nil
 }
 
-// Unmodified returns the answer to a removal that was asked for on a condition, if a commit is newer than that.
+// Unmodified returns 412 for a conditional removal if the commit with an id is newer than the date of the condition.
 func Unmodified(ctx context.Context, repo *git.Repository, id string) error {
 	since := endpoint.UnmodifiedSince(ctx)
 	if since.IsZero() {

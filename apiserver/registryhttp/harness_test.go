@@ -35,7 +35,7 @@ import (
 )
 
 // world is a registry with its clients: mary is the Maintainer, dan a Developer, rita a Reporter and gus a Guest of the private project acme/app,
-// and sue is nobody's member. acme/open is public, and root administers all.
+// and sue is not a member. acme/open is public, and root administers all.
 type world struct {
 	*familytest.Forge
 	host string
@@ -52,7 +52,7 @@ type world struct {
 	images   *registryhttp.Handler
 	// jobs are the jobs by their tokens.
 	jobs familytest.Jobs
-	// outdated is what the cache of the servers is; nil for up to date.
+	// outdated is the result of isOutdated. Without it, the cache is up to date.
 	outdated func() (bool, error)
 }
 
@@ -158,7 +158,7 @@ func (w *world) ref(t *testing.T, image string) name.Reference {
 	return r
 }
 
-// as are the options of a client that signs in as a user; nobody signs in with "".
+// as returns the option of a client to sign in as a user, or not to sign in with "".
 func as(username string) remote.Option {
 	if username == "" {
 		return remote.WithAuth(authn.Anonymous)

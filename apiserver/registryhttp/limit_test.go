@@ -90,7 +90,7 @@ func TestLimit_countsWhatTakesUpSpace(t *testing.T) {
 	r.g.Expect(r.stored(t)).To(BeZero())
 }
 
-// chunk begins an upload with a chunk, and returns where it goes on.
+// chunk begins an upload with a chunk, and returns the URL at which the upload continues.
 func (r *repository) chunk(content string) string {
 	r.t.Helper()
 	started, _ := r.must(http.StatusAccepted, http.MethodPost, "/blobs/uploads/", "", "")

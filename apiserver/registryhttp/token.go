@@ -213,7 +213,7 @@ func scopesOf(parameters []string) []token.Scope {
 	return scopes
 }
 
-// caller returns who signs in, or the anonymous caller if the request has no credentials.
+// caller returns the caller who signs in, or the anonymous caller if the request has no credentials.
 func (s *TokenServer) caller(r *http.Request) (auth.Caller, error) {
 	if r.Header.Get("Authorization") == "" {
 		return auth.Caller{}, nil
@@ -245,7 +245,7 @@ func (s *TokenServer) caller(r *http.Request) (auth.Caller, error) {
 	return caller, nil
 }
 
-// claims returns what a caller may do of what the scopes ask for.
+// claims returns the claims of a token for a caller: the actions of the scopes that the caller is allowed to perform.
 func (s *TokenServer) claims(ctx context.Context, caller auth.Caller, scopes []token.Scope) (token.Claims, error) {
 	var c token.Claims
 	if caller.User != nil {

@@ -53,7 +53,7 @@ func newRegctl(t *testing.T) *tool {
 	return &tool{t, tools.Images(t, "regctl"), t.TempDir()}
 }
 
-// try runs the program, and returns what it prints.
+// try runs the program, and returns its output.
 func (p *tool) try(input string, args ...string) (string, error) {
 	p.t.Helper()
 	command := exec.CommandContext(p.t.Context(), p.path, args...)
@@ -72,7 +72,7 @@ func (p *tool) must(args ...string) string {
 	return said
 }
 
-// fails runs the program, which must fail, and returns what it prints.
+// fails runs the program, which must fail, and returns its output.
 func (p *tool) fails(args ...string) string {
 	p.t.Helper()
 	said, err := p.try("", args...)

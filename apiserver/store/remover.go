@@ -70,7 +70,7 @@ func (r *Remover) delete(ctx context.Context, obj client.Object) error {
 }
 
 // removeLate removes objects that were created below groups while these were being removed. It continues after the client disconnects,
-// because nobody can reach such objects later. The creators of further objects take them back.
+// because no client can reach such objects later. The creators of further objects take them back.
 func (r *Remover) removeLate(ctx context.Context, gone []catalog.Scope) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateTimeout)
 	defer cancel()

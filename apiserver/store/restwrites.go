@@ -60,7 +60,7 @@ func (p policy) allowIn(ctx context.Context, obj client.Object, places ...catalo
 	return p.decide(ctx, obj, accepted, by)
 }
 
-// decide returns a refusedError if the restWrites that somebody declares does not let REST callers change or remove an object.
+// decide returns a refusedError if restWrites forbids REST callers to change or remove an object. by names the object that declares restWrites.
 func (p policy) decide(ctx context.Context, obj client.Object, accepted v1alpha1.RESTWrites, by string) error {
 	switch accepted {
 	case v1alpha1.RESTWritesAllow:

@@ -139,7 +139,7 @@ func (p policy) alone(ctx context.Context, obj client.Object, path string, above
 	return nil
 }
 
-// takeBack restores the spec of an object that was moved. An object that somebody else has moved on stays there.
+// takeBack restores the spec of an object that was moved. An object that another writer has moved again stays there.
 func (p policy) takeBack(ctx context.Context, was, is client.Object) error {
 	obj, to := is.DeepCopyObject().(client.Object), placeOf(is)
 	return p.writer.Update(ctx, obj, func() error {

@@ -128,7 +128,7 @@ func (s *Store[K, T]) Replace(ctx context.Context, of auth.Subject, key K, end f
 	return nil
 }
 
-// Update changes an object and returns it. If somebody else changes the object at the same time, change is called again with the new state.
+// Update changes an object and returns it. If another writer changes the object at the same time, change is called again with the new state.
 // A change of the path of a project or group is taken back, with ErrExists, if another one gets the path at the same time.
 func (s *Store[K, T]) Update(ctx context.Context, of auth.Subject, key K, change func(T) error) (obj T, err error) {
 	return s.Move(ctx, of, key, catalog.Scope{}, change)
@@ -192,7 +192,7 @@ func (s *Store[K, T]) createChanged(ctx context.Context, obj T, change func(T) e
 	return s.Create(ctx, obj)
 }
 
-// awaitOther waits until the cache shows the object that somebody else created under the name of obj. The error is 409 if it is not the
+// awaitOther waits until the cache shows the object that another writer created under the name of obj. The error is 409 if it is not the
 // object of the key, because an object of another project has the name.
 func (s *Store[K, T]) awaitOther(ctx context.Context, of auth.Subject, key K, obj T) error {
 	if err := s.writer.Ensure(ctx, obj); err != nil {

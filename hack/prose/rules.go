@@ -18,7 +18,7 @@ type rule struct {
 }
 
 // ceilings are the maximum numbers of findings of gradual rules. They only fall: rewrite a phrase before you add another one.
-var ceilings = map[area]int{docs: 68, descriptions: 17, configuration: 7, messages: 13, comments: 122, testNames: 3}
+var ceilings = map[area]int{docs: 76, descriptions: 18, configuration: 7, messages: 14, comments: 51, testNames: 8}
 
 // slack is the number of findings below a ceiling from which the ceiling must be lowered. It lets branches rewrite phrases side by side.
 const slack = 20
@@ -349,5 +349,36 @@ var rules = []rule{
 		instead: `write "reaches", or name the limit`,
 		wrong:   []string{"A cache that has come as far as the server."},
 		right:   []string{"A cache that has reached the revision of the server."},
+	},
+	{
+		pattern: `\breturns? (?:what|who|those)\b`, gradual: true,
+		instead: `name what is returned: "returns a predicate that", "returns the caller"`,
+		wrong:   []string{"Later returns what is kept of a request.", "It returns who signs in."},
+		right:   []string{"Later returns the options of a request.", "It returns the caller."},
+	},
+	{
+		pattern: `^\w+ (?:is|are) (?:of (?:how|what)|those)\b`, sentence: true, gradual: true,
+		instead: `write a noun: "is the maximum number of"`,
+		wrong:   []string{"Size is of how many kinds a revision can be.", "Scopes are those that a token has."},
+		right:   []string{"Size is the maximum number of kinds in a revision.", "Scopes are the scopes of a token."},
+	},
+	{
+		pattern: `\bwhat (?:tells|says)\b`, gradual: true,
+		instead: `name it: "the condition", "the header", "a predicate"`,
+		wrong:   []string{"The refs are sorted by what tells them apart.", "It prefers what says more."},
+		right:   []string{"It sorts the refs by name."},
+	},
+	{
+		pattern: `\bin whatever\b`, gradual: true,
+		instead: `write "in any"`,
+		wrong:   []string{"The text occurs in whatever case."},
+		right:   []string{"The text occurs in any case."},
+	},
+	{
+		pattern: `\bwhere (?:there|they|it|one|all|no)\b`, gradual: true,
+		unless:  `\bwhere (?:it|they) (?:is|are|was|were)\b|\b(?:begins?|continues?|goes on)(?: only)? where (?:it|they)\b`,
+		instead: `write "if" or "when"; for a place, name the place`,
+		wrong:   []string{"It counts where no token is sent.", "The parent, where it has one.", "It waits where there is no room."},
+		right:   []string{"It counts requests without a token.", "The page where it is shown.", "It goes on where it ended."},
 	},
 }

@@ -48,7 +48,7 @@ type IDs map[string]int64
 // standIn is the id of a level that is declared only because a list cannot be empty.
 const standIn = -1
 
-// Of returns the ids of a protection. It ignores an annotation that somebody else has changed to something invalid.
+// Of returns the ids of a protection. It ignores an annotation that another writer has made invalid.
 func Of(b *v1alpha1.ProtectedBranch) IDs {
 	ids := IDs{}
 	if err := json.Unmarshal([]byte(b.Annotations[v1alpha1.AnnotationAccessLevelIDs]), &ids); err != nil {

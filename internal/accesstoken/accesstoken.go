@@ -45,6 +45,6 @@ const size = 32
 // Generate returns a new value.
 func Generate() string {
 	random := make([]byte, size)
-	_, _ = rand.Read(random) // It never fails: the process ends where there is no randomness.
+	_, _ = rand.Read(random) // It never fails: the process ends if there is no randomness.
 	return Prefix + base64.RawURLEncoding.EncodeToString(random)
 }

@@ -104,8 +104,8 @@ func ValuesOf(s catalog.Scope) Values {
 	return v
 }
 
-// WithoutCommit returns the values for somebody who cannot read the repository: the name of the default branch is a setting of the project, and
-// the commit is content.
+// WithoutCommit returns the values for callers who cannot read the repository. They get the default branch, which is a setting of the project,
+// but not the commit, which is content.
 func (v Values) WithoutCommit() Values {
 	v = maps.Clone(v)
 	delete(v, "commit_sha")

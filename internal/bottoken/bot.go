@@ -18,8 +18,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/credential"
 )
 
-// upper is half of the range of ids. The bot of a token has the id of the token in the other half of the range, so nobody allocates it, and
-// ids that are allocated to users do not reach it. It is refused if a User has it all the same.
+// upper is half of the range of ids. The bot of a token has the id of the token in the other half of the range, so it is never allocated, and
+// ids that are allocated to users do not reach it. The bot is refused if a User has its id all the same.
 const upper = 1 << 52
 
 // UserID returns the id that the bot of a token has as a user; 0 if the token has no id.
@@ -65,7 +65,7 @@ type Bot struct {
 }
 
 // Of returns the bot of a token, whether or not the token is accepted. The error is catalog.ErrNotFound if the token belongs to no project or
-// group, or if somebody else has the id of the bot.
+// group, or if a User has the id of the bot.
 func Of(ctx context.Context, c *catalog.Catalog, t *v1alpha1.BotToken) (Bot, error) {
 	of, err := c.ScopeOf(ctx, t)
 	if catalog.Misplaced(err) {

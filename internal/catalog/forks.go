@@ -41,8 +41,8 @@ func (c *Catalog) Forks(ctx context.Context, p *v1alpha1.Project) ([]*v1alpha1.P
 	return List[*v1alpha1.Project](ctx, c, IndexOrigin, string(p.UID))
 }
 
-// DeclaredOrigin returns the project that forkOf names, or ErrNotFound. A project that the namespace must not read is not found: its UID says
-// that somebody who can read it has chosen it, and without the UID it must be in the same namespace, or readable for everybody.
+// DeclaredOrigin returns the project that forkOf names, or ErrNotFound. A project that the namespace must not read is not found: its UID shows
+// that a user who can read it has chosen it, and without the UID it must be in the same namespace, or public.
 func (c *Catalog) DeclaredOrigin(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.Project, error) {
 	ref := p.Spec.ForkOf.ProjectRef
 	from, err := c.AnyProject(ctx, p.Namespace, ref)

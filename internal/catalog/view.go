@@ -112,8 +112,8 @@ func (v *View) Groups(ctx context.Context) ([]Seen, error) {
 	return all, nil
 }
 
-// Below returns the projects below a group, and the groups including the group itself, the deepest first: nothing is left that nobody can
-// reach if they are removed in this order.
+// Below returns the projects below a group, and the groups including the group itself, the deepest first: if they are removed in this order,
+// every object that is left remains reachable.
 func (v *View) Below(ctx context.Context, g *v1alpha1.Group) (projects, groups []Seen, err error) {
 	if projects, err = v.Projects(ctx); err != nil {
 		return nil, nil, err

@@ -53,8 +53,8 @@ func Managed(o Options) *Source {
 	return s
 }
 
-// agree returns what the Secret holds, and renews it first where that is due. Of several replicas that do so at once one
-// is first, and the others take what it wrote.
+// agree returns the bundle in the Secret, after a renewal if one is due. If several replicas renew it at once, the first one writes it, and the
+// others read what that one wrote.
 func (o Options) agree(ctx context.Context) (*bundle, error) {
 	var err error
 	for range attempts {

@@ -1,5 +1,5 @@
 // Package certificate keeps the certificate of a server: one that it issues itself and keeps in a Secret, for all replicas,
-// or one in files that somebody else renews.
+// or one in files that are renewed from outside.
 package certificate
 
 import (

@@ -81,7 +81,7 @@ func (r Release) Section() (s Section, err error) {
 	return Section{version, fmt.Sprintf("## %s (%s)\n\n%s\n", r.Version, date, strings.TrimSpace(body))}, nil
 }
 
-// categories are those that have entries: in the order of the configuration, then in that of the entries.
+// categories returns the categories that have entries, in the order of the configuration, and then of the entries.
 func (r Release) categories() (all []entity) {
 	titles := map[string]*category{}
 	var order []*category

@@ -25,7 +25,7 @@ type Picked struct {
 	Trailers map[string]string
 }
 
-// Pick returns what picks commits that have a trailer. The case of its letters matters.
+// Pick returns Commits that pick the commits with a trailer. The trailer is case-sensitive.
 func Pick(trailer string) *Commits {
 	return &Commits{trailer: trailer, reverted: map[string]bool{}}
 }
@@ -33,7 +33,7 @@ func Pick(trailer string) *Commits {
 // reverts is a line as `git revert` writes it.
 var reverts = regexp.MustCompile(`(?im)^This reverts commit ([0-9a-f]{64}|[0-9a-f]{40})\b`)
 
-// Add looks at a commit. The newest has to come first: what it reverts is passed over later.
+// Add adds a commit if it has the trailer. Call it with the newest commit first, because it skips commits that a newer one reverts.
 func (c *Commits) Add(commit *object.Commit) {
 	// A commit that was itself reverted reverts nothing.
 	if c.reverted[commit.ID] {

@@ -12,13 +12,13 @@ const (
 	maxSteps = 2_000_000
 )
 
-// renderer writes what a template makes of data.
+// renderer writes the output of a template.
 type renderer struct {
 	out   strings.Builder
 	steps int
 }
 
-// render returns what the template makes of data. The error is an Error for what passes a limit.
+// render returns the output of the template for data. The error is an Error if the output exceeds a limit.
 func (t template) render(d data) (string, error) {
 	var r renderer
 	err := r.all(t, d)
@@ -81,7 +81,7 @@ func (l loop) render(r *renderer, in any) error {
 	return nil
 }
 
-// from is the value at the end of the path; nil where it leads nowhere.
+// from returns the value at the end of the path, or nil if the path leads nowhere.
 func (p path) from(in any) any {
 	for _, name := range p {
 		switch v := in.(type) {

@@ -1,6 +1,6 @@
 // Package claim has the rule that decides which of several objects holds something that only one of them can have: a full path, a username,
 // a membership, the title of a label, the protection of a branch, an id. The holder keeps it: an object whose status and spec both show a
-// claim outranks every other claimant. Age decides only while nobody holds it.
+// claim outranks every other claimant. Age decides only while there is no holder.
 //
 // A claim has a canonical form, which is stored in status.claims. It contains the UIDs of its containers, so a rename of an ancestor
 // changes nothing, and an object that is deleted and created again inherits nothing.

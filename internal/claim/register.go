@@ -16,7 +16,7 @@ type Register struct {
 	waiting map[string]map[string]map[types.NamespacedName]struct{}
 }
 
-// Begin reports whether an object may take a claim now: nobody else is about to.
+// Begin reports whether an object may take a claim now, because no other object is taking it.
 func (r *Register) Begin(c Claim, taker types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -48,7 +48,7 @@ type File struct {
 	Problems []Problem
 }
 
-// Section is a group of entries. Headings of one name, in whatever case, make one section.
+// Section is a group of entries. Headings with the same name, in any case, make one section.
 type Section struct {
 	Name string
 	// Optional sections name owners and require nothing of them. A name with several headings is optional if all are.
@@ -64,7 +64,7 @@ type Entry struct {
 	Pattern string
 	// Exclude is true for a pattern after "!": what it matches is not owned in this section, whatever other lines say.
 	Exclude bool
-	// Owners are "@name", "@group/subgroup", "@@role" and e-mail addresses. Without any, nobody owns what matches.
+	// Owners are "@name", "@group/subgroup", "@@role" and e-mail addresses. Without any, the matching files have no owner.
 	Owners []string
 
 	glob string

@@ -114,7 +114,7 @@ func cutPattern(line string) (pattern, rest string) {
 	return b.String(), ""
 }
 
-// owners returns the words that name somebody. Other words are remarks.
+// owners returns the words that name owners. Other words are remarks.
 func (p *parser) owners(words string) []string {
 	var names []string
 	for _, w := range strings.Fields(words) {

@@ -19,14 +19,14 @@ import (
 	"github.com/uptrace/bun/dialect"
 )
 
-// Limit is how long one call may take, and so a transaction.
+// Limit is the maximum time of one call, and so of a transaction.
 const Limit = 5 * time.Second
 
 var errSlow = fmt.Errorf("the database did not answer within %s", Limit)
 
 // DB is an open database, for use by several goroutines. Its errors say what failed in words for people, and never hold the password.
 type DB struct {
-	// name is what people know it by, without a password.
+	// name is the name for messages, without a password.
 	name string
 	// SQLite has one writer at a time, who must not wait for readers to finish; for PostgreSQL they are the same.
 	read, write *bun.DB

@@ -17,7 +17,7 @@ import (
 const (
 	// versions is the table of the migrations that a database has.
 	versions = goose.DefaultTablename
-	// migrationLimit is how long all migrations may take, with waiting for another process that runs them.
+	// migrationLimit is the maximum time of all migrations, with the wait for another process that runs them.
 	migrationLimit = 5 * time.Minute
 )
 

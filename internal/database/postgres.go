@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxConnections is how many a process holds at most.
+	// maxConnections is the maximum number of connections of a process.
 	maxConnections = 16
 	maxIdleTime    = 5 * time.Minute
 	maxLifetime    = 30 * time.Minute

@@ -84,7 +84,7 @@ func makeFile(path string) error {
 	return file.Close()
 }
 
-// lockDirectory waits for the lock of a directory, which the kernel gives back when the process ends in whatever way.
+// lockDirectory waits for the lock of a directory, which the kernel releases when the process ends, in any way.
 func lockDirectory(ctx context.Context, directory string) (unlock func(), err error) {
 	file, err := os.Open(directory)
 	if err != nil {

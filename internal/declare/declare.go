@@ -253,7 +253,7 @@ func (w *Writer) shown(ctx context.Context, obj client.Object) error {
 	return w.seen(ctx, obj)
 }
 
-// seen waits until the cache shows the write and other servers can know of it.
+// seen waits until the cache shows the write, and announces the write to other servers.
 func (w *Writer) seen(ctx context.Context, obj client.Object) error {
 	err := w.shownTo(ctx, obj)
 	if err == nil {
@@ -262,8 +262,8 @@ func (w *Writer) seen(ctx context.Context, obj client.Object) error {
 	return err
 }
 
-// shownTo waits until the cache shows the write. The client delays a read until it shows the client's own writes. But after a conflict, obj can
-// have the write of another client.
+// shownTo waits until the cache shows the write. The client delays reads until the cache shows its own writes, but after a conflict, obj can
+// be the write of another client.
 func (w *Writer) shownTo(ctx context.Context, obj client.Object) error {
 	return w.reached(ctx, obj, func(err error) error { return err })
 }

@@ -31,7 +31,7 @@ func Named(ctx context.Context, c *catalog.Catalog, namespace string, ref v1alph
 	return k, nil
 }
 
-// Claims returns what a deploy key, of a fingerprint, claims.
+// Claims returns the claims of a deploy key with a fingerprint.
 func Claims(ctx context.Context, c *catalog.Catalog, k *v1alpha1.DeployKey, fingerprint string) ([]claim.Claim, error) {
 	return catalog.ClaimsIn(ctx, c, k, func(target types.UID) claim.Claim { return claim.DeployKey(target, fingerprint) })
 }

@@ -194,7 +194,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, way *route) {
 		Rewrite: func(r *httputil.ProxyRequest) { r.Out.Header.Del("Proxy-Authorization") },
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return p.dial(ctx, address, way) },
-			// A connection may be somebody's: another's request does not go along.
+			// A connection can be authenticated, so it must not carry the requests of others.
 			DisableKeepAlives: true, DisableCompression: true,
 			ResponseHeaderTimeout: idleTimeout, MaxResponseHeaderBytes: maxHeader,
 		},

@@ -33,7 +33,7 @@ const (
 	SSHCertificates = "ssh_certificates_rest_endpoints"
 )
 
-// Definition says what a feature is when nobody has turned it on or off.
+// Definition is a feature with its default.
 type Definition struct {
 	Name string
 	On   bool
@@ -96,7 +96,7 @@ type Flags struct {
 
 // +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=configmaps,resourceNames=forgeplane-features,verbs=get;list;watch;patch,roleName=forgeplane-apiserver
 
-// New returns flags that read a cache; namespace is the platform's, and chosen what the command line says, where it says something.
+// New returns flags that read a cache. namespace is the namespace of the platform, and chosen has the settings of the command line.
 func New(cache client.Reader, namespace string, chosen map[string]bool) *Flags {
 	return &Flags{cache: cache, namespace: namespace, chosen: chosen}
 }

@@ -1,8 +1,8 @@
-// Package fieldmanager tells from the managed fields of an object, in which the API server notes who wrote what, whether somebody declares
-// the object or Forgeplane alone writes it.
+// Package fieldmanager finds out from the managed fields of an object, in which the API server records the writer of each field, whether a user
+// declares the object or only Forgeplane writes it.
 //
-// Everyone who can write an object can choose the name of their field manager. The answers of this package must therefore give nobody
-// anything that the writer of the object does not have anyway. They decide whether Forgeplane changes or removes the object by itself, and
+// Everyone who can write an object can choose the name of their field manager. The answers of this package must therefore give
+// only rights that the writer of the object has anyway. They decide whether Forgeplane changes or removes the object by itself, and
 // which right REST callers have to change it.
 package fieldmanager
 

@@ -22,7 +22,7 @@ const (
 	status   = `{"f:status":{"f:color":{}}}`
 )
 
-// by returns what the API server notes of a manager that wrote fields at noon.
+// by returns the entry of the API server for a manager that wrote fields at noon.
 func by(manager, fields string) metav1.ManagedFieldsEntry {
 	m := metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Time: &metav1.Time{Time: noon}, FieldsV1: metav1.NewFieldsV1(fields),

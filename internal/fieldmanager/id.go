@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DeclaresID reports whether somebody other than Forgeplane declares spec.id of an object, as in a manifest that was exported from a cluster.
+// DeclaresID reports whether a writer other than Forgeplane declares spec.id of an object, as in a manifest that was exported from a cluster.
 func DeclaresID(obj metav1.Object) bool {
 	if appliesID(obj.GetAnnotations()[applied]) {
 		return true
@@ -39,8 +39,8 @@ func ownsID(fields string) bool {
 	return strings.Contains(fields, `"f:id"`) && json.Unmarshal([]byte(fields), &of) == nil && of.Spec["f:id"] != nil
 }
 
-// KeepID replaces the managed fields of an object that belongs to no project or group by what a cache needs of them: one entry if somebody
-// declares the id, and otherwise nothing.
+// KeepID replaces the managed fields of an object that belongs to no project or group by what a cache needs of them: one entry if a
+// manifest declares the id, and otherwise nothing.
 func KeepID(o metav1.Object) {
 	if DeclaresID(o) {
 		o.SetManagedFields([]metav1.ManagedFieldsEntry{summary(o)})

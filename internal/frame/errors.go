@@ -24,7 +24,7 @@ type outcome struct {
 type kind int
 
 const (
-	// stalled: nothing changes until somebody changes the object, or the object that it collides with.
+	// stalled: nothing changes until a user changes the object, or the object that it collides with.
 	stalled kind = iota
 	// waiting: a watch or a timer will trigger the next reconcile.
 	waiting
@@ -42,7 +42,7 @@ func (o *outcome) Error() string { return o.message }
 
 func (o *outcome) Unwrap() error { return o.cause }
 
-// Stalled ends a reconcile if nothing will change until somebody changes the object, or the object that it collides with. It sets
+// Stalled ends a reconcile if nothing will change until a user changes the object, or the object that it collides with. It sets
 // Ready=False and Stalled=True with the reason, and does not retry.
 func Stalled(reason, format string, args ...any) error {
 	return newOutcome(stalled, 0, reason, format, args...)

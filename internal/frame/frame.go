@@ -60,7 +60,7 @@ type Base struct {
 }
 
 // Frame runs the steps of one kind. It also handles what follows from the interfaces of the kind: Identified objects get an id, and
-// Targeted objects are deleted with their target unless somebody declares them.
+// Targeted objects are deleted with their target unless a user declares them.
 type Frame[T v1alpha1.Object] struct {
 	Base
 	annotate  func(ctx context.Context, obj T) (bool, error)

@@ -51,7 +51,7 @@ func (f *Frame[T]) prepare(ctx context.Context, obj T) error {
 	return nil
 }
 
-// settleOwner makes the target of an object that was created over REST its owner, removes this owner from an object that somebody
+// settleOwner makes the target of an object that was created over REST its owner, removes this owner from an object that a user
 // declares, and reports whether that changed the object. An object whose owner was deleted does not belong to the next owner of the same
 // name.
 func (f *Frame[T]) settleOwner(ctx context.Context, obj T) (bool, error) {
@@ -109,7 +109,7 @@ func (f *Frame[T]) identify(ctx context.Context, obj T) (bool, error) {
 }
 
 // confirmID puts the id into force, unless another object holds it. An object that had it before must not get it back, so this waits until
-// nobody can create that object with it.
+// that object can no longer be created with the id.
 func (f *Frame[T]) confirmID(ctx context.Context, obj T) error {
 	identified, ok := client.Object(obj).(v1alpha1.Identified)
 	if !ok {

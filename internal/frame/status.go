@@ -110,7 +110,7 @@ func takes[T v1alpha1.Object](before, obj T) bool {
 	return slices.ContainsFunc(obj.GetCommonStatus().Claims, func(k string) bool { return !slices.Contains(had, k) })
 }
 
-// commitTime is how long the objects of one commit can take to be applied, in any order.
+// commitTime is the maximum time in which the objects of one commit are applied, in any order.
 const commitTime = time.Minute
 
 // follows reports whether an object waits for another one that may well be part of the same commit.

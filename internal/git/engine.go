@@ -105,7 +105,7 @@ func (e *Engine) Blobs() *fair.Slots { return e.blobs }
 // Walks returns the slots for commands that walk through history or compare.
 func (e *Engine) Walks() *fair.Slots { return e.walks }
 
-// Processes returns what runs the processes of the engine.
+// Processes returns the runner of the processes of the engine.
 func (e *Engine) Processes() *process.Runner { return e.processes }
 
 // Version returns the version of the git binary.

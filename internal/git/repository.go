@@ -127,7 +127,7 @@ func directory(path string) (bool, error) {
 	return err == nil && info.IsDir(), err
 }
 
-// Results returns what is remembered about the repository.
+// Results returns the remembered results about the repository.
 func (r *Repository) Results() recall.Results { return r.engine.answers.About(r.dir) }
 
 // Run runs a command on the repository, which must exist. It adds a timeout if ctx has no deadline.

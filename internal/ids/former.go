@@ -31,7 +31,7 @@ const indexRecorded = "recorded"
 // Declarer is an object that can be created with an id, by its kind in lower case, and its name.
 type Declarer struct{ Kind, Name string }
 
-// DeclarerOf returns what stands for obj in the record of its namespace.
+// DeclarerOf returns the name of obj in the record of its namespace.
 func (a *Allocator) DeclarerOf(obj client.Object) (Declarer, error) {
 	kind, err := a.kind(obj)
 	return Declarer{strings.ToLower(kind), obj.GetName()}, err

@@ -66,8 +66,8 @@ func (s *sharing) transform(o any) (any, error) {
 	return o, nil
 }
 
-// strip drops managed fields, which nobody reads from a cache, except where a controller corrects the owner or somebody declares the id, and
-// except for the time of the last change to a trigger token, which REST shows.
+// strip drops managed fields, which are not read from a cache, with three exceptions: if a controller corrects the owner, if a manifest declares
+// the id, and the time of the last change to a trigger token, which REST shows.
 func strip(object metav1.Object) {
 	switch o := object.(type) {
 	case *v1alpha1.TriggerToken:

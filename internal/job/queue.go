@@ -92,7 +92,7 @@ type QueueOptions struct {
 	Log  logr.Logger
 }
 
-// Queue keeps tasks in the activity database, where they survive processes. Any number of processes can add tasks to the queue with a name,
+// Queue keeps tasks in the activity database, so that they survive processes. Any number of processes can add tasks to the queue with a name,
 // and run them after Start.
 type Queue struct {
 	db      *database.DB

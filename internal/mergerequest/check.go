@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Check is what a look at the branches of a merge request has found out.
+// Check is the result of a check of the branches of a merge request.
 type Check struct {
 	// Head and Target are the heads of the source and target branches, and Base is their merge base. They are empty if a branch does not exist.
 	Head, Base, Target string

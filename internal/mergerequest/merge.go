@@ -18,7 +18,7 @@ var ErrLocked = errors.New("the merge request is being merged")
 
 // Plan describes a merge that is about to happen in Git.
 type Plan struct {
-	// Commit is what the target branch will have, and Squash the commit in place of those of the source branch, or empty.
+	// Commit is the future head of the target branch. Squash is the commit that replaces the commits of the source branch, or empty.
 	Commit, Squash string
 	Merger         database.User
 	// RemoveSource is the value of ShouldRemoveSource.

@@ -72,7 +72,7 @@ type MergeRequest struct {
 	Text  string `bun:"text"`
 	Draft bool   `bun:"draft"`
 	State State  `bun:"state"`
-	// DiscussionLocked is nil until somebody locks the discussion.
+	// DiscussionLocked is nil until the discussion is locked.
 	DiscussionLocked *bool `bun:"discussion_locked"`
 	// Squash, RemoveSourceBranch and AllowCollaboration are what the author asks for.
 	Squash             bool `bun:"squash"`
@@ -93,14 +93,14 @@ type MergeRequest struct {
 	MergeStatus  MergeStatus `bun:"merge_status"`
 	// CheckedTarget is the head of the target branch for which MergeStatus was found out; empty if a branch did not exist.
 	CheckedTarget string `bun:"checked_target"`
-	// MergeError is why the last merge failed.
+	// MergeError is the reason why the last merge failed.
 	MergeError string `bun:"merge_error"`
 	// PlannedCommit and PlannedSquash are the commits of the last merge that was begun.
 	PlannedCommit string `bun:"planned_commit"`
 	PlannedSquash string `bun:"planned_squash"`
 	MergeCommit   string `bun:"merge_commit_sha"`
 	SquashCommit  string `bun:"squash_commit_sha"`
-	// ShouldRemoveSource is what the merge asked for; nil before.
+	// ShouldRemoveSource is the choice of the merge; nil before.
 	ShouldRemoveSource *bool         `bun:"should_remove_source"`
 	Merger             database.User `bun:"embed:merger_"`
 	MergedAt           time.Time     `bun:"merged_at,nullzero"`
@@ -110,7 +110,7 @@ type MergeRequest struct {
 	// Closer is the user who closed the merge request. Closer and ClosedAt are empty unless it is closed.
 	Closer   database.User `bun:"embed:closer_"`
 	ClosedAt time.Time     `bun:"closed_at,nullzero"`
-	// PreparedAt is when the first version was recorded and checked.
+	// PreparedAt is the time at which the first version was recorded and checked.
 	PreparedAt time.Time `bun:"prepared_at,nullzero"`
 	// Estimate and Spent are times in seconds.
 	Estimate int64     `bun:"time_estimate"`

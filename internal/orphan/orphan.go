@@ -1,5 +1,5 @@
-// Package orphan removes objects that were created over REST for a user who no longer exists, because nobody declares them and nobody else
-// would remove them.
+// Package orphan removes objects that were created over REST for a user who no longer exists, because no manifest declares them, and
+// nothing else would remove them.
 package orphan
 
 import (
@@ -50,7 +50,7 @@ func (c *Collector) Unresolved(ctx context.Context, obj v1alpha1.Object, field s
 	return frame.WaitingFor(again, v1alpha1.ReasonReferenceNotFound, "%s: %w", field, err)
 }
 
-// remove removes obj if its user is gone for good. again is when that may be said, where it is too early.
+// remove removes obj if its user is gone for good. again is the time after which to ask again, if it is too early to decide.
 func (c *Collector) remove(ctx context.Context, obj v1alpha1.Object, ref v1alpha1.Reference) (again time.Duration, err error) {
 	// A reference by name or path also means a later user with that name or path.
 	if ref.ID == 0 || !obj.GetDeletionTimestamp().IsZero() {

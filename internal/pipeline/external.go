@@ -19,7 +19,7 @@ const (
 	externalIndex = 1_000_000
 )
 
-// Report is what another system says of a commit: the status of an external job.
+// Report is the status of an external job, which another system reports for a commit.
 type Report struct {
 	// Name identifies the job within its pipeline.
 	Name   string

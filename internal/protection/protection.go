@@ -28,7 +28,7 @@ type Rule struct {
 }
 
 // Grant says who may do something: everybody with at least a role, one user, the members of one group, or one deploy key. At most one of
-// the fields other than Title is set. The zero Grant is "No one": it lets nobody do anything, not even administrators, but does not
+// the fields other than Title is set. The zero Grant is "No one": it lets no one do anything, not even administrators, but does not
 // restrict the other grants of a list.
 type Grant struct {
 	// Role is Developer, Maintainer or Admin. An administrator counts as Owner, so only Admin singles them out.

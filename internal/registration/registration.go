@@ -64,7 +64,7 @@ type Server struct {
 	// Name identifies the server among all that run at the same time. A server that was killed and restarted with the same name takes over
 	// its lease.
 	Name string
-	// Authorities are those by which the certificate of the server is verified now, as PEM.
+	// Authorities returns the authorities that verify the current certificate of the server, as PEM.
 	Authorities func() []byte
 	// Ready reports whether the server can serve. While it cannot, it does not renew its lease, so that it gets no requests. nil means that
 	// it always can.

@@ -71,7 +71,7 @@ func (c *collection) contents(ctx context.Context, of *Images, k *kept) (map[str
 	return files, err
 }
 
-// dropGone forgets the contents that a repository no longer has and nobody has needed within the grace period, and returns the sizes of the others
+// dropGone forgets the contents that a repository no longer has and no client has needed within the grace period, and returns the sizes of the others
 // that are recorded.
 func (c *collection) dropGone(ctx context.Context, of *Images, contents map[string]string) (map[string]int64, error) {
 	recorded := map[string]int64{}

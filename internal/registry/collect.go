@@ -79,7 +79,7 @@ type collection struct {
 // one of this storage, and everything in the storage would look unused.
 var errForeign = errors.New("the activity database has no record of any repository in the storage: check that both belong together. If the repositories are leftovers, push an image, and collect again")
 
-// removeLeftovers removes what is stored of repositories without a record. Their places are never used again, so nobody can need it.
+// removeLeftovers removes what is stored of repositories without a record. Their places are never used again, so no client can need it.
 func (c *collection) removeLeftovers(ctx context.Context) error {
 	stored, err := list(ctx, c.storage, path.Clean(repositories))
 	if err != nil {
@@ -146,8 +146,8 @@ func (c *collection) mark(ctx context.Context) error {
 	}
 }
 
-// leaving reports whether a repository is being deleted or gone, so that its images need nothing. A storage can fail in any way while somebody
-// deletes what it reads.
+// leaving reports whether a repository is being deleted or gone, so that its images need nothing. A storage can fail in any way while the
+// content that it reads is deleted.
 func (c *collection) leaving(ctx context.Context, r record.Repository) bool {
 	now, err := c.Records.Get(ctx, r.ID)
 	return errors.Is(err, record.ErrNotFound) || err == nil && now.Status != ""

@@ -31,7 +31,7 @@ type Detail struct {
 	// Revision is the digest of the configuration without its algorithm; that of the manifest for an index of several images.
 	Revision string
 	// Created is the time at which the image was made, by its configuration. An index has the time of its image for linux/amd64, or else of
-	// its first image. It is nil for what says no time, such as signatures.
+	// its first image. It is nil for an image without a time, such as a signature.
 	Created *time.Time
 	// Size is the number of bytes of the configuration and the layers, those of all images of an index. It is nil for what has no layers.
 	Size *int64

@@ -30,7 +30,7 @@ type namespace struct {
 	registry *Registry
 }
 
-// Repository implements distribution.Namespace. Errors are those that the handler can answer.
+// Repository implements distribution.Namespace. It returns only errors that the handler can answer.
 func (n *namespace) Repository(ctx context.Context, named reference.Named) (distribution.Repository, error) {
 	found, err := n.registry.find(ctx, named.Name())
 	switch {

@@ -82,7 +82,7 @@ func (i *Images) order(ctx context.Context, l *tagList) (all bool, err error) {
 	return all, nil
 }
 
-// recorded returns what is recorded of all tags, by their names.
+// recorded returns the records of all tags, by their names.
 func (i *Images) recorded(ctx context.Context) (map[string]record.Tag, error) {
 	all := map[string]record.Tag{}
 	for after := ""; ; {
@@ -99,8 +99,8 @@ func (i *Images) recorded(ctx context.Context) (map[string]record.Tag, error) {
 	}
 }
 
-// learn reads what tags mean, and records it, even if the context ends meanwhile. It returns those that it could read, and whether these are all that
-// exist.
+// learn reads what tags mean, and records it, even if the context ends meanwhile. It returns the tags that it could read, and whether these
+// are all that exist.
 func (i *Images) learn(ctx context.Context, tags []record.Tag) (learned []record.Tag, all bool, err error) {
 	read, failures := make([]record.Tag, len(tags)), make([]error, len(tags))
 	ended := Parallel(ctx, tags, func(ctx context.Context, n int, t record.Tag) {
@@ -128,7 +128,7 @@ func (i *Images) learn(ctx context.Context, tags []record.Tag) (learned []record
 	return learned, all, ended
 }
 
-// meaning returns what to record of a tag that means the manifest with a digest.
+// meaning returns the record of a tag that means the manifest with a digest.
 func (i *Images) meaning(ctx context.Context, tag string, d digest.Digest) (record.Tag, error) {
 	t := record.Tag{Name: tag, Digest: d.String()}
 	found, err := i.detail(ctx, d)

@@ -7,8 +7,8 @@ import "fmt"
 // the access levels of the REST API.
 type Role int
 
-// The roles. None is the role of somebody who is not a member. Admin is nobody's role in a project: it occurs only as a
-// level that a protection requires, and is met by the administrators of the instance.
+// The roles. None is the role of a user who is not a member. Admin is not a role in a project: it occurs only as a level that a protection
+// requires, and that the administrators of the instance have.
 const (
 	None       Role = 0
 	Guest      Role = 10

@@ -74,7 +74,7 @@ type History struct{ db *database.DB }
 // NewHistory returns the history in a database that was opened with Migrations.
 func NewHistory(db *database.DB) *History { return &History{db} }
 
-// Of returns what the history has of a move of the project that a scope is about.
+// Of returns the record of a move for the history. The scope is about the project of the move.
 func Of(m *v1alpha1.StorageMove, s catalog.Scope) Move {
 	p := s.Project
 	name := catalog.Title(p.Spec.Name, p.Spec.Path)

@@ -183,8 +183,8 @@ func (l Locks) Project(ctx context.Context, m *v1alpha1.StorageMove) (*v1alpha1.
 // contention is the backoff after a conflict with another writer of a project: ten attempts within three seconds.
 var contention = wait.Backoff{Steps: 10, Duration: 5 * time.Millisecond, Factor: 2, Jitter: 0.5}
 
-// Change applies a change to the project of a move as it is now, unless the change fails. It is called again with the new state if somebody
-// else writes the project at the same time. It returns the project as it was written.
+// Change applies a change to the project of a move as it is now, unless the change fails. It is called again with the new state if another
+// client writes the project at the same time. It returns the project as it was written.
 func (l Locks) Change(ctx context.Context, m *v1alpha1.StorageMove, change func(*v1alpha1.Project) error) (p *v1alpha1.Project, err error) {
 	err = retry.RetryOnConflict(contention, func() error {
 		if p, err = l.Project(ctx, m); err != nil {

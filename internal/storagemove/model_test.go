@@ -176,7 +176,7 @@ func (w world) successors() (all []world) {
 	return all
 }
 
-// check returns what is wrong in a state.
+// check returns an error if a state is wrong.
 func (w world) check() error {
 	live := w.shards[w.storage]
 	if live.copy == 0 {
@@ -188,7 +188,7 @@ func (w world) check() error {
 	return nil
 }
 
-// settle lets new processes run alone until nothing is left to do, and returns what is wrong then.
+// settle lets new processes run alone until nothing is left to do, and returns an error if a state is wrong.
 func (w world) settle() (world, error) {
 	w.losses = 0
 	for n := range 12 {

@@ -21,7 +21,7 @@ const (
 	interval = time.Hour
 	// grace is the time for which an object must be missing, because objects that are deleted by mistake are often restored.
 	grace = 24 * time.Hour
-	// SubjectsAtOnce is of how many objects a query tells, and maxSwept of how many a look removes the rows.
+	// SubjectsAtOnce is the maximum number of subjects in a query, and maxSwept the maximum number of subjects whose rows a look removes.
 	SubjectsAtOnce, maxSwept = 500, 1000
 	// maxMissing is the maximum number of missing objects in memory.
 	maxMissing = 100_000

@@ -14,7 +14,7 @@ import (
 const (
 	// interval is the minimum time between two uses that this process writes.
 	interval = time.Minute
-	// maxMarks is of how many tokens this process knows what it wrote.
+	// maxMarks is the maximum number of tokens whose last written use this process remembers.
 	maxMarks = 16384
 	// maxWaiting is the maximum number of uses that wait to be written.
 	maxWaiting = 1024

@@ -32,14 +32,14 @@ const (
 	pause = 5 * time.Millisecond
 )
 
-// ErrBehind says that the cache of this server may lack what other servers have written, so that nothing can be said to be missing. Clients are
-// told Behind.
+// ErrBehind says that the cache of this server may lack writes of other servers, so that a missing object may exist. Clients get the message
+// Behind.
 var ErrBehind = errors.New("this server has not received the latest changes of other servers yet")
 
 // Behind is the message for ErrBehind.
 const Behind = "This server has not received the latest changes yet. Please try again later."
 
-// freshness is how current what was looked up just now is.
+// freshness is the state of a cache in comparison with the writes of other servers.
 type freshness int
 
 const (
@@ -116,7 +116,7 @@ func (w *Watermark) Wrote(ctx context.Context, obj client.Object, deleted bool) 
 	w.noting.take(ctx)
 }
 
-// note writes down what is pending.
+// note records the pending revisions in the store.
 func (w *Watermark) note() bool {
 	w.mu.Lock()
 	revisions := w.pending
@@ -134,9 +134,9 @@ func (w *Watermark) note() bool {
 	return true
 }
 
-// Outdated reports whether what was looked up just now may be older than what another server has written, and returns when the cache
-// is as new as that. The error is ErrBehind if the cache does not become so in time, or if the store or ctx does not let it find out. All who
-// ask at once cause one question to the store.
+// Outdated reports whether a lookup just before may have missed a write of another server, and returns when the cache has caught up with the
+// write. The error is ErrBehind if the cache does not catch up in time, or if the state is unknown because the store fails or ctx ends.
+// Concurrent calls share one query of the store.
 func (w *Watermark) Outdated(ctx context.Context) (bool, error) {
 	if w == nil {
 		return false, nil
@@ -151,7 +151,7 @@ func (w *Watermark) Outdated(ctx context.Context) (bool, error) {
 	}
 }
 
-// check is Outdated for all who ask at once.
+// check is Outdated for all concurrent calls.
 func (w *Watermark) check() freshness {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
@@ -171,7 +171,7 @@ func (w *Watermark) check() freshness {
 	}
 }
 
-// await waits until the cache has come to revisions.
+// await waits until the cache has reached the revisions, at most for patience.
 func (w *Watermark) await(revisions map[string]int64) {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()

@@ -26,7 +26,7 @@ const (
 	Group
 )
 
-// Known tells what a full path names now; NoKind where it names nothing.
+// Known returns the kind of the object that has a full path at the moment, or NoKind.
 type Known func(ctx context.Context, fullPath string) Kind
 
 // roots are the collections whose items are named by a full path as well as by an id.
@@ -35,12 +35,12 @@ var roots = map[string]Kind{"projects": Project, "groups": Group, "namespaces": 
 // Pattern is the method and path of an endpoint, with parameters in braces.
 type Pattern struct {
 	Method, Path string
-	// Polls says that requests wait there.
+	// Polls is true if requests to the endpoint can wait for long.
 	Polls bool
 }
 
-// Resolver finds out which endpoint a path means whose slashes have lost their encoding on the way: kube-apiserver decodes a
-// path once, so that projects/group%2Fproject/labels arrives as projects/group/project/labels.
+// Resolver finds the endpoint of a path whose slashes are no longer encoded: kube-apiserver decodes a path once, so that
+// projects/group%2Fproject/labels arrives as projects/group/project/labels.
 type Resolver struct {
 	known  Known
 	routes []route
@@ -93,7 +93,7 @@ type try struct {
 	idLength int
 }
 
-// anyLength lets the id be as long as the rest of the path wants it.
+// anyLength is the idLength of a try in which the rest of the path determines the length of the id.
 const anyLength = 0
 
 // tries returns the ways to read a path, the best first. A path whose method does not fit is found all the same, so that
@@ -147,7 +147,7 @@ func newRoute(of Pattern) route {
 	return t
 }
 
-// compare puts before others what says more of a path: more words, then more segments, then a word before a parameter.
+// compare sorts more specific routes first: routes with more words, then with more segments, then with a word where others have a parameter.
 func (t route) compare(other route) int {
 	if t.words != other.words {
 		return other.words - t.words
@@ -160,7 +160,7 @@ func (t route) compare(other route) int {
 	})
 }
 
-// match returns how many values each segment takes; the id, where it is the second segment, takes n.
+// match returns the number of values that each segment takes. If the second segment is an id, it takes n values.
 func (t route) match(values []string, n int) (lengths []int, ok bool) {
 	if len(t.segments) > len(values) {
 		return nil, false

@@ -64,7 +64,7 @@ func (f *Family) awaitPipeline(ctx context.Context, s auth.Subject, m mergereque
 	return m, unmerged(mergerequest.ErrNotOpen)
 }
 
-// later returns what is kept of a request until its pipeline has succeeded.
+// later returns the options of a merge request that waits for its pipeline.
 func (r *mergeRequest) later(by database.User) mergerequest.AutoMerge {
 	a := mergerequest.AutoMerge{User: by, CommitMessage: r.CommitMessage, SquashMessage: r.SquashMessage, RemoveSource: r.removes()}
 	if r.Squash.Set && !r.Squash.Null {

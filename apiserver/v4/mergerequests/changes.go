@@ -10,7 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 )
 
-// changes are what a request changes in a merge request, apart from its texts and its state.
+// changes are the requested changes of a merge request, except for its texts and its state.
 type changes struct {
 	item.Metadata[mergerequest.Label]
 	// reviewers replaces all, unless it is nil.

@@ -11,8 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/variable"
 )
 
-// check returns what is wrong with a declaration and a value, which is nil if the value stays. was is the present variable, or nil for a new
-// one.
+// check validates a declaration and a value. value is nil if the value does not change. was is the present variable, or nil for a new one.
 func (f *Family) check(ctx context.Context, s auth.Subject, was *v1alpha1.Variable, spec v1alpha1.VariableSpec, value *string) error {
 	var a endpoint.Attributes
 	if was == nil {

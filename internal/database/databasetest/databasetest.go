@@ -21,7 +21,7 @@ import (
 // postgresEnv names a PostgreSQL database that tests may make schemas in.
 const postgresEnv = "FORGEPLANE_TEST_POSTGRES"
 
-// Engines returns what makes a new database for one test, by the engine's name. It returns what database.Open takes.
+// Engines returns functions that create a new database for one test and return its name for database.Open, by the engine's name.
 func Engines() map[string]func(testing.TB) string {
 	return map[string]func(testing.TB) string{"SQLite": SQLite, "PostgreSQL": PostgreSQL}
 }
@@ -40,7 +40,7 @@ func SQLite(tb testing.TB) string {
 	return filepath.Join(tb.TempDir(), "activity.db")
 }
 
-// PostgreSQL makes a schema, and returns a URL that leads to it. It skips the test where there is no server.
+// PostgreSQL makes a schema, and returns a URL that leads to it. It skips the test if there is no server.
 func PostgreSQL(tb testing.TB) string {
 	tb.Helper()
 	address := os.Getenv(postgresEnv)

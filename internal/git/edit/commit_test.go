@@ -398,7 +398,7 @@ func TestCommit_agreesWithAModel(t *testing.T) {
 	}
 }
 
-// contents returns what git reads from a commit.
+// contents returns the content of a commit, as git reads it.
 func contents(t *testing.T, r *git.Repository, commit string) model {
 	t.Helper()
 	entries, err := snapshot.Tree(t.Context(), r, commit, "", true)
@@ -419,7 +419,7 @@ func contents(t *testing.T, r *git.Repository, commit string) model {
 	return found
 }
 
-// independently returns what an implementation independent of git reads.
+// independently returns the content of a commit, as an implementation independent of git reads it.
 func independently(t *testing.T, r *git.Repository, id string) model {
 	t.Helper()
 	storage := filesystem.NewStorage(osfs.New(r.Dir()), cache.NewObjectLRUDefault())

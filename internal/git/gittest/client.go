@@ -43,13 +43,13 @@ func (c *Client) Git(t testing.TB, args ...string) string {
 	return strings.TrimSuffix(out, "\n")
 }
 
-// Try runs git, and returns what a person would see on the terminal, whether or not it succeeds.
+// Try runs git, and returns its output on a terminal, whether or not it succeeds.
 func (c *Client) Try(args ...string) (string, error) {
 	out, stderr, err := c.run(args)
 	return out + stderr, err
 }
 
-// Refused runs git, which must fail, and returns what a person would see on the terminal.
+// Refused runs git, which must fail, and returns its output on a terminal.
 func (c *Client) Refused(t testing.TB, args ...string) string {
 	t.Helper()
 	out, stderr, err := c.run(args)

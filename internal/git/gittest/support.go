@@ -70,7 +70,7 @@ func RefNames(t *testing.T, r *git.Repository, prefixes ...string) []string {
 	return all
 }
 
-// Mount returns a small file system with options of tmpfs, such as size=1m. It skips the test where it cannot mount one.
+// Mount returns a small file system with options of tmpfs, such as size=1m. It skips the test if it cannot mount one.
 func Mount(t testing.TB, options string) string {
 	t.Helper()
 	if runtime.GOOS != "linux" || os.Getuid() != 0 {

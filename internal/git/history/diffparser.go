@@ -51,7 +51,7 @@ type diffParser struct {
 
 var errDiff = errors.New("the output of git diff-tree is not as expected")
 
-// parse reads to the end, or until nothing more can be kept. After an error, complete returns what was read before.
+// parse reads to the end, or until nothing more can be kept. After an error, complete returns the part that was read before.
 func (p *diffParser) parse() error {
 	if err := p.readChanges(); err != nil {
 		return err

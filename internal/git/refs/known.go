@@ -50,7 +50,7 @@ func (k *knownRefs) stand() bool {
 	return true
 }
 
-// recalledRefs returns what is remembered about the current refs, or nil.
+// recalledRefs returns the remembered refs if they are still current, or nil.
 func recalledRefs(r *git.Repository) *knownRefs {
 	if known, ok := recall.Known[*knownRefs](r.Results(), knowingRefs, ""); ok && known.stand() {
 		return known

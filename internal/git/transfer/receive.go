@@ -78,7 +78,7 @@ type ServerError struct {
 
 func (e *ServerError) Error() string { return "the server says: " + e.Reason }
 
-// words returns what the other side says on one line, without control characters and a secret, and shortened.
+// words returns a message of the other side on one line, without control characters and a secret, and shortened.
 func words(said, secret string) string {
 	said = process.Redact(said, []string{secret})
 	last := &process.Tail{Limit: maxReason}

@@ -66,7 +66,7 @@ func shared(r *git.Repository) (some []string, err error) {
 	return some, err
 }
 
-// kept returns those of the shared packs that stay as they are.
+// kept returns the shared packs that stay as they are.
 func kept(shared []string) []string { return shared[:min(len(shared), maxShared)] }
 
 // keeping returns the arguments of "git repack" that leave packs alone.

@@ -19,8 +19,8 @@ type blob struct {
 	// Digest is the name of an Upload while a request has a Claim on it.
 	Digest  string    `bun:"digest,pk"`
 	Touched time.Time `bun:"touched_at"`
-	// Sweeping is until when somebody holds the content: a garbage collection that removes it, or a request that writes to the upload. It is in
-	// milliseconds since 1970 by the clock of the database, so the clocks of processes do not matter.
+	// Sweeping is the time until which a process holds the content: a garbage collection that removes it, or a request that writes to the upload. It is
+	// in milliseconds since 1970 by the clock of the database, so the clocks of processes do not matter.
 	Sweeping int64 `bun:"sweeping_until,nullzero"`
 }
 
@@ -99,7 +99,7 @@ func (s *Store) Touched(ctx context.Context, digest string, since time.Time) (to
 var errLost = errors.New("the removal took so long that clients may have pushed the same content meanwhile: check the images that were pushed in the last minutes")
 
 // Sweep calls remove, within the given time, for the content with a digest, unless a client has needed it since a time. It reports whether it
-// did. While remove runs, clients who need the content wait. Two processes do not remove the same content at once. After an error, nobody knows
+// did. While remove runs, clients who need the content wait. Two processes do not remove the same content at once. After an error, it is unknown
 // whether the content will still be removed, so clients wait for some minutes.
 func (s *Store) Sweep(ctx context.Context, digest string, since time.Time, remove func(ctx context.Context) error) (swept bool, err error) {
 	until, err := s.hold(ctx, "removing an unused blob", digest, since, lease)
@@ -118,8 +118,8 @@ func (s *Store) Sweep(ctx context.Context, digest string, since time.Time, remov
 	return true, err
 }
 
-// hold lets the caller alone change a content for some time, unless a client has needed it since a time, or somebody else holds it. It returns until
-// when, by the clock of the database; 0 if the caller must not.
+// hold lets the caller alone change a content for some time, unless a client has needed it since a time, or another process holds it. It returns
+// the end of that time, by the clock of the database, or 0 if the caller must not change it.
 func (s *Store) hold(ctx context.Context, attempt, digest string, since time.Time, lasting time.Duration) (until int64, err error) {
 	var held []int64
 	err = s.db.Write(ctx, attempt, func(ctx context.Context, db bun.IDB) error {

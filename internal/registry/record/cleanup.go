@@ -64,7 +64,7 @@ func (s *Store) BeginCleanup(ctx context.Context, id int64, run string, at time.
 	return c, began, err
 }
 
-// CancelCleanup takes back the beginning of a run in a repository, where it has done nothing.
+// CancelCleanup takes back the beginning of a run in a repository in which the run has done nothing.
 func (s *Store) CancelCleanup(ctx context.Context, id int64, run string) error {
 	return s.db.Atomically(ctx, "taking back a cleanup", func(ctx context.Context, db bun.IDB) error {
 		result, err := db.NewDelete().Model((*Cleanup)(nil)).Where("repository_id = ?", id).Where("run = ?", run).Exec(ctx)
@@ -79,7 +79,7 @@ func (s *Store) CancelCleanup(ctx context.Context, id int64, run string) error {
 	})
 }
 
-// Cleanups returns what a run has recorded of the repositories in which it has begun, by their ids.
+// Cleanups returns the records of a run for the repositories in which it has begun, by their ids.
 func (s *Store) Cleanups(ctx context.Context, run string) (map[int64]Cleanup, error) {
 	var found []Cleanup
 	err := s.db.Read(ctx, "reading the progress of a cleanup", func(ctx context.Context, db bun.IDB) error {

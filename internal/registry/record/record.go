@@ -162,7 +162,7 @@ func (s *Store) Of(ctx context.Context, projects []types.UID, skip, limit int) (
 	return page, total, err
 }
 
-// Places returns those of some places that belong to records.
+// Places returns the given places that belong to records.
 func (s *Store) Places(ctx context.Context, of []string) (known []string, err error) {
 	err = s.db.Read(ctx, "looking up container repositories", func(ctx context.Context, db bun.IDB) error {
 		known = nil

@@ -34,7 +34,7 @@ type Tag struct {
 type Result struct {
 	// Gone are the tags that no longer exist.
 	Gone []string
-	// Known are those that exist.
+	// Known are the tags that exist.
 	Known []Tag
 }
 
@@ -73,7 +73,7 @@ func (s *Store) count(ctx context.Context, id int64) (int64, error) {
 	return r.Changes, err
 }
 
-// Changed counts the end of a change of tags that began at a count, and records its result. Of several simultaneous changes of a tag, nobody knows
+// Changed counts the end of a change of tags that began at a count, and records its result. Of several simultaneous changes of a tag, it is unknown
 // which one was the last, so it records what the tag means only if no other one has begun since. It fails with the same errors as Change.
 func (s *Store) Changed(ctx context.Context, id, began int64, tags []string, result Result) error {
 	return s.db.Atomically(ctx, "recording a change of tags", func(ctx context.Context, db bun.IDB) error {
@@ -105,8 +105,8 @@ func (s *Store) Changed(ctx context.Context, id, began int64, tags []string, res
 	})
 }
 
-// Tags returns what is recorded of the tags of a repository after a name, in the order of the database: at most limit of them. Tags that something
-// else has put into the storage are not recorded, and some recorded ones may be gone.
+// Tags returns the records of at most limit tags of a repository whose names follow a name, in the order of the database. Tags that another program
+// has put into the storage are not recorded, and some recorded ones may be gone.
 func (s *Store) Tags(ctx context.Context, id int64, after string, limit int) (page []Tag, err error) {
 	err = s.db.Read(ctx, "reading the tags of a container repository", func(ctx context.Context, db bun.IDB) error {
 		return db.NewSelect().Model(&page).Where("repository_id = ?", id).Where("name > ?", after).Order("name").Limit(int64(limit)).Scan(ctx)

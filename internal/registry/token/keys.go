@@ -174,8 +174,8 @@ func (k *Keys) verifier(id string) (*rsa.PublicKey, bool) {
 	return key, ok
 }
 
-// agree returns what the Secret has, after the changes that are due. Of several processes that change it at once one is first, and the others
-// take what it wrote.
+// agree returns the content of the Secret, after the changes that are due. If several processes change it at once, the first one writes it, and
+// the others read what that one wrote.
 func (k *Keys) agree(ctx context.Context) (map[string][]byte, error) {
 	var err error
 	for range attempts {

@@ -154,7 +154,7 @@ func (p *Runner) environ(c Command) []string {
 	return slices.Concat(p.env, configuration(c.Settings), c.Env)
 }
 
-// Output runs git and returns what it writes, at most limit bytes.
+// Output runs git and returns its output, at most limit bytes.
 func (p *Runner) Output(ctx context.Context, limit int, c Command) ([]byte, error) {
 	out := &capped{limit: limit}
 	c.Stdout = out

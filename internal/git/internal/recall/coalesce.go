@@ -10,7 +10,7 @@ import (
 )
 
 // coalesced has the questions that are being answered. Several callers can ask the same question at once. One caller works on it for all of
-// them. While somebody works on it, the others wait for the answer; while nobody does, each waits in the queues of its own slots. So no
+// them. While a caller works on it, the others wait for the answer; while none does, each waits in the queues of its own slots. So no
 // caller waits because another caller has to wait, or is refused because another caller exceeds its limits.
 type coalesced struct {
 	mu   sync.Mutex
