@@ -97,7 +97,7 @@ type BotTokenStatus struct {
 	// +optional
 	Username string `json:"username,omitempty"`
 
-	// userID is the id that the REST API shows for the bot, where it shows the id of a user.
+	// userID is the id of the bot as a user in the REST API.
 	// +optional
 	UserID int64 `json:"userID,omitempty"`
 

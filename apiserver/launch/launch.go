@@ -84,8 +84,8 @@ func New(k family.Kit) *Launcher { return &Launcher{k} }
 // background.
 const concurrentLaunches, concurrentRuns = 2, 2
 
-// Work has the server do the background work of pipelines: it creates them for pushes, schedules and bridges, follows deployments, and moves
-// pipelines on.
+// Work registers the background work of pipelines with the server: it creates them for pushes, schedules and bridges, follows deployments, and
+// moves pipelines on.
 func (l *Launcher) Work() {
 	l.OnWritten("pipelines of pushes", NewPushes(l).Written)
 	l.Queue(job.QueueOptions{Name: pipeline.QueueName, Limits: fair.Halves(concurrentRuns), Run: l.Activity.Pipelines.Run})

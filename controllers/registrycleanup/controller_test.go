@@ -337,7 +337,7 @@ var _ = Describe("Cleanups", func() {
 		Expect(counts).To(And(HaveKeyWithValue("forgeplane_registry_cleanups_total", 1.0), HaveKeyWithValue("forgeplane_registry_cleanup_deleted_tags_total", 3.0)))
 	})
 
-	It("wait where there is no registry", func() {
+	It("wait without a registry", func() {
 		f = forge.New(cluster, forge.Options{})
 		f.NewStorage("shard")
 		acme = forge.Group("acme").In(f.NewNamespace()).Build()

@@ -37,7 +37,7 @@ func missingIn(directory string, programs []string) ([]string, error) {
 			continue
 		}
 		if program == "etcd" || program == "kube-apiserver" {
-			return nil, fmt.Errorf("KUBEBUILDER_ASSETS is set to %s, where there is no executable %s;"+
+			return nil, fmt.Errorf("KUBEBUILDER_ASSETS is set to %s, which has no executable %s;"+
 				" correct it, or unset it to have the control plane built", directory, program)
 		}
 		missing = append(missing, program)

@@ -18,7 +18,7 @@ type rule struct {
 }
 
 // ceilings are the maximum numbers of findings of gradual rules. They only fall: rewrite a phrase before you add another one.
-var ceilings = map[area]int{docs: 76, descriptions: 18, configuration: 7, messages: 14, comments: 51, testNames: 8}
+var ceilings = map[area]int{docs: 55, descriptions: 17, configuration: 7, messages: 13, comments: 50, testNames: 3}
 
 // slack is the number of findings below a ceiling from which the ceiling must be lowered. It lets branches rewrite phrases side by side.
 const slack = 20

@@ -50,7 +50,7 @@ func bucket(t *testing.T) string {
 	return "s3://" + b.Name + "?" + url.Values{"region": {b.Region}, "endpoint": {b.Endpoint}, "use_path_style": {"true"}}.Encode()
 }
 
-func TestStore_returnsWhatWasWritten(t *testing.T) {
+func TestStore_returnsStoredContent(t *testing.T) {
 	onEach(t, func(t *testing.T, s *blob.Store) {
 		ctx := t.Context()
 		for _, content := range []string{"first", "second, and longer"} {

@@ -201,7 +201,7 @@ var _ = throughEachDoor("Protected branches", func(d *door) {
 		Expect(answered(r)).To(Equal("204"))
 	})
 
-	It("are inherited from the groups above, where they can be changed", d.again(), func() {
+	It("are inherited from the groups above, and changed in these", d.again(), func() {
 		var group v1alpha1.GroupList
 		Expect(api.List(context.Background(), &group)).To(Succeed())
 		for _, g := range group.Items {

@@ -52,7 +52,7 @@ func TestSubscription_followsFromPartUnlessChosen(t *testing.T) {
 	g.Expect(w.As("", "POST "+firstIssue+"/subscribe", "").Code).To(Equal(401))
 }
 
-func TestParticipants_areThoseWhoTakePart(t *testing.T) {
+func TestParticipants_includeAuthorAssigneesAndWriters(t *testing.T) {
 	g, w := NewWithT(t), newWorld(t)
 	w.noted()
 	get := func(query string) []user {

@@ -48,7 +48,7 @@ func TestSubscription_followsFromPartUnlessChosen(t *testing.T) {
 	g.Expect(w.As("", "POST "+oneWeb+"/subscribe", "").Code).To(Equal(401))
 }
 
-func TestParticipants_areThoseWhoTakePart(t *testing.T) {
+func TestParticipants_includeAuthorAssigneesAndWriters(t *testing.T) {
 	g, w := NewWithT(t), newWriteWorld(t)
 	m := w.ask("search")
 	w.done("dev", "PUT "+oneWeb, `{"assignee_ids":[4,3],"reviewer_ids":[2]}`)
