@@ -94,7 +94,7 @@ func families(k family.Kit) []endpoint.Table {
 		jobtokenscopes.New(k).Table().Named("Job token scope"),
 		remotemirrors.New(k).Table().Named("Remote mirrors"),
 		labels.New(k).Table().Named("Labels"),
-		repositories.New(k, k.Activity.MergeRequests).Table().Named("Repository"),
+		repositories.New(k).Table().Named("Repository"),
 		branches.New(k).Table().Named("Branches"),
 		tags.New(k).Table().Named("Tags"),
 		commits.New(k).Table().Named("Commits"),

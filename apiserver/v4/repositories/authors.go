@@ -17,8 +17,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// MergeRequests finds the merge requests of commits; see mergerequest.Store.
-type MergeRequests interface {
+// mergeRequests finds the merge requests of commits; see mergerequest.Store.
+type mergeRequests interface {
 	MergedWith(ctx context.Context, project types.UID, commits []string) ([]mergerequest.Commits, error)
 }
 

@@ -97,7 +97,7 @@ func newPress(t *testing.T, c *gittest.Client) *press {
 	}
 	w := ref.NewUpdater(f.Guard, repos, func(change.Event) { p.pushed++ })
 	f.Repositories, f.Refs = repos, w
-	f.Serve(New(f.Kit, &p.brought).Table())
+	f.Serve(New(f.Kit).With(&p.brought).Table())
 	return p
 }
 

@@ -17,12 +17,12 @@ import (
 // Family serves the contents of repositories.
 type Family struct {
 	family.Kit
-	mergeRequests MergeRequests
+	mergeRequests mergeRequests
 }
 
-// New returns the family. m finds the merge requests of commits.
-func New(k family.Kit, m MergeRequests) *Family {
-	return &Family{Kit: k, mergeRequests: m}
+// New returns the family.
+func New(k family.Kit) *Family {
+	return &Family{Kit: k, mergeRequests: k.Activity.MergeRequests}
 }
 
 // Table lists the endpoints.

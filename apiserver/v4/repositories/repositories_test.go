@@ -25,7 +25,7 @@ func newShop(t *testing.T, c *gittest.Client) *shop {
 
 func (s *shop) serve(r *repository.Repositories) {
 	s.Repositories = r
-	s.Serve(New(s.Kit, &brought{}).Table())
+	s.Serve(New(s.Kit).With(&brought{}).Table())
 }
 
 type asks = familytest.Asks
