@@ -150,7 +150,7 @@ func Sees(s auth.Subject, i issue.Issue) bool {
 		return true
 	}
 	u := s.Caller.User
-	return u != nil && append(People{i.Author}, i.Assignees...).Have(u.UID)
+	return u != nil && Issue{i}.People().Have(u.UID)
 }
 
 // MergeRequest finds a merge request of the project by its iid.

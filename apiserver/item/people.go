@@ -7,8 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
-	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/entity"
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/internal/database"
 )
@@ -41,40 +39,4 @@ func Subscribed(ctx context.Context, k *family.Kit, s auth.Subject, f Followers,
 		return true, nil
 	}
 	return k.Activity.Notes.Wrote(ctx, i, viewer)
-}
-
-// Subscribe records the choice of the caller to follow an item, or not to follow it. The error is endpoint.NotModified if nothing changes.
-func Subscribe(ctx context.Context, k *family.Kit, s auth.Subject, f Followers, i database.Item, p People, on bool) error {
-	u, err := s.Caller.Person()
-	if err != nil {
-		return err
-	}
-	was, err := Subscribed(ctx, k, s, f, i, p)
-	if err == nil && was == on {
-		err = endpoint.NotModified()
-	}
-	if err != nil {
-		return err
-	}
-	return f.Subscribe(ctx, i.ID, User(u), on)
-}
-
-// Participants returns a page of the people of an item and the writers of its notes. Each is there once, and deleted users are left out.
-func Participants(ctx context.Context, k *family.Kit, i database.Item, p People, page endpoint.Paging) (none endpoint.List[*entity.UserSummary], err error) {
-	writers, err := k.Activity.Notes.Writers(ctx, i)
-	if err != nil {
-		return none, err
-	}
-	all := slices.Concat(p, writers)
-	users, err := Users(ctx, k.Catalog, k.WebURL, all...)
-	if err != nil {
-		return none, err
-	}
-	var shown []*entity.UserSummary
-	for _, u := range Known(users, all) {
-		if !slices.Contains(shown, u) {
-			shown = append(shown, u)
-		}
-	}
-	return endpoint.Page(page, shown, func(u *entity.UserSummary) *entity.UserSummary { return u }), nil
 }

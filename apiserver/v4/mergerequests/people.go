@@ -2,7 +2,6 @@ package mergerequests
 
 import (
 	"context"
-	"net/http"
 	"slices"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -16,48 +15,24 @@ import (
 
 // peopleTable lists the endpoints about the people who take part in a merge request.
 func (f *Family) peopleTable() endpoint.Table {
-	return endpoint.Table{
-		endpoint.Post(one+"/subscribe", f.subscribe).Needs(auth.ReadMergeRequests).Found(f.items.MergeRequest).Also(http.StatusNotModified).
-			Doc("Subscribe the caller to a merge request."),
-		endpoint.Post(one+"/unsubscribe", f.unsubscribe).Needs(auth.ReadMergeRequests).Found(f.items.MergeRequest).Also(http.StatusNotModified).
-			Doc("Unsubscribe the caller from a merge request."),
-		endpoint.Get(one+"/participants", f.participants).Needs(auth.ReadMergeRequests).Found(f.items.MergeRequest).Anonymous(endpoint.Served).
-			Doc("List the author, the assignees, the reviewers and the writers of notes of a merge request."),
+	return append(item.Participation[item.MergeRequest, Detailed]{
+		Kit: &f.Kit, Path: one, Noun: "a merge request", Who: "the author, the assignees, the reviewers", Read: auth.ReadMergeRequests,
+		Find: f.items.MergeRequest, Followers: f.Activity.MergeRequests, Done: f.done,
+	}.Table(),
 		endpoint.Get(one+"/reviewers", f.reviewers).Needs(auth.ReadMergeRequests).Found(f.items.MergeRequest).Anonymous(endpoint.Served).
 			Doc("List the reviewers of a merge request, and whether they have approved it."),
-	}
-}
-
-func (f *Family) subscribe(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], _ *endpoint.None) (Detailed, error) {
-	return f.turnSubscription(ctx, s, true)
-}
-
-func (f *Family) unsubscribe(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], _ *endpoint.None) (Detailed, error) {
-	return f.turnSubscription(ctx, s, false)
-}
-
-func (f *Family) turnSubscription(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], on bool) (Detailed, error) {
-	m := s.Record.MergeRequest
-	if err := item.Subscribe(ctx, &f.Kit, s.Subject, f.Activity.MergeRequests, m.Item(), people(m), on); err != nil {
-		return Detailed{}, err
-	}
-	verb := "subscribe"
-	if !on {
-		verb = "unsubscribe"
-	}
-	did(ctx, verb, s.Scope, m)
-	return f.detail(ctx, s.Subject, m)
+	)
 }
 
 // people returns the author, the assignees and the reviewers of a merge request.
 func people(m mergerequest.MergeRequest) item.People {
-	return slices.Concat(item.People{m.Author}, m.Assignees, m.Reviewers)
+	return item.MergeRequest{MergeRequest: m}.People()
 }
 
-type participantsRequest struct{ endpoint.Paging }
-
-func (f *Family) participants(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], r *participantsRequest) (endpoint.List[*entity.UserSummary], error) {
-	return item.Participants(ctx, &f.Kit, s.Record.Item(), people(s.Record.MergeRequest), r.Paging)
+// done records a write for the audit, and shows the merge request.
+func (f *Family) done(ctx context.Context, s auth.ProjectRecord[item.MergeRequest], verb string) (Detailed, error) {
+	did(ctx, verb, s.Scope, s.Record.MergeRequest)
+	return f.detail(ctx, s.Subject, s.Record.MergeRequest)
 }
 
 // Reviewer is a reviewer of a merge request.
