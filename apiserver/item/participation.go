@@ -28,15 +28,13 @@ func (m MergeRequest) People() People {
 // Participation has the endpoints about the people who take part in items of a kind. They answer with an item as a D.
 type Participation[T Followed, D any] struct {
 	Kit *family.Kit
-	// Path is the path of an item, Noun the kind of items, as in "an issue", and Who its People, as in "the author, the assignees".
-	Path, Noun, Who string
-	// Read is the ability that the endpoints need. Asks are those that Find asks for, and Shows those that only Done asks for.
-	Read        endpoint.Ability
-	Asks, Shows []endpoint.Ability
-	Find        func(ctx context.Context, s auth.Subject, iid int64) (T, error)
-	Followers   Followers
-	// Done records for the audit what the caller has done to an item, and shows the item.
-	Done func(ctx context.Context, s auth.ProjectRecord[T], verb string) (D, error)
+	Kind[T]
+	// Involved names the People of an item in summaries, as in "the author, the assignees".
+	Involved  string
+	Followers Followers
+	// Done records for the audit what the caller has done to an item, and shows the item. Beside Asks, it asks for Shows.
+	Done  func(ctx context.Context, s auth.ProjectRecord[T], verb string) (D, error)
+	Shows []endpoint.Ability
 }
 
 // Table lists the endpoints.
@@ -48,7 +46,7 @@ func (p Participation[T, D]) Table() endpoint.Table {
 		reads(endpoint.Post(p.Path+"/unsubscribe", p.unsubscribe)).Asks(p.Shows...).Also(http.StatusNotModified).
 			Doc("Unsubscribe the caller from " + p.Noun + "."),
 		reads(endpoint.Get(p.Path+"/participants", p.participants)).Anonymous(endpoint.Served).
-			Doc("List " + p.Who + " and the writers of notes of " + p.Noun + "."),
+			Doc("List " + p.Involved + " and the writers of notes of " + p.Noun + "."),
 	}
 }
 

@@ -23,12 +23,9 @@ func (m MergeRequest) Times() (estimate, spent int64) { return m.Estimate, m.Spe
 
 // Timekeeping has the endpoints about the times of items of a kind.
 type Timekeeping[T Timed] struct {
-	// Path is the path of an item, and Noun the kind of items, as in "an issue".
-	Path, Noun string
-	// Read and Write are the abilities that the endpoints need, and Asks those that Find asks for.
-	Read, Write endpoint.Ability
-	Asks        []endpoint.Ability
-	Find        func(ctx context.Context, s auth.Subject, iid int64) (T, error)
+	Kind[T]
+	// Write is the ability to change the times.
+	Write endpoint.Ability
 	// Update changes the times of an item, and returns them.
 	Update func(ctx context.Context, s auth.ProjectRecord[T], change func(estimate, spent *int64) error) (TimeStats, error)
 }

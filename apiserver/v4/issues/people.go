@@ -12,9 +12,8 @@ import (
 // peopleTable lists the endpoints about the people who take part in an issue.
 func (f *Family) peopleTable() endpoint.Table {
 	return item.Participation[item.Issue, Detailed]{
-		Kit: &f.Kit, Path: one, Noun: "an issue", Who: "the author, the assignees", Read: auth.ReadIssues,
-		Asks: []endpoint.Ability{auth.ReadConfidential}, Shows: []endpoint.Ability{auth.ReadConfidentialEpics},
-		Find: f.items.Issue, Followers: f.Activity.Issues, Done: f.done,
+		Kit: &f.Kit, Kind: f.items.Issues(), Involved: "the author, the assignees", Followers: f.Activity.Issues,
+		Done: f.done, Shows: []endpoint.Ability{auth.ReadConfidentialEpics},
 	}.Table()
 }
 

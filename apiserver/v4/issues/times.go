@@ -11,10 +11,7 @@ import (
 
 // timeTable lists the endpoints about the estimated and the spent time of an issue.
 func (f *Family) timeTable() endpoint.Table {
-	return item.Timekeeping[item.Issue]{
-		Path: one, Noun: "an issue", Read: auth.ReadIssues, Write: auth.AdminIssues, Asks: []endpoint.Ability{auth.ReadConfidential},
-		Find: f.items.Issue, Update: f.setTimes,
-	}.Table()
+	return item.Timekeeping[item.Issue]{Kind: f.items.Issues(), Write: auth.AdminIssues, Update: f.setTimes}.Table()
 }
 
 // setTimes changes the times of an issue.

@@ -16,8 +16,8 @@ import (
 // peopleTable lists the endpoints about the people who take part in a merge request.
 func (f *Family) peopleTable() endpoint.Table {
 	return append(item.Participation[item.MergeRequest, Detailed]{
-		Kit: &f.Kit, Path: one, Noun: "a merge request", Who: "the author, the assignees, the reviewers", Read: auth.ReadMergeRequests,
-		Find: f.items.MergeRequest, Followers: f.Activity.MergeRequests, Done: f.done,
+		Kit: &f.Kit, Kind: f.items.MergeRequests(), Involved: "the author, the assignees, the reviewers", Followers: f.Activity.MergeRequests,
+		Done: f.done,
 	}.Table(),
 		endpoint.Get(one+"/reviewers", f.reviewers).Needs(auth.ReadMergeRequests).Found(f.items.MergeRequest).Anonymous(endpoint.Served).
 			Doc("List the reviewers of a merge request, and whether they have approved it."),

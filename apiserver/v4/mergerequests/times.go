@@ -11,9 +11,7 @@ import (
 
 // timeTable lists the endpoints about the estimated and the spent time of a merge request.
 func (f *Family) timeTable() endpoint.Table {
-	return item.Timekeeping[item.MergeRequest]{
-		Path: one, Noun: "a merge request", Read: auth.ReadMergeRequests, Write: auth.UpdateMergeRequests, Find: f.items.MergeRequest, Update: f.setTimes,
-	}.Table()
+	return item.Timekeeping[item.MergeRequest]{Kind: f.items.MergeRequests(), Write: auth.UpdateMergeRequests, Update: f.setTimes}.Table()
 }
 
 // setTimes changes the times of a merge request.

@@ -28,20 +28,18 @@ func New(k family.Kit) *Family { return &Family{k, item.Finder{Stores: k.Activit
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
 	return slices.Concat(
-		table[auth.ProjectRecord[item.Issue]](f.find.Issue, collection{
-			Family: f, path: "/projects/{id}/issues/{issue_iid}", of: "an issue", read: auth.ReadIssues,
-			write: auth.CreateIssues, moderate: auth.ModerateNotes, date: auth.OwnProject, Writer: comment.Writer{
+		table[auth.ProjectRecord[item.Issue]](f.find.Issues(), collection{
+			Family: f, write: auth.CreateIssues, moderate: auth.ModerateNotes, date: auth.OwnProject, Writer: comment.Writer{
 				Stores: f.Activity, Clock: f.Clock, Internal: auth.ReadConfidential, Resolve: auth.ResolveDiscussions,
 				Touch: f.Activity.Issues.Touch, Gone: issue.ErrNotFound,
 			},
 		}),
-		table[auth.ProjectRecord[item.MergeRequest]](f.find.MergeRequest, collection{
-			Family: f, path: "/projects/{id}/merge_requests/{merge_request_iid}", of: "a merge request", read: auth.ReadMergeRequests,
-			write: auth.NoteMergeRequests, moderate: auth.ModerateNotes, date: auth.OwnProject, diff: true, Writer: comment.OnMergeRequests(f.Activity, f.Clock),
+		table[auth.ProjectRecord[item.MergeRequest]](f.find.MergeRequests(), collection{
+			Family: f, write: auth.NoteMergeRequests, moderate: auth.ModerateNotes, date: auth.OwnProject, diff: true,
+			Writer: comment.OnMergeRequests(f.Activity, f.Clock),
 		}),
-		table[auth.GroupRecord[item.Epic]](f.find.Epic, collection{
-			Family: f, path: "/groups/{id}/epics/{epic_id}", of: "an epic", read: auth.ReadEpics,
-			write: auth.CreateEpicNotes, moderate: auth.ModerateEpicNotes, date: auth.AdminGroup, Writer: comment.Writer{
+		table[auth.GroupRecord[item.Epic]](f.find.Epics(), collection{
+			Family: f, write: auth.CreateEpicNotes, moderate: auth.ModerateEpicNotes, date: auth.AdminGroup, Writer: comment.Writer{
 				Stores: f.Activity, Clock: f.Clock, Internal: auth.ReadConfidentialEpics, Resolve: auth.ModerateEpicNotes,
 				Touch: f.Activity.Epics.Touch, Gone: epic.ErrNotFound,
 			},
@@ -52,40 +50,38 @@ func (f *Family) Table() endpoint.Table {
 type collection struct {
 	*Family
 	comment.Writer
-	// path is the path of an item, and of names the item in summaries.
-	path, of string
-	// The abilities: to read notes, to write notes, to change and remove those of others, and to say when a note was written.
-	read, write, moderate, date endpoint.Ability
+	// The abilities: to write notes, to change and remove those of others, and to say when a note was written.
+	write, moderate, date endpoint.Ability
 	// diff says that the items have a diff, which discussions can be about.
 	diff bool
 }
 
-func table[S auth.Holder[T], T auth.Kept](find auth.Find[T], c collection) endpoint.Table {
+func table[S auth.Holder[T], T item.Item](k item.Kind[T], c collection) endpoint.Table {
 	const one, thread, inThread = "/notes/{note_id}", "/discussions/{discussion_id}", "/discussions/{discussion_id}/notes/{note_id}"
 	reads := func(e *endpoint.Endpoint) *endpoint.Endpoint {
-		return e.Found(find).Needs(c.read).Asks(c.Internal).Anonymous(endpoint.Served)
+		return e.Found(k.Find).Needs(k.Read).Asks(c.Internal).Anonymous(endpoint.Served)
 	}
 	writes := func(e *endpoint.Endpoint, asks ...endpoint.Ability) *endpoint.Endpoint {
-		return e.Found(find).Needs(c.write).Asks(c.Internal).Asks(asks...).Anonymous(endpoint.Challenged)
+		return e.Found(k.Find).Needs(c.write).Asks(c.Internal).Asks(asks...).Anonymous(endpoint.Challenged)
 	}
-	begin := endpoint.Post(c.path+"/discussions", auth.OnRecord[S](c.begin))
+	begin := endpoint.Post(k.Path+"/discussions", auth.OnRecord[S](c.begin))
 	if c.diff {
-		begin = endpoint.Post(c.path+"/discussions", auth.OnRecord[S](c.beginAt))
+		begin = endpoint.Post(k.Path+"/discussions", auth.OnRecord[S](c.beginAt))
 	}
 	return endpoint.Table{
-		reads(endpoint.Get(c.path+"/notes", auth.OnRecord[S](c.list))).Doc("List the notes on " + c.of + "."),
-		writes(endpoint.Post(c.path+"/notes", auth.OnRecord[S](c.create)), c.date).Doc("Create a note on " + c.of + "."),
-		reads(endpoint.Get(c.path+one, auth.OnRecord[S](c.get))).Doc("Get a note on " + c.of + "."),
-		writes(endpoint.Put(c.path+one, auth.OnRecord[S](c.update)), c.moderate).Doc("Update a note on " + c.of + "."),
-		writes(endpoint.Delete(c.path+one, auth.OnRecord[S](c.remove)), c.moderate).Doc("Delete a note on " + c.of + "."),
-		reads(endpoint.Get(c.path+"/discussions", auth.OnRecord[S](c.discussions))).Doc("List the discussions on " + c.of + "."),
-		writes(begin, c.date).Doc("Create a discussion on " + c.of + "."),
-		reads(endpoint.Get(c.path+thread, auth.OnRecord[S](c.discussion))).Doc("Get a discussion on " + c.of + "."),
-		writes(endpoint.Put(c.path+thread, auth.OnRecord[S](c.settle)), c.Resolve).Doc("Resolve a discussion on " + c.of + ", or make it unresolved again."),
-		writes(endpoint.Post(c.path+thread+"/notes", auth.OnRecord[S](c.reply)), c.date).Doc("Create a note in a discussion on " + c.of + "."),
-		writes(endpoint.Put(c.path+inThread, auth.OnRecord[S](c.updateInDiscussion)), c.moderate, c.Resolve).
-			Doc("Update a note of a discussion on " + c.of + ", or resolve the discussion."),
-		writes(endpoint.Delete(c.path+inThread, auth.OnRecord[S](c.removeFromDiscussion)), c.moderate).Doc("Delete a note of a discussion on " + c.of + "."),
+		reads(endpoint.Get(k.Path+"/notes", auth.OnRecord[S](c.list))).Doc("List the notes on " + k.Noun + "."),
+		writes(endpoint.Post(k.Path+"/notes", auth.OnRecord[S](c.create)), c.date).Doc("Create a note on " + k.Noun + "."),
+		reads(endpoint.Get(k.Path+one, auth.OnRecord[S](c.get))).Doc("Get a note on " + k.Noun + "."),
+		writes(endpoint.Put(k.Path+one, auth.OnRecord[S](c.update)), c.moderate).Doc("Update a note on " + k.Noun + "."),
+		writes(endpoint.Delete(k.Path+one, auth.OnRecord[S](c.remove)), c.moderate).Doc("Delete a note on " + k.Noun + "."),
+		reads(endpoint.Get(k.Path+"/discussions", auth.OnRecord[S](c.discussions))).Doc("List the discussions on " + k.Noun + "."),
+		writes(begin, c.date).Doc("Create a discussion on " + k.Noun + "."),
+		reads(endpoint.Get(k.Path+thread, auth.OnRecord[S](c.discussion))).Doc("Get a discussion on " + k.Noun + "."),
+		writes(endpoint.Put(k.Path+thread, auth.OnRecord[S](c.settle)), c.Resolve).Doc("Resolve a discussion on " + k.Noun + ", or make it unresolved again."),
+		writes(endpoint.Post(k.Path+thread+"/notes", auth.OnRecord[S](c.reply)), c.date).Doc("Create a note in a discussion on " + k.Noun + "."),
+		writes(endpoint.Put(k.Path+inThread, auth.OnRecord[S](c.updateInDiscussion)), c.moderate, c.Resolve).
+			Doc("Update a note of a discussion on " + k.Noun + ", or resolve the discussion."),
+		writes(endpoint.Delete(k.Path+inThread, auth.OnRecord[S](c.removeFromDiscussion)), c.moderate).Doc("Delete a note of a discussion on " + k.Noun + "."),
 	}
 }
 

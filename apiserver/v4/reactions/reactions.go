@@ -31,25 +31,29 @@ func New(k family.Kit) *Family { return &Family{k} }
 // Table lists the endpoints (API behaviour, section 2.9).
 func (f *Family) Table() endpoint.Table {
 	find := item.Finder{Stores: f.Activity}
-	onIssues, onEpics := auth.Inside[item.Issue](find.Issue, find.Note), auth.Inside[item.Epic](find.Epic, find.Note)
-	onMergeRequests := auth.Inside[item.MergeRequest](find.MergeRequest, find.Note)
-	return slices.Concat(
-		inProject[item.Issue](f, "issues/{issue_iid}", "an issue", find.Issue, auth.ReadIssues, auth.ReadConfidential),
-		inProject[auth.In[item.Issue, item.Note]](f, "issues/{issue_iid}/notes/{note_id}", "a note on an issue", onIssues, auth.ReadIssues, auth.ReadConfidential),
-		inProject[item.MergeRequest](f, "merge_requests/{merge_request_iid}", "a merge request", find.MergeRequest, auth.ReadMergeRequests),
-		inProject[auth.In[item.MergeRequest, item.Note]](f, "merge_requests/{merge_request_iid}/notes/{note_id}", "a note on a merge request",
-			onMergeRequests, auth.ReadMergeRequests, auth.ReadConfidential),
-		inGroup[item.Epic](f, "epics/{epic_id}", "an epic", find.Epic, auth.ReadEpics, auth.ReadConfidentialEpics),
-		inGroup[auth.In[item.Epic, item.Note]](f, "epics/{epic_id}/notes/{note_id}", "a note on an epic", onEpics, auth.ReadEpics, auth.ReadConfidentialEpics),
-	)
+	return slices.Concat(inProject(f, find.Issues()), inProject(f, find.MergeRequests()), inGroup(f, find.Epics()))
 }
 
-func inProject[P auth.Kept, O auth.Find[P] | auth.Nested[P]](f *Family, path, of string, find O, see endpoint.Ability, asks ...endpoint.Ability) endpoint.Table {
-	return table[auth.ProjectRecord[P], auth.ProjectRecord[auth.In[P, given]]](f, "/projects/{id}/"+path, of, find, see, asks...)
+// noted is a note on an item.
+type noted[T item.Item] = auth.In[T, item.Note]
+
+// inProject returns the endpoints of the reactions to a kind of items, and to the notes on them.
+func inProject[T item.Item](f *Family, k item.Kind[T]) endpoint.Table {
+	return append(
+		table[auth.ProjectRecord[T], auth.ProjectRecord[auth.In[T, given]]](f, k.Path, k.Noun, k.Find, k.Read, k.Asks...),
+		onNotes[auth.ProjectRecord[noted[T]], auth.ProjectRecord[auth.In[noted[T], given]]](f, k)...)
 }
 
-func inGroup[P auth.Kept, O auth.Find[P] | auth.Nested[P]](f *Family, path, of string, find O, see endpoint.Ability, asks ...endpoint.Ability) endpoint.Table {
-	return table[auth.GroupRecord[P], auth.GroupRecord[auth.In[P, given]]](f, "/groups/{id}/"+path, of, find, see, asks...)
+// inGroup is inProject for items of groups.
+func inGroup[T item.Item](f *Family, k item.Kind[T]) endpoint.Table {
+	return append(
+		table[auth.GroupRecord[T], auth.GroupRecord[auth.In[T, given]]](f, k.Path, k.Noun, k.Find, k.Read, k.Asks...),
+		onNotes[auth.GroupRecord[noted[T]], auth.GroupRecord[auth.In[noted[T], given]]](f, k)...)
+}
+
+func onNotes[S auth.Holder[noted[T]], R auth.Holder[auth.In[noted[T], given]], T item.Item](f *Family, k item.Kind[T]) endpoint.Table {
+	note := auth.Inside[T](k.Find, item.Finder{Stores: f.Activity}.Note)
+	return table[S, R](f, k.Path+"/notes/{note_id}", "a note on "+k.Noun, note, k.Read, k.Internal)
 }
 
 // table returns the endpoints of the reactions to the items at a path. The ability allows seeing the items; find asks for the others.

@@ -29,21 +29,20 @@ func New(k family.Kit) *Family { return &Family{k} }
 func (f *Family) Table() endpoint.Table {
 	find := item.Finder{Stores: f.Activity}
 	return slices.Concat(
-		table[auth.ProjectRecord[item.Issue]](f, "/projects/{id}/issues/{issue_iid}", "an issue", find.Issue, auth.ReadIssues, auth.ReadConfidential),
-		table[auth.ProjectRecord[item.MergeRequest]](f, "/projects/{id}/merge_requests/{merge_request_iid}", "a merge request", find.MergeRequest,
-			auth.ReadMergeRequests),
-		table[auth.GroupRecord[item.Epic]](f, "/groups/{id}/epics/{epic_id}", "an epic", find.Epic, auth.ReadEpics, auth.ReadConfidentialEpics),
+		table[auth.ProjectRecord[item.Issue]](f, find.Issues()),
+		table[auth.ProjectRecord[item.MergeRequest]](f, find.MergeRequests()),
+		table[auth.GroupRecord[item.Epic]](f, find.Epics()),
 	)
 }
 
-// table returns the endpoints of the events of the items at a path. The ability allows seeing the items; find asks for the others.
-func table[S auth.Holder[P], P auth.Kept](f *Family, path, of string, find auth.Find[P], see endpoint.Ability, asks ...endpoint.Ability) endpoint.Table {
-	path += "/resource_state_events"
+// table returns the endpoints of the events of a kind of items.
+func table[S auth.Holder[T], T item.Item](f *Family, k item.Kind[T]) endpoint.Table {
+	path := k.Path + "/resource_state_events"
 	return endpoint.Table{
-		endpoint.Get(path, auth.OnRecord[S](f.list)).Found(find).Needs(see).Asks(asks...).
-			Doc("List the changes of the state of " + of + ", the oldest first."),
-		endpoint.Get(path+"/{event_id}", auth.OnRecord[S](f.get)).Found(find).Needs(see).Asks(asks...).
-			Doc("Get a change of the state of " + of + "."),
+		endpoint.Get(path, auth.OnRecord[S](f.list)).Found(k.Find).Needs(k.Read).Asks(k.Asks...).
+			Doc("List the changes of the state of " + k.Noun + ", the oldest first."),
+		endpoint.Get(path+"/{event_id}", auth.OnRecord[S](f.get)).Found(k.Find).Needs(k.Read).Asks(k.Asks...).
+			Doc("Get a change of the state of " + k.Noun + "."),
 	}
 }
 
