@@ -13,19 +13,22 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/aggregated/virtual/virtualtest"
-	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/test/patience"
-	"github.com/forgeplane/forgeplane/test/toy"
+	"github.com/forgeplane/forgeplane/test/toy/apiserver/v4/toys"
+	"github.com/forgeplane/forgeplane/test/toy/apiserver/virtualtoy"
+	"github.com/forgeplane/forgeplane/test/toy/family"
+	"github.com/forgeplane/forgeplane/test/toy/internal/toy"
 )
 
 func TestToys_areAssembledAndShown(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g := NewWithT(t)
 		db := databasetest.Open(t, name, job.Migrations(), toy.Migrations())
-		store := toy.NewStore(db)
+		store := toy.New(db)
 		f := familytest.New(t,
 			familytest.User("root", 1, familytest.Admin), familytest.User("mary", 2),
 			familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPrivate),
@@ -35,7 +38,8 @@ func TestToys_areAssembledAndShown(t *testing.T) {
 			queue = job.NewQueue(db, o)
 			return queue
 		}
-		f.Serve(toy.New(f.Kit, store).Table())
+		stores := family.Stores{Stores: activity.Stores{Database: db}, Toys: store}
+		f.Serve(toys.New(family.Kit{Kit: f.Kit, Activity: stores}).Table())
 
 		g.Expect(f.As("mary", "POST /projects/20/toys", "").Code).To(Equal(404))
 		g.Expect(f.As("root", "POST /projects/20/toys", "").String()).To(Equal(`201 {"id":1,"state":"ordered"}`))
@@ -44,7 +48,7 @@ func TestToys_areAssembledAndShown(t *testing.T) {
 		g.Eventually(func() string { return f.As("root", "GET /projects/20/toys", "").String() }).WithTimeout(patience.Wait).
 			Should(Equal(`200 [{"id":1,"state":"whole"},{"id":2,"state":"whole"}]`))
 
-		virtual := toy.Group(store).Info().VersionedResourcesStorageMap["v1alpha1"]["toys"]
+		virtual := virtualtoy.Group(store).Info().VersionedResourcesStorageMap["v1alpha1"]["toys"]
 		ctx := request.WithNamespace(t.Context(), "acme")
 		g.Expect(virtual.(rest.Getter).Get(ctx, "toy-2", nil)).To(HaveField("Status.State", "whole"))
 		_, err := virtual.(rest.Getter).Get(request.WithNamespace(t.Context(), "zoo"), "toy-2", nil)

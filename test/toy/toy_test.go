@@ -1,5 +1,5 @@
-// Package toy_test tests the example of the package toy. It also adds a kind and a family of endpoints to a copy of this tree, in the way that
-// CONTRIBUTING.md describes, and tests the result.
+// Package toy_test tests an example of a family in the activity database. It also adds this family, and a kind with a family of endpoints, to
+// copies of this tree, in the way that CONTRIBUTING.md describes, and tests the results.
 package toy_test
 
 import (
@@ -13,19 +13,20 @@ import (
 	"github.com/forgeplane/forgeplane/test/soak"
 )
 
-// most is the maximum number of files that must be written by hand for a kind, and for a family.
+// most is the maximum number of files that must be written by hand for an addition.
 const most = 8
 
 // line is inserted after the line of a file that begins in a given way. Only the beginning counts: gofmt aligns the rest, and texts change.
 type line struct{ file, behind, text string }
 
-// addition is an addition that CONTRIBUTING.md describes: new files, which are in a directory of testdata, and lines in existing files.
+// addition is an addition that CONTRIBUTING.md describes: new files, which are in some directories of a root, and lines in existing files.
 type addition struct {
-	directory string
-	lines     []line
+	what, root  string
+	directories []string
+	lines       []line
 }
 
-var newKind = addition{"kind", []line{
+var newKind = addition{"a kind", "testdata/kind", []string{"."}, []line{
 	{"api/v1alpha1/kinds.go", "\t\t&TriggerToken{}", "\t\t&Toy{},\n"},
 	{
 		"controllers/controllers.go", "\t\"github.com/forgeplane/forgeplane/controllers/retainedrepository\"",
@@ -38,7 +39,7 @@ var newKind = addition{"kind", []line{
 	},
 }}
 
-var newFamily = addition{"family", []line{
+var newFamily = addition{"a family", "testdata/family", []string{"."}, []line{
 	{
 		"apiserver/rest.go", "\t\"github.com/forgeplane/forgeplane/apiserver/v4/tags\"",
 		"\t\"github.com/forgeplane/forgeplane/apiserver/v4/toys\"\n",
@@ -61,14 +62,29 @@ var newFamily = addition{"family", []line{
 	{"docs/rest.md", "| badges", "| toys | [Toy](toy.md) |\n"},
 }}
 
+// newAggregate is the example of this directory.
+var newAggregate = addition{"an aggregate", ".", []string{"internal", "apiserver"}, []line{
+	{
+		"internal/activity/activity.go", "\t\"github.com/forgeplane/forgeplane/internal/subscription\"",
+		"\t\"github.com/forgeplane/forgeplane/internal/toy\"\n",
+	},
+	{"internal/activity/activity.go", "\tSchedules ", "\tToys *toy.Store\n"},
+	{
+		"internal/activity/activity.go", "var aggregates = ",
+		"\t{toy.Migrations, func(s *Stores, _ clock.PassiveClock) []swept {\n\t\ts.Toys = toy.New(s.Database)\n\t\treturn nil\n\t}},\n",
+	},
+	{
+		"apiserver/rest.go", "\t\"github.com/forgeplane/forgeplane/apiserver/v4/tags\"",
+		"\t\"github.com/forgeplane/forgeplane/apiserver/v4/toys\"\n",
+	},
+	{"apiserver/rest.go", "\t\tbadges.New(", "\t\ttoys.New(k).Table().Named(\"Toys\"),\n"},
+}}
+
+// inTree replaces the imports of the example by those of the copy, whose kit has the store.
+var inTree = strings.NewReplacer("/test/toy/family\"", "/apiserver/family\"", "/test/toy/", "/")
+
 func TestAddition_takesFewFiles(t *testing.T) {
-	root := checkout(t)
-	tree := t.TempDir()
-	for _, file := range strings.Split(strings.TrimSuffix(run(t, root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"), "\x00"), "\x00") {
-		if !strings.HasPrefix(file, "test/toy/") {
-			copyFile(t, filepath.Join(root, file), filepath.Join(tree, file))
-		}
-	}
+	tree := copyTree(t)
 	add(t, tree, newKind)
 	add(t, tree, newFamily)
 	run(t, tree, "gofmt", "-l", "api", "apiserver", "controllers") // fails if a file cannot be parsed
@@ -86,30 +102,68 @@ func TestAddition_takesFewFiles(t *testing.T) {
 	}
 }
 
+func TestAggregate_takesFiveEditsInTwoFiles(t *testing.T) {
+	tree := copyTree(t)
+	edited := map[string]bool{}
+	for _, l := range newAggregate.lines {
+		edited[l.file] = true
+	}
+	if len(newAggregate.lines) != 5 || len(edited) != 2 {
+		t.Errorf("the aggregate takes %d edits in %d files", len(newAggregate.lines), len(edited))
+	}
+	if !strings.Contains(read(t, filepath.Join(tree, "CONTRIBUTING.md")), "takes five edits in two files") {
+		t.Error("CONTRIBUTING.md has another number of edits or of files")
+	}
+	add(t, tree, newAggregate)
+	run(t, tree, "gofmt", "-l", "apiserver", "internal") // fails if a file cannot be parsed
+	if !soak.Running() {
+		return
+	}
+	run(t, tree, "go", "vet", "./internal/toy", "./internal/activity", "./apiserver/v4/toys", "./apiserver/virtualtoy")
+	run(t, tree, "go", "test", "-vet=off", "./internal/activity")
+	run(t, tree, "go", "test", "-vet=off", "./apiserver", "-run", "TestEndpoint_answers", "-update")
+	if table := read(t, filepath.Join(tree, "apiserver/testdata/authorization.txt")); !strings.Contains(table, "POST /projects/{id}/toys") {
+		t.Error("the table of authorization has no row for the new endpoints")
+	}
+}
+
+// copyTree copies this tree without the example, and returns the directory of the copy.
+func copyTree(t *testing.T) string {
+	t.Helper()
+	root, tree := checkout(t), t.TempDir()
+	for _, file := range strings.Split(strings.TrimSuffix(run(t, root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"), "\x00"), "\x00") {
+		if !strings.HasPrefix(file, "test/toy/") {
+			copyFile(t, filepath.Join(root, file), filepath.Join(tree, file))
+		}
+	}
+	return tree
+}
+
 // add creates and changes the files of an addition.
 func add(t *testing.T, tree string, a addition) {
 	t.Helper()
 	touched := map[string]bool{}
-	files := filepath.Join("testdata", a.directory)
-	err := filepath.WalkDir(files, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
+	for _, directory := range a.directories {
+		err := fs.WalkDir(os.DirFS(a.root), directory, func(file string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			touched[file] = true
+			to := filepath.Join(tree, file)
+			copyFile(t, filepath.Join(a.root, file), to)
+			return os.WriteFile(to, []byte(inTree.Replace(read(t, to))), 0o600)
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		file, err := filepath.Rel(files, path)
-		touched[file] = true
-		copyFile(t, path, filepath.Join(tree, file))
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	for _, l := range a.lines {
 		touched[l.file] = true
 		insert(t, filepath.Join(tree, l.file), l)
 	}
-	t.Logf("a %s takes %d files", a.directory, len(touched))
+	t.Logf("%s takes %d files", a.what, len(touched))
 	if len(touched) > most {
-		t.Errorf("%d files of a %s are written by hand, at most %d are expected: %v", len(touched), a.directory, most, touched)
+		t.Errorf("%d files of %s are written by hand, at most %d are expected: %v", len(touched), a.what, most, touched)
 	}
 }
 

@@ -1,4 +1,5 @@
-package toy
+// Package virtualtoy is an example of a virtual resource, which shows a table of the activity database.
+package virtualtoy
 
 import (
 	"cmp"
@@ -13,16 +14,17 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/aggregated/virtual"
 	"github.com/forgeplane/forgeplane/apiserver/aggregated/virtual/virtualtest"
+	"github.com/forgeplane/forgeplane/test/toy/internal/toy"
 )
 
 // Group returns a group with the toys of a store as a virtual resource. The package virtualtest has its types.
-func Group(s *Store) virtual.Group { return virtualtest.Group(source{s}) }
+func Group(s *toy.Store) virtual.Group { return virtualtest.Group(source{s}) }
 
-type source struct{ store *Store }
+type source struct{ store *toy.Store }
 
 const prefix = "toy-"
 
-func object(r *Row) *virtualtest.Toy {
+func object(r *toy.Row) *virtualtest.Toy {
 	t := &virtualtest.Toy{Status: virtualtest.ToyStatus{State: r.State}}
 	t.Namespace, t.Name = r.Namespace, prefix+strconv.FormatInt(r.ID, 10)
 	t.UID, t.ResourceVersion = types.UID(t.Name), strconv.FormatInt(r.Changed, 10)
@@ -70,7 +72,7 @@ func (s source) Changes(ctx context.Context, namespace string, after int64) ([]w
 	if err == nil && after > revision {
 		err = virtual.ErrExpired
 	}
-	slices.SortFunc(rows, func(a, b *Row) int { return cmp.Compare(a.Changed, b.Changed) })
+	slices.SortFunc(rows, func(a, b *toy.Row) int { return cmp.Compare(a.Changed, b.Changed) })
 	changes := make([]watch.Event, len(rows))
 	for i, r := range rows {
 		changes[i] = watch.Event{Type: watch.Modified, Object: object(r)}

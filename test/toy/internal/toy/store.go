@@ -1,5 +1,4 @@
-// Package toy is an example of a family in the activity database: a table with its migrations, endpoints on the table, a queue of background
-// work, and a virtual resource. CONTRIBUTING.md describes these parts.
+// Package toy is an example of an aggregate of the activity database: a table with its migrations.
 package toy
 
 import (
@@ -36,8 +35,8 @@ type Row struct {
 // Store has the toys in a database. It is safe for concurrent use.
 type Store struct{ db *database.DB }
 
-// NewStore returns a store for a database that was opened with Migrations.
-func NewStore(db *database.DB) *Store { return &Store{db} }
+// New returns a store for a database that was opened with Migrations.
+func New(db *database.DB) *Store { return &Store{db} }
 
 // Save adds a toy without an id, or changes the state of a toy. It can be part of a transaction.
 func (s *Store) Save(ctx context.Context, r *Row) error {

@@ -1,4 +1,5 @@
-package toy
+// Package toys is an example of a family in the activity database: endpoints on a table, and a queue of background work.
+package toys
 
 import (
 	"context"
@@ -8,20 +9,21 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/test/toy/family"
+	"github.com/forgeplane/forgeplane/test/toy/internal/toy"
 )
 
 // Family serves the toys of projects.
 type Family struct {
-	store *Store
+	family.Kit
 	tasks family.Tasks
 }
 
-// New returns the family. Families of the server have their stores in k.Activity.
-func New(k family.Kit, s *Store) *Family {
-	f := &Family{store: s}
+// New returns the family.
+func New(k family.Kit) *Family {
+	f := &Family{Kit: k}
 	f.tasks = k.Queue(job.QueueOptions{Name: "toys", Limits: fair.Halves(2), Run: f.assemble})
 	return f
 }
@@ -42,23 +44,23 @@ type Toy struct {
 	State string `json:"state" doc:"ordered or whole."`
 }
 
-func show(r *Row) Toy { return Toy{r.ID, r.State} }
+func show(r *toy.Row) Toy { return Toy{r.ID, r.State} }
 
 type listRequest struct {
 	endpoint.Paging
 }
 
 func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endpoint.List[Toy], error) {
-	all, _, err := f.store.List(ctx, "project_uid = ?", s.Scope.Project.UID)
+	all, _, err := f.Activity.Toys.List(ctx, "project_uid = ?", s.Scope.Project.UID)
 	return endpoint.Page(r.Paging, all, show), err
 }
 
 // create adds the toy and its task in one transaction, so that neither exists without the other.
 func (f *Family) create(ctx context.Context, s auth.Project, _ *endpoint.None) (Toy, error) {
 	p := s.Scope.Project
-	r := &Row{Namespace: p.Namespace, ProjectUID: p.UID, State: "ordered"}
-	err := f.store.db.Atomically(ctx, "ordering a toy", func(ctx context.Context, _ bun.IDB) error {
-		if err := f.store.Save(ctx, r); err != nil {
+	r := &toy.Row{Namespace: p.Namespace, ProjectUID: p.UID, State: "ordered"}
+	err := f.Activity.Database.Atomically(ctx, "ordering a toy", func(ctx context.Context, _ bun.IDB) error {
+		if err := f.Activity.Toys.Save(ctx, r); err != nil {
 			return err
 		}
 		return f.tasks.Add(ctx, job.Task{Key: strconv.FormatInt(r.ID, 10), Tenant: fair.Namespace(p.Namespace)})
@@ -69,15 +71,15 @@ func (f *Family) create(ctx context.Context, s auth.Project, _ *endpoint.None) (
 // assemble runs the task of a toy. It is idempotent, because a task can run again after its work is done.
 func (f *Family) assemble(ctx context.Context, a job.Attempt, progress func(string)) error {
 	progress("assembling the toy")
-	return f.store.db.Atomically(ctx, "assembling a toy", func(ctx context.Context, _ bun.IDB) error {
+	return f.Activity.Database.Atomically(ctx, "assembling a toy", func(ctx context.Context, _ bun.IDB) error {
 		if err := a.Confirm(ctx); err != nil {
 			return err
 		}
-		all, _, err := f.store.List(ctx, "id = ?", a.Key)
+		all, _, err := f.Activity.Toys.List(ctx, "id = ?", a.Key)
 		if err != nil || len(all) == 0 {
 			return err
 		}
 		all[0].State = "whole"
-		return f.store.Save(ctx, all[0])
+		return f.Activity.Toys.Save(ctx, all[0])
 	})
 }
