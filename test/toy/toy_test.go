@@ -136,6 +136,7 @@ func copyTree(t *testing.T) string {
 			copyFile(t, filepath.Join(root, file), filepath.Join(tree, file))
 		}
 	}
+	run(t, tree, "git", "init", "--quiet") // some tests ask git which files there are
 	return tree
 }
 
