@@ -75,7 +75,10 @@ func (d *door) validate() error {
 }
 
 // served returns the API groups of the door.
-func served() []schema.GroupVersion { return aggregated.Served(activity.Group(activity.Options{})) }
+func served() []schema.GroupVersion { return aggregated.Served(virtualGroups(activity.Options{})...) }
+
+// virtualGroups returns the groups that the door serves beside the REST API.
+func virtualGroups(o activity.Options) []virtual.Group { return []virtual.Group{activity.Group(o)} }
 
 // registration returns the configuration that all processes share.
 func (o *options) registration(mgr ctrl.Manager, direct client.Client) registration.Options {
@@ -88,7 +91,7 @@ func (o *options) registration(mgr ctrl.Manager, direct client.Client) registrat
 }
 
 // addDoor adds to mgr the server that kube-apiserver forwards requests to, with groups of virtual resources.
-func addDoor(mgr ctrl.Manager, o *options, s shared, server *apiserver.Server, groups ...virtual.Group) error {
+func addDoor(mgr ctrl.Manager, o *options, s shared, server *apiserver.Server, groups []virtual.Group) error {
 	kubernetesURL := o.door.kubernetesURL
 	if kubernetesURL == "" {
 		kubernetesURL = mgr.GetConfig().Host

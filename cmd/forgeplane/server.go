@@ -74,10 +74,10 @@ func addServer(ctx context.Context, mgr ctrl.Manager, o *options, s shared) erro
 		}
 	}
 	if o.door.open() {
-		items := activity.Group(activity.Options{
+		groups := virtualGroups(activity.Options{
 			Catalog: s.catalog, Stores: s.Stores, WebURL: strings.TrimSuffix(external.String(), "/"), Outdated: others.Outdated,
 		})
-		if err := addDoor(mgr, o, s, server, items); err != nil {
+		if err := addDoor(mgr, o, s, server, groups); err != nil {
 			return fmt.Errorf("adding the server behind kube-apiserver: %w", err)
 		}
 	}
