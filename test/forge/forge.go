@@ -19,8 +19,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -118,23 +120,30 @@ func New(c *Cluster, o Options) *Forge {
 		o.Retention = quota.DefaultRetention()
 	}
 	f := &Forge{
-		Catalog: cat, Repositories: repository.New(engine, cat),
-		Clock:   clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)),
+		Catalog: cat, Clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)),
 		cluster: c, options: o, engine: engine, events: &recorder{}, storages: GinkgoT().TempDir(),
 		controllers: map[string]reconcile.Reconciler{}, egress: newEgress(ctx, o),
 	}
-	writer := settled{c.manager.GetClient()}
-	f.IDs = ids.New(c.manager.GetCache(), c.manager.GetAPIReader(), writer, PlatformNamespace, o.IDs)
-	for _, one := range (controllers.Parts{
-		Client: writer, Secrets: c.manager.GetAPIReader(), Events: f.events, Catalog: cat, IDs: f.IDs,
-		Repositories: f.Repositories, Clock: f.Clock, Namespace: PlatformNamespace, AllowFileImport: o.AllowFileImport, MeasureVolume: measure,
-		Egress: f.egress, Mirrors: o.Mirrors, Moves: o.Moves, History: o.History, Registry: o.Registry(cat, f.Clock), Retention: o.Retention, Activity: o.Activity, Audit: o.Audit,
-	}).All() {
+	parts := f.parts(c.manager, settled{c.manager.GetClient()}, f.events, cat)
+	f.IDs, f.Repositories = parts.IDs, parts.Repositories
+	for _, one := range parts.All() {
 		f.controllers[one.Kind] = one.Reconciler
 	}
 	DeferCleanup(f.clean)
 	DeferCleanup(c.statuses.expectLawful)
 	return f
+}
+
+// parts returns the parts of the controllers of a process, which writes with a client and looks objects up in a catalog.
+func (f *Forge) parts(mgr ctrl.Manager, writer client.Client, sink events.EventRecorder, cat *catalog.Catalog) controllers.Parts {
+	o := f.options
+	return controllers.Parts{
+		Client: writer, Secrets: mgr.GetAPIReader(), Events: sink, Catalog: cat,
+		IDs:          ids.New(mgr.GetCache(), mgr.GetAPIReader(), writer, PlatformNamespace, o.IDs),
+		Repositories: repository.New(f.engine, cat), Clock: f.Clock, Namespace: PlatformNamespace, AllowFileImport: o.AllowFileImport,
+		MeasureVolume: measure, Egress: f.egress, Mirrors: o.Mirrors, Moves: o.Moves, History: o.History, Registry: o.Registry(cat, f.Clock),
+		Retention: o.Retention, Activity: o.Activity, Audit: o.Audit, Metrics: o.Metrics,
+	}
 }
 
 // newEgress starts a proxy for outgoing requests, which stops with the spec.

@@ -19,10 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/controllers"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/ids"
-	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/test/patience"
 )
 
@@ -50,13 +47,8 @@ func (f *Forge) Run() *Running {
 	r.cache = mgr.GetCache()
 	cat := catalog.New(mgr.GetCache(), f.options.RootGroups...)
 	cat.LookUpIn(informers)
-	Expect(controllers.Parts{
-		Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("forgeplane"), Catalog: cat,
-		IDs:          ids.New(mgr.GetCache(), mgr.GetAPIReader(), mgr.GetClient(), PlatformNamespace, f.options.IDs),
-		Repositories: repository.New(f.engine, cat), Clock: f.Clock, Namespace: PlatformNamespace, AllowFileImport: f.options.AllowFileImport, MeasureVolume: measure,
-		Egress: f.egress, Mirrors: f.options.Mirrors, Moves: f.options.Moves, History: f.options.History, Registry: f.options.Registry(cat, f.Clock),
-		Retention: f.options.Retention, Audit: f.options.Audit, Metrics: f.options.Metrics,
-	}.AddTo(mgr, controller.Options{MaxConcurrentReconciles: 10, NewQueue: r.queues.add})).To(Succeed())
+	parts := f.parts(mgr, mgr.GetClient(), mgr.GetEventRecorder("forgeplane"), cat)
+	Expect(parts.AddTo(mgr, controller.Options{MaxConcurrentReconciles: 10, NewQueue: r.queues.add})).To(Succeed())
 	r.stop = f.cluster.start(mgr)
 	f.running = r
 	return r
