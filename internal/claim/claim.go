@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -101,36 +100,8 @@ func (c Claim) In(all []string) bool {
 	return false
 }
 
-// ShownBy reports whether the status of an object, whose spec shows the claim, shows it as well. If the object was last reconciled before
-// claims existed, its status shows the claim by saying that the current declaration is in force. While such an object is being deleted, it
-// cannot be distinguished from an object that has released all its claims.
-func (c Claim) ShownBy(o v1alpha1.Object) bool {
-	s := o.GetCommonStatus()
-	if len(s.Claims) > 0 {
-		return c.In(s.Claims)
-	}
-	return o.GetDeletionTimestamp().IsZero() && s.ObservedGeneration == o.GetGeneration() && s.ObservedGeneration > 0 &&
-		(inPlace(o) || meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady))
-}
-
-// inPlace reports whether the status of a group or project says that it is where its spec says, whether or not it is ready. That is unknown
-// if the spec names the parent by anything other than its path, because the last part of a full path can be the same in another group.
-func inPlace(o v1alpha1.Object) bool {
-	var at, segment string
-	var parent *v1alpha1.Reference
-	switch o := o.(type) {
-	case *v1alpha1.Group:
-		at, segment, parent = o.Status.FullPath, o.Spec.Path, o.Spec.ParentRef
-	case *v1alpha1.Project:
-		at, segment, parent = o.Status.FullPath, o.Spec.Path, &o.Spec.GroupRef
-	default:
-		return false
-	}
-	if parent == nil {
-		return strings.EqualFold(at, segment)
-	}
-	return parent.Path != "" && strings.EqualFold(at, parent.Path+"/"+segment)
-}
+// ShownBy reports whether the status of an object, whose spec shows the claim, shows it as well.
+func (c Claim) ShownBy(o v1alpha1.Object) bool { return c.In(o.GetCommonStatus().Claims) }
 
 // Release removes a claim from the status of an object.
 func Release(o v1alpha1.Object, c Claim) {

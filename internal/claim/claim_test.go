@@ -18,7 +18,7 @@ var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // group returns a group that was created age seconds after began.
 func group(name string, age int, change ...func(*v1alpha1.Group)) *v1alpha1.Group {
 	g := &v1alpha1.Group{ObjectMeta: metav1.ObjectMeta{
-		Name: name, UID: types.UID(name), Generation: 3, CreationTimestamp: metav1.Time{Time: began.Add(time.Duration(age) * time.Second)},
+		Name: name, UID: types.UID(name), CreationTimestamp: metav1.Time{Time: began.Add(time.Duration(age) * time.Second)},
 	}, Spec: v1alpha1.GroupSpec{Path: "Acme"}}
 	for _, c := range change {
 		c(g)
@@ -37,16 +37,7 @@ func showing(claims ...claim.Claim) func(*v1alpha1.Group) {
 }
 
 func leaving(g *v1alpha1.Group) {
-	g.Generation++
 	g.DeletionTimestamp = &metav1.Time{Time: began}
-}
-
-// before sets a status that an earlier version wrote, without claims.
-func before(observed int64, path string, ready metav1.ConditionStatus) func(*v1alpha1.Group) {
-	return func(g *v1alpha1.Group) {
-		g.Status.ObservedGeneration, g.Status.FullPath = observed, path
-		g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: ready}}
-	}
 }
 
 func TestHolder(t *testing.T) {
@@ -55,24 +46,17 @@ func TestHolder(t *testing.T) {
 		claimants []*v1alpha1.Group
 		want      string
 	}{
-		"nobody":                                                    {nil, ""},
-		"the only one":                                              {[]*v1alpha1.Group{group("a", 1)}, "a"},
-		"the only one, being deleted":                               {[]*v1alpha1.Group{group("a", 1, leaving)}, "a"},
-		"the older one while nobody holds it":                       {[]*v1alpha1.Group{group("b", 2), group("a", 1)}, "a"},
-		"the smaller UID of one second":                             {[]*v1alpha1.Group{group("b", 1), group("a", 1)}, "a"},
-		"the one that shows it":                                     {[]*v1alpha1.Group{group("a", 1), group("b", 2, showing(acme))}, "b"},
-		"the one that shows it, being deleted":                      {[]*v1alpha1.Group{group("a", 1), group("b", 2, showing(acme), leaving)}, "b"},
-		"not one that shows another claim":                          {[]*v1alpha1.Group{group("a", 1), group("b", 2, showing(other))}, "a"},
-		"nothing new for one that is being deleted":                 {[]*v1alpha1.Group{group("a", 1, leaving), group("b", 2)}, "b"},
-		"the one of two that show it that is not being deleted":     {[]*v1alpha1.Group{group("a", 1, showing(acme), leaving), group("b", 2, showing(acme))}, "b"},
-		"the older one of two that show it":                         {[]*v1alpha1.Group{group("b", 2, showing(acme)), group("a", 1, showing(acme))}, "a"},
-		"before claims, the one that was ready":                     {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "", "True"))}, "b"},
-		"before claims, the one that had the path, not ready":       {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "acme", "False"))}, "b"},
-		"before claims, not one that had another path":              {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "top/other", "False"))}, "a"},
-		"before claims, not one that had the path in another group": {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "top/acme", "False"))}, "a"},
-		"before claims, not one that is being deleted":              {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(4, "", "True"), leaving)}, "a"},
-		"before claims, not one with an outdated status":            {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(2, "acme", "True"))}, "a"},
-		"before claims, not one without a path that is not ready":   {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "", "False"))}, "a"},
+		"nobody":                                                {nil, ""},
+		"the only one":                                          {[]*v1alpha1.Group{group("a", 1)}, "a"},
+		"the only one, being deleted":                           {[]*v1alpha1.Group{group("a", 1, leaving)}, "a"},
+		"the older one while nobody holds it":                   {[]*v1alpha1.Group{group("b", 2), group("a", 1)}, "a"},
+		"the smaller UID of one second":                         {[]*v1alpha1.Group{group("b", 1), group("a", 1)}, "a"},
+		"the one that shows it":                                 {[]*v1alpha1.Group{group("a", 1), group("b", 2, showing(acme))}, "b"},
+		"the one that shows it, being deleted":                  {[]*v1alpha1.Group{group("a", 1), group("b", 2, showing(acme), leaving)}, "b"},
+		"not one that shows another claim":                      {[]*v1alpha1.Group{group("a", 1), group("b", 2, showing(other))}, "a"},
+		"nothing new for one that is being deleted":             {[]*v1alpha1.Group{group("a", 1, leaving), group("b", 2)}, "b"},
+		"the one of two that show it that is not being deleted": {[]*v1alpha1.Group{group("a", 1, showing(acme), leaving), group("b", 2, showing(acme))}, "b"},
+		"the older one of two that show it":                     {[]*v1alpha1.Group{group("b", 2, showing(acme)), group("a", 1, showing(acme))}, "a"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -84,30 +68,6 @@ func TestHolder(t *testing.T) {
 			}
 			g.Expect(holder.Name).To(Equal(tt.want))
 		})
-	}
-}
-
-// below declares a group below another one, which it names by a path.
-func below(parent string) func(*v1alpha1.Group) {
-	return func(g *v1alpha1.Group) { g.Spec.ParentRef = &v1alpha1.Reference{Path: parent} }
-}
-
-func TestShownBy_withoutClaimsInStatus(t *testing.T) {
-	byName := func(g *v1alpha1.Group) { g.Spec.ParentRef = &v1alpha1.Reference{Name: "top"} }
-	unknown := func(g *v1alpha1.Group) { g.Generation = 0 }
-	for name, tt := range map[string]struct {
-		group *v1alpha1.Group
-		want  bool
-	}{
-		"at the path of its parent and its own": {group("a", 1, below("Top"), before(3, "top/acme", "False")), true},
-		"at another path below its parent":      {group("a", 1, below("top"), before(3, "top/other", "False")), false},
-		"at the path without its parent":        {group("a", 1, below("top"), before(3, "acme", "False")), false},
-		"below a parent that has a name only":   {group("a", 1, byName, before(3, "/acme", "False")), false},
-		"never reconciled":                      {group("a", 1, unknown, before(0, "acme", "True")), false},
-	} {
-		if shown := acme.ShownBy(tt.group); shown != tt.want {
-			t.Errorf("%s: ShownBy = %t, want %t", name, shown, tt.want)
-		}
 	}
 }
 
