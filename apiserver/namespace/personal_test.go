@@ -60,8 +60,8 @@ func TestUser_inheritsNothingWithUsername(t *testing.T) {
 
 func TestUser_doesNotInheritPersonalNamespaceWithID(t *testing.T) {
 	for name, was := range map[string]func(*v1alpha1.Group){
-		"as it is created":                    func(*v1alpha1.Group) {},
-		"created before it had an annotation": func(g *v1alpha1.Group) { g.Annotations = nil },
+		"as it is created":  func(*v1alpha1.Group) {},
+		"as it is restored": func(g *v1alpha1.Group) { g.Annotations = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -159,8 +159,8 @@ func (c *Controller) place(ctx context.Context, p *v1alpha1.Project) error {
 	return nil
 }
 
-// checkBranch rejects names that the schema accepts, or has accepted in earlier versions, and that no branch can have. It is the last step,
-// because a project that has its repository works without one.
+// checkBranch rejects names that the schema accepts and that no branch can have. It is the last step, because a project that has its
+// repository works without one.
 func (c *Controller) checkBranch(_ context.Context, p *v1alpha1.Project) error {
 	if p.Spec.DefaultBranch == "" {
 		return nil

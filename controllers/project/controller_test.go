@@ -1,7 +1,6 @@
 package project_test
 
 import (
-	"fmt"
 	"os"
 	"strings"
 
@@ -9,10 +8,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
@@ -93,30 +88,6 @@ var _ = Describe("A project", func() {
 })
 
 var _ = Describe("The default branch of a project", func() {
-	// withoutBranchRule calls change while the schema accepts refs/heads/prod, as in earlier versions.
-	withoutBranchRule := func(change func()) {
-		GinkgoHelper()
-		definition := &unstructured.Unstructured{}
-		definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-		definition.SetName("projects.forgeplane.dev")
-		set := func(rule string) {
-			patch := fmt.Sprintf(`[{"op": "replace", "value": %q, "path":
-				"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/defaultBranch/x-kubernetes-validations/1/rule"}]`, rule)
-			Expect(f.Live().Patch(GinkgoT().Context(), definition, client.RawPatch(types.JSONPatchType, []byte(patch)))).To(Succeed())
-		}
-		create := func() error {
-			web := forge.Project("another").In(acme).DefaultBranch("refs/heads/prod").Build()
-			return f.Live().Create(GinkgoT().Context(), web, client.DryRunAll)
-		}
-		set("true")
-		defer func() {
-			set("!self.startsWith('refs/')")
-			Eventually(create).Should(MatchError(ContainSubstring("write prod, not refs/heads/prod")))
-		}()
-		Eventually(create).Should(Succeed())
-		change()
-	}
-
 	It("is where HEAD points, whether the branch exists or not", func() {
 		web := forge.Project("website").In(acme).DefaultBranch("trunk").Build()
 		f.Create(web)
@@ -177,20 +148,6 @@ var _ = Describe("The default branch of a project", func() {
 		commit := push(web, "main")
 		f.ExpectStalled(web, v1alpha1.ReasonInvalid, "defaultBranch is not the name of a branch: ")
 		Expect(web.Status).To(And(HaveField("DefaultBranch", "main"), HaveField("HeadCommit", commit), HaveField("ReadOnly", true), HaveField("ProtectedDefaultBranch", "main")))
-	})
-
-	It("stops nothing else if an earlier version accepted it", func() {
-		web := forge.Project("website").In(acme).Build()
-		f.Create(web)
-		f.ExpectReady(web)
-		Expect(refs.SetHead(GinkgoT().Context(), repositoryOf(web), "refs/heads/prod")).To(Succeed())
-		withoutBranchRule(func() { f.Change(web, func() { web.Spec.DefaultBranch = "refs/heads/prod" }) })
-		commit := push(web, "refs/heads/prod")
-		f.ExpectStalled(web, v1alpha1.ReasonInvalid, "write prod, not refs/heads/prod")
-		Expect(web.Status.HeadCommit).To(Equal(commit))
-		f.Change(web, func() { web.Spec.Name = "Website" })
-		f.Change(web, func() { web.Spec.DefaultBranch = "prod" })
-		f.ExpectReady(web)
 	})
 
 	DescribeTable("is invalid if Git does not accept it, and no repository is created",

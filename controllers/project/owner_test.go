@@ -140,7 +140,7 @@ var _ = Describe("A project that is deleted without its finalizer", func() {
 })
 
 var _ = Describe("The owner of a repository that a shard records", func() {
-	It("exists as long as the project, and is written where an earlier version did not write it", func() {
+	It("exists as long as the project, and is written again if it is missing", func() {
 		web, shop := forge.Project("website").In(acme).Build(), forge.Project("shop").In(acme).Build()
 		shop.Spec.DeletionPolicy = v1alpha1.DeletionPolicyDelete
 		f.Create(web, shop)

@@ -107,7 +107,7 @@ func (c *Controller) checkReplaced(ctx context.Context, s *v1alpha1.RepositorySt
 }
 
 // checkContent returns an error if the directory of a shard without a marker lacks most of its repositories, like the one at which a volume
-// is not mounted. An earlier version has written no markers, and could create repositories below a mount point.
+// is not mounted. A RepositoryStorage that is declared again has repositories, but no status that says that its volume was marked.
 func (c *Controller) checkContent(ctx context.Context, s *v1alpha1.RepositoryStorage) error {
 	projects, err := c.projects(ctx, s)
 	if err != nil {

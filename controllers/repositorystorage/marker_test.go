@@ -45,7 +45,7 @@ var _ = Describe("The marker of a repository storage", func() {
 		Expect(os.Remove(s.Spec.Path)).To(Succeed(), "nothing was written below the mount point")
 		Expect(os.Rename(s.Spec.Path+".away", s.Spec.Path)).To(Succeed())
 	}
-	// unmark makes the shard one of an earlier version, which had no markers.
+	// unmark makes the shard one that was declared again, and whose volume has lost its marker.
 	unmark := func() {
 		GinkgoHelper()
 		Expect(os.Remove(file())).To(Succeed())
@@ -133,7 +133,7 @@ var _ = Describe("The marker of a repository storage", func() {
 		Expect(filepath.Join(s.Spec.Path, repository.Path(web))).NotTo(BeADirectory())
 	})
 
-	It("is written to an existing shard of an earlier version that has its repositories", func() {
+	It("is written to the volume of a shard that was declared again if it has the repositories", func() {
 		made("web")
 		unmark()
 		f.ExpectReady(s)
@@ -141,11 +141,11 @@ var _ = Describe("The marker of a repository storage", func() {
 		Expect(s.Status.MarkerUID).To(BeEquivalentTo(s.UID))
 	})
 
-	It("is not written to an existing shard of an earlier version that lacks its repositories", func() {
+	It("is not written to the directory of a shard that was declared again if it lacks the repositories", func() {
 		made("web")
 		unmark()
 		unmount()
-		// An earlier version could create repositories below the mount point.
+		By("having a directory below the mount point")
 		Expect(os.Mkdir(filepath.Join(s.Spec.Path, ".projects"), 0o700)).To(Succeed())
 		f.ExpectWaiting(s, v1alpha1.ReasonStorageUnavailable, "1 of its 1 repositories are not in "+s.Spec.Path+": mount its volume there")
 		Expect(file()).NotTo(BeAnExistingFile())

@@ -71,7 +71,7 @@ func (r *root) check(ctx context.Context, g *v1alpha1.Group) error {
 }
 
 // isPersonal reports whether a group is marked as the group of a user's personal projects; setting the mark needs a separate permission.
-// Without the annotation, the id in the label decides.
+// A restored group lacks the annotation, so the id in the label decides.
 func isPersonal(g *v1alpha1.Group, u *v1alpha1.User) bool {
 	if of := g.Annotations[v1alpha1.AnnotationPersonal]; of != "" {
 		return of == string(u.UID)

@@ -199,7 +199,7 @@ func (s Server) apply(ctx context.Context, obj client.Object, kind schema.GroupV
 	options := []client.ApplyOption{fieldOwner}
 	if version := obj.GetResourceVersion(); version != "" {
 		wanted.SetResourceVersion(version)
-		// An earlier version of Forgeplane is another manager of the same fields.
+		// A user who has edited the fields is another manager of them.
 		options = append(options, client.ForceOwnership)
 	}
 	return s.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), options...)

@@ -128,7 +128,7 @@ func DescribeTarget(of string, targets Targets, forge func() *Forge, declare Dec
 			f.ExpectReady(obj)
 			expectOwners(obj)
 
-			By("starting after an earlier version, in which the project owned the object")
+			By("starting with an owner that another client has added")
 			f.own(obj, shop)
 			expectOwners(obj, shop)
 			f.ExpectReady(obj)
