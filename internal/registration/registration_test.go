@@ -15,6 +15,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -214,5 +215,17 @@ func TestRegistration(t *testing.T) {
 		r, err := registered()
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(r.Spec.CABundle).To(Equal(authorities))
+	})
+
+	t.Run("is restored after another client has changed it", func(t *testing.T) {
+		g := NewWithT(t)
+		r, err := registered()
+		g.Expect(err).NotTo(HaveOccurred())
+		r.Spec.Service.Port = ptr.To(int32(8443))
+		g.Expect(c.Update(t.Context(), r)).To(Succeed())
+		g.Expect(one.register(t.Context())).To(Succeed())
+		r, err = registered()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(*r.Spec.Service.Port).To(Equal(int32(443)))
 	})
 }
