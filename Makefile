@@ -14,7 +14,7 @@ endif
 
 TOOL := $(GO) tool -modfile=hack/tools/go.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
-MODULES := . hack/client hack/controlplane hack/helm hack/images hack/node hack/runner hack/tools
+MODULES := . hack/client hack/controlplane hack/gitops hack/helm hack/images hack/node hack/runner hack/tools
 
 # Programs that need no C library run everywhere, and one build cache serves all targets.
 export CGO_ENABLED = 0
@@ -65,6 +65,10 @@ helm: ## Build Helm and kubeconform, which test the chart, into bin.
 .PHONY: gitlab-runner
 gitlab-runner: ## Build the CI runner, which the tests execute jobs with, and what starts it for "make runner", into bin.
 	@$(GO) build -C hack/runner -ldflags='-s -w' -o ../../bin/ . gitlab.com/gitlab-org/gitlab-runner
+
+.PHONY: gitops
+gitops: ## Build the engines of Argo CD and Flux, which "make soak PART=e2e" declares a team with, into bin.
+	@$(GO) build -C hack/gitops -ldflags='-s -w' -o ../../bin/ .
 
 .PHONY: gitlab-ci-local
 gitlab-ci-local: ## Install gitlab-ci-local, which "make soak PART=ci" compares with, into bin. It needs node and npm.

@@ -43,7 +43,6 @@ type LocalSecretReference struct {
 
 // SecretKeyReference refers to one key of a Secret. In a namespaced object, the Secret is in the namespace of the object. In a
 // cluster-scoped object, it is in the namespace of the platform.
-// +structType=atomic
 type SecretKeyReference struct {
 	// name is the metadata.name of the Secret.
 	// +kubebuilder:validation:MinLength=1

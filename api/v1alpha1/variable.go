@@ -27,7 +27,6 @@ const (
 const AnyEnvironment = "*"
 
 // VariableSecretReference refers to one key of a Secret in the namespace of a variable.
-// +structType=atomic
 type VariableSecretReference struct {
 	// name is the metadata.name of the Secret.
 	// +kubebuilder:validation:MinLength=1

@@ -62,10 +62,11 @@ var _ = Describe("A cleanup with a schedule", func() {
 
 	It("makes up for a missed time although something else is changed", func() {
 		store("web", 3)
-		f.Run()
+		running := f.Run()
 		m := forge.RegistryCleanup("nightly").Of(website).KeepN(1).At("0 3 * * *", "").Build()
 		f.Create(m)
 		f.ExpectReady(m)
+		running.ExpectIdle() // a run that begins before the change would stop
 		f.Clock.SetTime(f.Clock.Now().Add(25 * time.Hour))
 		f.Change(m, func() { m.Spec.NameRegexKeep = "none" })
 		reaches(m, 1, v1alpha1.RegistryCleanupFinished)

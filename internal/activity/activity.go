@@ -108,9 +108,10 @@ var aggregates = []aggregate{
 	{record.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Containers = record.New(s.Database, c)
 		tasks := job.NewQueue(s.Database, job.QueueOptions{Name: registry.DeletionQueue})
-		return []swept{{
-			kind: record.KindProject, having: knownOrRetained, rows: registry.Leftovers(s.Containers, tasks), images: true, move: s.Containers.Adopt,
-		}}
+		move := func(ctx context.Context, from, to database.Subject) error {
+			return s.Containers.Adopt(ctx, from.UID, to.ID, to.UID)
+		}
+		return []swept{{kind: record.KindProject, having: knownOrRetained, rows: registry.Leftovers(s.Containers, tasks), images: true, move: move}}
 	}},
 	// The numbers move before the items that have them.
 	{iid.Migrations, func(s *Stores, _ clock.PassiveClock) []swept {

@@ -147,6 +147,18 @@ var schemaRules = []schemaRule{{
 		`tokenDigest: {type: string, maxLength: 64}`,
 	},
 }, {
+	name:  "a default is not within what is merged as a whole, which Argo CD would show as out of sync if the default is not in Git",
+	check: mergedDefault,
+	breaks: []string{
+		`secretRef: {type: object, x-kubernetes-map-type: atomic, properties: {name: {type: string}, key: {type: string, default: token}}}`,
+		`parts: {type: array, x-kubernetes-list-type: atomic, items: {type: object, properties: {size: {type: integer, default: 1}}}}`,
+	},
+	keeps: []string{
+		`secretRef: {type: object, properties: {name: {type: string}, key: {type: string, default: token}}}`,
+		`sizes: {type: array, x-kubernetes-list-type: atomic, default: [1], items: {type: integer}}`,
+		`parts: {type: array, x-kubernetes-list-type: map, items: {type: object, properties: {size: {type: integer, default: 1}}}}`,
+	},
+}, {
 	name:  "a reference names exactly one thing",
 	check: exactReference,
 	breaks: []string{
@@ -167,6 +179,20 @@ func boundedString(f field) string {
 		return ""
 	}
 	return "is a string without maxLength, enum or format date-time"
+}
+
+// mergedDefault looks for defaults below fields that are merged as a whole.
+func mergedDefault(f field) (problem string) {
+	list, object := f.schema.XListType, f.schema.XMapType
+	if (list == nil || *list != "atomic") && (object == nil || *object != "atomic") {
+		return ""
+	}
+	walk(f, func(below field) {
+		if below.path != f.path && below.schema.Default != nil {
+			problem = "is merged as a whole, but " + below.path + " has a default"
+		}
+	})
+	return problem
 }
 
 // readableText looks for formats of what tenants write. An object with a text that Go cannot read would stop every list of its kind.
@@ -313,7 +339,7 @@ func exactReference(f field) string {
 		return ""
 	case !reference && !secret:
 		return "is neither a Reference nor the reference to a Secret"
-	case s.XMapType == nil || *s.XMapType != "atomic":
+	case reference && (s.XMapType == nil || *s.XMapType != "atomic"):
 		return "is a reference that can be merged in parts"
 	case reference && !slices.ContainsFunc(s.XValidations, func(v apiextensionsv1.ValidationRule) bool { return v.Rule == exactlyOne }):
 		return "may name several things, or nothing"

@@ -11,7 +11,9 @@ import (
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/forgeplane/forgeplane/test/installation"
 	"github.com/forgeplane/forgeplane/test/soak"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 var _ = Describe("Declared settings", Ordered, func() {
@@ -63,6 +65,26 @@ spec: {projectRef: {name: app}, userRef: {name: TEAM-USER}, role: Maintainer}
 		press.waitReady("project/app", "membership/writer-otto")
 	})
 })
+
+// expectUnwritten expects that something writes no object of a namespace.
+func expectUnwritten(namespace string, do func()) {
+	GinkgoHelper()
+	written := func() map[string]string {
+		all := map[string]string{}
+		for _, o := range slices.Concat(every(client.InNamespace(namespace)), secrets(namespace)) {
+			if o.GetNamespace() == namespace { // a storage counts new repositories in its own time
+				all[o.GetKind()+" "+o.GetName()] = o.GetResourceVersion()
+			}
+		}
+		return all
+	}
+	// A status may still follow an earlier change, so it must write nothing once.
+	Eventually(func(g Gomega) {
+		before := written()
+		do()
+		g.Consistently(written).WithTimeout(500 * time.Millisecond).WithPolling(100 * time.Millisecond).Should(Equal(before))
+	}).WithPolling(polling).Should(Succeed())
+}
 
 var _ = Describe("A whole team in one file", Ordered, func() {
 	const file = "config/samples/team/bakery.yaml"
@@ -119,32 +141,16 @@ var _ = Describe("A whole team in one file", Ordered, func() {
 	})
 
 	It("is not written again when the same file is applied again", func() {
-		written := func() map[string]string {
-			all := map[string]string{}
-			for _, o := range slices.Concat(every(client.InNamespace("bakery")), secrets("bakery")) {
-				if o.GetNamespace() == "bakery" { // a storage counts the new repository in its own time
-					all[o.GetKind()+" "+o.GetName()] = o.GetResourceVersion()
-				}
-			}
-			return all
-		}
-		// The status may still follow the push, so what is applied again must write nothing once.
-		Eventually(func(g Gomega) {
-			before := written()
-			baker("apply", "--server-side")
-			g.Consistently(written).WithTimeout(500 * time.Millisecond).WithPolling(100 * time.Millisecond).Should(Equal(before))
-		}).WithPolling(polling).Should(Succeed())
+		expectUnwritten("bakery", func() { baker("apply", "--server-side") })
 	})
 
-	It("can be pruned by an apply set, with the project and all of its settings at once", func() {
+	// prunes expects that a tool applies the team, prunes it with the project and all of its settings at once, and loses nothing.
+	prunes := func(set func(manifests string)) {
+		GinkgoHelper()
 		declared := expectReady()
 		text, err := os.ReadFile(filepath.Join(checkout.Dir, file))
 		Expect(err).NotTo(HaveOccurred())
 		group, _, _ := strings.Cut(string(text), "\n---\n")
-		set := func(manifest string) {
-			GinkgoHelper()
-			admin.With("KUBECTL_APPLYSET=true").DoWith(manifest, "kubectl", "apply", "--server-side", "--prune", "--applyset=bakery", "--namespace=bakery", "--filename=-")
-		}
 		for range soak.Times(1, 3) {
 			set(string(text))
 			Expect(expectReady()).To(ConsistOf(declared))
@@ -154,7 +160,22 @@ var _ = Describe("A whole team in one file", Ordered, func() {
 		set(string(text))
 		Expect(expectReady()).To(ConsistOf(declared))
 		Expect(as("max", "max-token").Clone(bakery.url("shop")).Git("rev-parse", "HEAD")).To(Equal(head))
+		expectUnwritten("bakery", func() { set(string(text)) })
+	}
+
+	It("can be pruned by an apply set", func() {
+		prunes(func(manifests string) {
+			admin.With("KUBECTL_APPLYSET=true").DoWith(manifests, "kubectl", "apply", "--server-side", "--prune", "--applyset=bakery", "--namespace=bakery", "--filename=-")
+		})
 	})
+
+	DescribeTable("can be synchronized and pruned by", suite.Soak, func(ctx SpecContext, tool string) {
+		program := installation.GitOps(ctx)
+		prunes(func(manifests string) {
+			done := admin.DoWith(manifests, program, "-namespace=bakery", tool)
+			Expect(done).NotTo(ContainSubstring("OutOfSync"))
+		})
+	}, Entry("the engine of Argo CD", "argocd"), Entry("the apply of Flux", "flux"))
 
 	It("can be pruned as a whole and applied again, and loses nothing", func() {
 		declared := expectReady()

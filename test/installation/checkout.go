@@ -83,6 +83,13 @@ func Helm(ctx context.Context) string {
 	return filepath.Join(root(), "bin")
 }
 
+// GitOps builds the engines of GitOps tools, and returns the program that runs them.
+func GitOps(ctx context.Context) string {
+	GinkgoHelper()
+	build(ctx, "gitops")
+	return filepath.Join(root(), "bin", "gitops")
+}
+
 // Runner builds the CI runner, where "make runner" of the checkout finds it, too.
 func (c *Checkout) Runner(ctx context.Context) {
 	GinkgoHelper()

@@ -199,11 +199,11 @@ func (s *Store) Removing(ctx context.Context, id int64, status Status) error {
 }
 
 // Adopt gives the repositories of a project that is gone to the one that succeeds it, except those whose name it has already.
-func (s *Store) Adopt(ctx context.Context, former, heir database.Subject) error {
+func (s *Store) Adopt(ctx context.Context, former types.UID, projectID int64, project types.UID) error {
 	return s.db.Write(ctx, "adopting container repositories", func(ctx context.Context, db bun.IDB) error {
-		_, err := db.NewUpdate().Model((*Repository)(nil)).Set("project_id = ?", heir.ID).Set("project_uid = ?", heir.UID).
-			Where("project_uid = ?", former.UID).
-			Where("name NOT IN (?)", db.NewSelect().Model((*Repository)(nil)).ModelTableExpr("container_repositories AS own").Column("own.name").Where("own.project_uid = ?", heir.UID)).
+		_, err := db.NewUpdate().Model((*Repository)(nil)).Set("project_id = ?", projectID).Set("project_uid = ?", project).
+			Where("project_uid = ?", former).
+			Where("name NOT IN (?)", db.NewSelect().Model((*Repository)(nil)).ModelTableExpr("container_repositories AS own").Column("own.name").Where("own.project_uid = ?", project)).
 			Exec(ctx)
 		return err
 	})

@@ -119,7 +119,7 @@ func TestStore_givesRepositoriesToSuccessor(t *testing.T) {
 		}
 		web, api, other, own := ensure(7, "former", "web"), ensure(7, "former", "api"), ensure(8, "other", "web"), ensure(9, "next", "api")
 		for range 2 {
-			g.Expect(s.Adopt(t.Context(), database.Subject{UID: "former"}, database.Subject{ID: 9, UID: "next"})).To(Succeed())
+			g.Expect(s.Adopt(t.Context(), "former", 9, "next")).To(Succeed())
 			g.Expect(s.Get(t.Context(), web)).To(And(HaveField("ProjectID", int64(9)), HaveField("ProjectUID", types.UID("next"))))
 			g.Expect(s.Get(t.Context(), api)).To(HaveField("ProjectUID", types.UID("former")), "the successor has its own")
 			g.Expect(s.Get(t.Context(), own)).To(HaveField("ProjectUID", types.UID("next")))
