@@ -28,7 +28,9 @@ const (
 
 // argocd synchronizes the objects as an Application with the options prune and ServerSideApply does, and then prints what is still out of sync.
 func argocd(ctx context.Context, config *rest.Config, namespace string, objects []*unstructured.Unstructured, out io.Writer) error {
-	id := func(k kube.ResourceKey) string { return fmt.Sprintf("forge:%s/%s:%s/%s", k.Group, k.Kind, k.Namespace, k.Name) }
+	id := func(k kube.ResourceKey) string {
+		return fmt.Sprintf("forge:%s/%s:%s/%s", k.Group, k.Kind, k.Namespace, k.Name)
+	}
 	for _, o := range objects {
 		annotations := o.GetAnnotations()
 		if annotations == nil {

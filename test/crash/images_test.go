@@ -189,19 +189,19 @@ func repositories(api rest.Client) map[string]repository {
 
 // ruin is a repository that loses tags.
 type ruin struct {
-	// name and tags are the name of the repository and the directory of its tags; prefix begins the tags to lose, and count is their number.
-	name, tags, prefix string
-	count              int
+	// repository and tags are the name of the repository and the directory of its tags; prefix begins the tags to lose, and count is their number.
+	repository, tags, prefix string
+	count                    int
 }
 
 // newRuin returns the repository that has tags with a prefix. No other repository has such tags.
-func newRuin(name, prefix string, count int) ruin {
+func newRuin(repository, prefix string, count int) ruin {
 	GinkgoHelper()
 	places := filepath.Join(imagesDirectory(), "docker", "registry", "v2", "repositories", "*", "*", "_manifests", "tags")
 	found, err := filepath.Glob(filepath.Join(places, prefix+"-0"))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(found).To(HaveLen(1))
-	return ruin{name, filepath.Dir(found[0]), prefix, count}
+	return ruin{repository, filepath.Dir(found[0]), prefix, count}
 }
 
 // left returns how many of the tags to lose are left.
@@ -251,7 +251,7 @@ func (h *hulk) begin() {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	Expect(api.Create(ctx, h.cleanup)).To(Succeed())
-	rest.Must[int](h.api, http.StatusAccepted, fmt.Sprintf("DELETE /projects/yard%%2F%s/registry/repositories/%d", pier, repositories(h.api)[h.doomed.name].ID), "")
+	rest.Must[int](h.api, http.StatusAccepted, fmt.Sprintf("DELETE /projects/yard%%2F%s/registry/repositories/%d", pier, repositories(h.api)[h.doomed.repository].ID), "")
 }
 
 // run returns the run of the cleanup, or nil before it has begun.
@@ -273,8 +273,8 @@ func (h *hulk) settle() {
 	run := h.cleanup.Status.LastRun
 	Expect(run).To(HaveField("State", v1alpha1.RegistryCleanupFinished), h.cleanup.Status.LastError)
 	Expect([]int64{run.Selected, run.Deleted, run.Failed}).To(Equal([]int64{worn, worn, 0}))
-	Eventually(func() map[string]repository { return repositories(h.api) }).WithPolling(polling).ShouldNot(HaveKey(h.doomed.name))
-	left, err := remote.List(h.at(h.full.name, "any").Context(), h.options...)
+	Eventually(func() map[string]repository { return repositories(h.api) }).WithPolling(polling).ShouldNot(HaveKey(h.doomed.repository))
+	left, err := remote.List(h.at(h.full.repository, "any").Context(), h.options...)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(left).NotTo(ContainElement(HavePrefix("worn-")))
 	h.expectKept()
@@ -362,7 +362,7 @@ var _ = Describe("Forgeplane, killed in the middle of the removal of images", Or
 			hulks = append(hulks, h)
 			watched := []ruin{h.doomed, h.full}[round%2]
 			enough := chance.IntN(watched.count)
-			loaders := []*loader{newLoader(d, "one", h.full.name, base), newLoader(d, "two", h.full.name, base)}
+			loaders := []*loader{newLoader(d, "one", h.full.repository, base), newLoader(d, "two", h.full.repository, base)}
 			crowd := work(loaders)
 			collection := interrupt(startCollection())
 			h.begin()
@@ -391,7 +391,7 @@ var _ = Describe("Forgeplane, killed in the middle of the removal of images", Or
 				pushed += len(l.accepted)
 			}
 			h.settle()
-			AddReportEntry(fmt.Sprintf("killed when %d tags of %s were left, in the middle of %q and %d pushes; %d images were pushed", enough, watched.name,
+			AddReportEntry(fmt.Sprintf("killed when %d tags of %s were left, in the middle of %q and %d pushes; %d images were pushed", enough, watched.repository,
 				state, len(cut), pushed), ReportEntryVisibilityAlways)
 		})
 	}

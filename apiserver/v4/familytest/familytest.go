@@ -284,10 +284,10 @@ func (f *Forge) fake(t testing.TB, objects []client.Object) client.Client {
 	return builder.Build()
 }
 
-// During lets the catalog cache its answers, as a server does, and calls change when the catalog checks for the nth time whether its cache
+// During lets the catalog cache its answers, as a server does, and calls do when the catalog checks for the nth time whether its cache
 // is up to date. After a request, changed reports whether that has happened.
-func (f *Forge) During(nth int, change func()) (changed func() bool) {
-	r := &revisions{change: change, left: nth}
+func (f *Forge) During(nth int, do func()) (changed func() bool) {
+	r := &revisions{change: do, left: nth}
 	f.Catalog.Remember(r)
 	return func() bool { return r.left <= 0 }
 }
@@ -311,13 +311,13 @@ func (r *revisions) Revision([]string) (catalog.Revision, bool) {
 // Reached returns the highest resource version: the cache is never behind.
 func (r *revisions) Reached(string) (int64, bool) { return math.MaxInt64, true }
 
-// BeforePatch calls change before the first patch of the spec of an object with a name, as another request that is faster.
-func (f *Forge) BeforePatch(name string, change func()) {
+// BeforePatch calls do before the first patch of the spec of an object with a name, as another request that is faster.
+func (f *Forge) BeforePatch(name string, do func()) {
 	done := false
 	f.Before = func(verb string, o client.Object) error {
 		if verb == "patch" && o.GetName() == name && !done {
 			done = true
-			change()
+			do()
 		}
 		return nil
 	}
