@@ -14,7 +14,7 @@ func unnamed(dir string) (*os.File, error) {
 	if err != nil { // some file systems of networks and of containers refuse it, with an error of their own
 		return removed(dir)
 	}
-	return file, err
+	return file, nil
 }
 
 // link gives an unnamed file a name on the same file system.

@@ -2,6 +2,7 @@ package item
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -33,15 +34,15 @@ type Timekeeping[T Timed] struct {
 // Table lists the endpoints.
 func (k Timekeeping[T]) Table() endpoint.Table {
 	write := func(doc string, e *endpoint.Endpoint) *endpoint.Endpoint {
-		return e.Needs(k.Write).Asks(k.Asks...).Found(k.Find).Doc(doc + " " + k.Noun + ".")
+		return e.Needs(k.Write).Asks(k.Asks...).Found(k.Find).Doc(fmt.Sprintf(doc, k.Noun))
 	}
 	return endpoint.Table{
 		endpoint.Get(k.Path+"/time_stats", k.get).Needs(k.Read).Asks(k.Asks...).Found(k.Find).Anonymous(endpoint.Served).
 			Doc("Get the estimated and the spent time of " + k.Noun + "."),
-		write("Update the estimated time of", endpoint.Post(k.Path+"/time_estimate", k.estimate).Status(http.StatusOK)),
-		write("Reset the estimated time of", endpoint.Post(k.Path+"/reset_time_estimate", k.resetEstimate).Status(http.StatusOK)),
-		write("Create spent time on", endpoint.Post(k.Path+"/add_spent_time", k.spend)),
-		write("Reset the spent time of", endpoint.Post(k.Path+"/reset_spent_time", k.resetSpent).Status(http.StatusOK)),
+		write("Update the estimated time of %s.", endpoint.Post(k.Path+"/time_estimate", k.estimate).Status(http.StatusOK)),
+		write("Reset the estimated time of %s.", endpoint.Post(k.Path+"/reset_time_estimate", k.resetEstimate).Status(http.StatusOK)),
+		write("Update the spent time of %s: add to it.", endpoint.Post(k.Path+"/add_spent_time", k.spend)),
+		write("Reset the spent time of %s.", endpoint.Post(k.Path+"/reset_spent_time", k.resetSpent).Status(http.StatusOK)),
 	}
 }
 

@@ -84,9 +84,9 @@ func New(k family.Kit) *Launcher { return &Launcher{k} }
 // background.
 const concurrentLaunches, concurrentRuns = 2, 2
 
-// Work registers the background work of pipelines with the server: it creates them for pushes, schedules and bridges, follows deployments, and
+// Register registers the background work of pipelines with the server: it creates them for pushes, schedules and bridges, follows deployments, and
 // moves pipelines on.
-func (l *Launcher) Work() {
+func (l *Launcher) Register() {
 	l.OnWritten("pipelines of pushes", NewPushes(l).Written)
 	l.Queue(job.QueueOptions{Name: pipeline.QueueName, Limits: fair.Halves(concurrentRuns), Run: l.Activity.Pipelines.Run})
 	l.Queue(job.QueueOptions{Name: schedule.QueueName, Limits: fair.Halves(concurrentLaunches), Run: l.Scheduled})

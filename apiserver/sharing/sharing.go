@@ -140,8 +140,9 @@ func (s *Sharing) gone(ctx context.Context, of v1alpha1.Shareable, ref v1alpha1.
 	return err != nil, catalog.IgnoreNotFound(err)
 }
 
-// Remove returns the shares of an object without those with the group of an id. If the object has no such share, or the caller cannot see the group,
-// the error says so. The caller cannot remove a share whose role is above their own, as they could not have created it.
+// Remove returns the shares of an object without those with the group of an id. The error is 404 Group Link if the object has no such share, or the
+// caller cannot see the group. The caller cannot remove a share whose role is above their own, as they could not have created it. A share that leads
+// nowhere can be removed by the id that it names.
 func (s *Sharing) Remove(ctx context.Context, by auth.Subject, of v1alpha1.Shareable, groupID int64) ([]v1alpha1.Share, error) {
 	g, err := catalog.ByID[*v1alpha1.Group](ctx, s.catalog, groupID)
 	if catalog.IgnoreNotFound(err) != nil {

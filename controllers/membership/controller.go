@@ -4,6 +4,7 @@ package membership
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -48,6 +50,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		OnReady(&v1alpha1.Membership{}, c.below).
 		OnPart(&v1alpha1.Project{}, shares, c.sharing).
 		OnPart(&v1alpha1.Group{}, shares, c.sharing).
+		OnPart(&v1alpha1.Group{}, catalog.Standing, c.invited).
 		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
@@ -143,18 +146,40 @@ func shares(obj client.Object) string {
 }
 
 // sharing maps a project or group that is shared to the memberships in it and below it.
-func (c *Controller) sharing(ctx context.Context, obj client.Object) (all []reconcile.Request) {
+func (c *Controller) sharing(ctx context.Context, obj client.Object) []reconcile.Request {
 	if declared, _ := obj.(v1alpha1.Shareable).Shares(); len(declared) == 0 {
 		return nil
 	}
-	members, err := catalog.All[*v1alpha1.Membership](ctx, c.frame.Catalog)
-	if err != nil {
-		return nil
+	cat, members := c.frame.Catalog, &v1alpha1.MembershipList{}
+	inProject := cat.Referrers(members, catalog.IndexProject)
+	if _, ok := obj.(*v1alpha1.Project); ok {
+		return inProject(ctx, obj)
 	}
-	for _, m := range members {
-		if s, err := c.frame.Catalog.ScopeOf(ctx, m); err == nil && s.Includes(obj.GetUID()) {
-			all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)})
-		}
+	below := append(cat.Keys(ctx, obj), cat.KeysBelow(ctx, obj)...)
+	all := cat.Peers(members, catalog.IndexGroup, func(context.Context, client.Object) []string { return below })(ctx, obj)
+	projects, err := catalog.List[*v1alpha1.Project](ctx, cat, catalog.IndexGroup, below...)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Failed to look up the projects below a group", "group", client.ObjectKeyFromObject(obj))
+	}
+	for _, p := range projects {
+		all = append(all, inProject(ctx, p)...)
+	}
+	return all
+}
+
+// invited maps a group to the memberships in what is shared with it: its members are also those of the groups above it.
+func (c *Controller) invited(ctx context.Context, obj client.Object) (all []reconcile.Request) {
+	keys := c.frame.Catalog.Keys(ctx, obj)
+	projects, err := catalog.List[*v1alpha1.Project](ctx, c.frame.Catalog, catalog.IndexInvited, keys...)
+	groups, failed := catalog.List[*v1alpha1.Group](ctx, c.frame.Catalog, catalog.IndexInvited, keys...)
+	if err := errors.Join(err, failed); err != nil {
+		log.FromContext(ctx).Error(err, "Failed to look up what is shared with a group", "group", client.ObjectKeyFromObject(obj))
+	}
+	for _, p := range projects {
+		all = append(all, c.sharing(ctx, p)...)
+	}
+	for _, g := range groups {
+		all = append(all, c.sharing(ctx, g)...)
 	}
 	return all
 }

@@ -26,7 +26,8 @@ const (
 	fieldManager = "argocd-controller"
 )
 
-// argocd synchronizes the objects as an Application with the options prune and ServerSideApply does, and then prints what is still out of sync.
+// argocd synchronizes the objects as an Application with the options prune and ServerSideApply does, without health checks, and then prints what is
+// still out of sync.
 func argocd(ctx context.Context, config *rest.Config, namespace string, objects []*unstructured.Unstructured, out io.Writer) error {
 	id := func(k kube.ResourceKey) string {
 		return fmt.Sprintf("forge:%s/%s:%s/%s", k.Group, k.Kind, k.Namespace, k.Name)
@@ -64,7 +65,7 @@ func argocd(ctx context.Context, config *rest.Config, namespace string, objects 
 		return err
 	}
 	var different []string
-	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) { // the cache follows the cluster
+	for begun := time.Now(); ctx.Err() == nil; time.Sleep(100 * time.Millisecond) { // the cache follows the cluster
 		different, err = differences(live, managed, namespace, objects)
 		if err != nil || len(different) == 0 || time.Since(begun) > settleTime {
 			break
@@ -73,7 +74,7 @@ func argocd(ctx context.Context, config *rest.Config, namespace string, objects 
 	for _, d := range different {
 		fmt.Fprintln(out, "OutOfSync", d)
 	}
-	return err
+	return errors.Join(err, ctx.Err())
 }
 
 // settleTime limits the time until an application must be in sync.
@@ -92,12 +93,13 @@ func differences(live cache.ClusterCache, managed func(*cache.Resource) bool, na
 		return nil, err
 	}
 	for i, d := range all.Diffs {
-		if d.Modified {
-			o := both.Target[i]
-			if o == nil {
-				o = both.Live[i]
-			}
-			names = append(names, fmt.Sprintf("%s %s: %s is not %s", o.GetKind(), o.GetName(), d.NormalizedLive, d.PredictedLive))
+		switch target, live := both.Target[i], both.Live[i]; {
+		case target == nil:
+			names = append(names, live.GetKind()+" "+live.GetName()+" is not pruned")
+		case live == nil:
+			names = append(names, target.GetKind()+" "+target.GetName()+" does not exist")
+		case d.Modified:
+			names = append(names, fmt.Sprintf("%s %s: %s is not %s", target.GetKind(), target.GetName(), d.NormalizedLive, d.PredictedLive))
 		}
 	}
 	return names, nil

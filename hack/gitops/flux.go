@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/polling"
+	"github.com/fluxcd/cli-utils/pkg/object"
 	"github.com/fluxcd/pkg/ssa"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -21,10 +21,14 @@ import (
 // inventory is the ConfigMap with the objects that were applied last. Flux has them in the status of the Kustomization.
 const inventory = "flux-inventory"
 
-// object names an object.
-type object struct{ Group, Version, Kind, Namespace, Name string }
+// entry names an object of the inventory. Version is the version in which it was applied, and no part of its identity.
+type entry struct {
+	Version string
+	object.ObjMetadata
+}
 
-// flux reconciles the objects as a Kustomization with the options prune and wait does.
+// flux applies and prunes the objects, and waits for them, as a Kustomization with the options prune and wait does. It leaves the field managers of
+// other tools as they are.
 func flux(ctx context.Context, config *rest.Config, namespace string, objects []*unstructured.Unstructured, out io.Writer) error {
 	c, err := client.New(config, client.Options{})
 	if err != nil {
@@ -52,19 +56,21 @@ func flux(ctx context.Context, config *rest.Config, namespace string, objects []
 		fmt.Fprintln(out, e.Action, e.ObjMetadata.GroupKind.Kind, e.ObjMetadata.Name)
 	}
 	wait := ssa.WaitOptions{Interval: 100 * time.Millisecond, Timeout: timeout}
+	if deadline, ok := ctx.Deadline(); ok {
+		wait.Timeout = time.Until(deadline)
+	}
 	if err := manager.WaitForTermination(stale, wait); err != nil {
 		return err
 	}
-	return manager.Wait(objects, wait)
+	return manager.WaitForSetWithContext(ctx, object.UnstructuredSetToObjMetadataSet(objects), wait)
 }
 
 // replaced stores the inventory, and returns the objects of the former one that are not in it.
 func replaced(ctx context.Context, c client.Client, namespace string, objects []*unstructured.Unstructured) (stale []*unstructured.Unstructured, err error) {
-	kept, names := map[object]bool{}, []object(nil)
+	kept, names := map[object.ObjMetadata]bool{}, []entry(nil)
 	for _, o := range objects {
-		k := o.GroupVersionKind()
-		name := object{k.Group, k.Version, k.Kind, o.GetNamespace(), o.GetName()}
-		kept[name], names = true, append(names, name)
+		name := entry{o.GroupVersionKind().Version, object.UnstructuredToObjMetadata(o)}
+		kept[name.ObjMetadata], names = true, append(names, name)
 	}
 	text, err := json.Marshal(names)
 	if err != nil {
@@ -78,14 +84,14 @@ func replaced(ctx context.Context, c client.Client, namespace string, objects []
 	} else if err != nil {
 		return nil, err
 	}
-	var former []object
+	var former []entry
 	if err := json.Unmarshal([]byte(m.Data[inventory]), &former); err != nil {
 		return nil, err
 	}
 	for _, name := range former {
-		if !kept[name] {
+		if !kept[name.ObjMetadata] {
 			o := &unstructured.Unstructured{}
-			o.SetGroupVersionKind(schema.GroupVersionKind{Group: name.Group, Version: name.Version, Kind: name.Kind})
+			o.SetGroupVersionKind(name.GroupKind.WithVersion(name.Version))
 			o.SetNamespace(name.Namespace)
 			o.SetName(name.Name)
 			stale = append(stale, o)

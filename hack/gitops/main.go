@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// timeout limits one synchronization.
+// timeout limits a synchronization.
 const timeout = 5 * time.Minute
 
 // tools are the tools by name. Each applies all objects of a namespace, and deletes those that it has applied before and that are not among them.
@@ -28,7 +28,6 @@ var tools = map[string]func(ctx context.Context, config *rest.Config, namespace 
 
 func main() {
 	namespace := flag.String("namespace", "default", "the namespace of the objects")
-	as := flag.String("as", "", "the user to impersonate")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "Usage: gitops [flags] argocd|flux < manifests\n\nKUBECONFIG names the cluster.")
 		flag.PrintDefaults()
@@ -46,7 +45,7 @@ func main() {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	var objects []*unstructured.Unstructured
 	if err == nil {
-		config.QPS, config.Burst, config.Impersonate.UserName = -1, -1, *as
+		config.QPS, config.Burst = -1, -1
 		objects, err = read(os.Stdin)
 	}
 	if err == nil {

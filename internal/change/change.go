@@ -35,8 +35,8 @@ type Write struct {
 	By database.User
 }
 
-// Event reports a write of refs. Events are lost if the process is killed, so receivers must also be able to derive their work from the
-// repository.
+// Event reports a write of refs. Events are lost if the process is killed or a follower is too slow, so followers must also be able to derive their
+// work from the repository.
 type Event struct {
 	Project types.NamespacedName
 	// Updates are the updates of the write. git may have failed to apply some updates of a push. Without updates, only HEAD has changed.

@@ -346,12 +346,14 @@ var _ = Describe("Forgeplane, killed in the middle of the removal of images", Or
 		go func() {
 			defer GinkgoRecover()
 			defer close(result)
+			ended := false
 			select {
 			case <-collection.Done():
+				ended = true
 			case <-moment:
-				result <- true
 			}
 			Expect(collection.Kill()).To(Succeed())
+			result <- !ended
 		}()
 		return result
 	}

@@ -26,7 +26,6 @@ type Family struct {
 	// labels are the labels of projects and groups, including inherited ones.
 	labels   *store.Store[entry, *v1alpha1.Label]
 	projects *store.Store[store.Only, *v1alpha1.Project]
-	// visible are the projects whose issues are counted.
 	// rendered caches the HTML of descriptions.
 	rendered *lru.Cache
 	// views caches the labels of projects and groups by the versions of their scopes.

@@ -25,7 +25,7 @@ type Family struct {
 // New returns the family.
 func New(k family.Kit) *Family {
 	launcher := launch.New(k)
-	launcher.Work()
+	launcher.Register()
 	return &Family{k, launcher}
 }
 

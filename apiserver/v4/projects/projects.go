@@ -31,7 +31,6 @@ type Family struct {
 	projects *store.Store[store.Only, *v1alpha1.Project]
 	groups   *store.Store[store.Only, *v1alpha1.Group]
 	sharing  *sharing.Sharing
-	// visible returns the projects that callers can see.
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=projects,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
