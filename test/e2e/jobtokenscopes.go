@@ -107,13 +107,15 @@ spec: {path: other, groupRef: {name: TEAM}}
 		admin.DoWith(manifest, "kubectl", "apply", "--server-side", "--field-manager=argocd-controller", "--filename=-")
 		here.waitReady("jobtokenscope/app")
 		here.patch("project/app", `{"spec":{"restWrites":"RefuseDeclared"}}`)
+		refused := And(HaveField("Status", http.StatusForbidden), HaveField("Body", MatchRegexp(`"message":"403 Forbidden - .*argocd-controller`)))
+		// This request changes nothing if it comes before the server knows.
+		Eventually(func() rest.Answer { return max.Call("PATCH "+path, `{"enabled":true}`) }).WithPolling(polling).Should(refused)
 		for request, body := range map[string]string{
 			"PATCH " + path:                        `{"enabled":false}`,
 			"DELETE " + path + "/allowlist/" + lib: "",
 			"POST " + path + "/allowlist":          `{"target_project_id":` + here.show("project/other", "{.spec.id}") + `}`,
 		} {
-			Eventually(func() rest.Answer { return max.Call(request, body) }).WithPolling(polling).Should(And(
-				HaveField("Status", http.StatusForbidden), HaveField("Body", MatchRegexp(`"message":"403 Forbidden - .*argocd-controller`))), request)
+			Expect(max.Call(request, body)).To(refused, request)
 		}
 		Expect(paths()).To(Equal([]string{"forge-a/lib", "forge-b/app"}))
 	})
