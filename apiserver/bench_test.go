@@ -14,9 +14,11 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
@@ -50,7 +52,9 @@ func BenchmarkREST(b *testing.B) {
 		b.Fatal(err)
 	}
 	cat := w.Catalog()
-	k := newKit(b, cat, auth.NewGuard(auth.NewAuthenticator(cat, clocktesting.NewFakePassiveClock(noon), nil), cat, nil))
+	repositories := familytest.Repositories(b, cat)
+	k := newKit(b, cat, auth.NewGuard(auth.NewAuthenticator(cat, clocktesting.NewFakePassiveClock(noon), nil), cat, repositories))
+	k.Repositories, k.Refs = repositories, ref.NewUpdater(k.Guard, repositories, func(change.Event) {})
 	k.Writer, k.Credentials = store.NewBackend(declare.NewWriter(nil, nil, &counter{last: 1 << 20}), cat, ""), credential.NewStore(w.Reader(), familytest.Namespace)
 	handler := newREST(k, external, endpoint.Options{Log: logr.Discard()}, families(k))
 	for _, path := range []string{
