@@ -47,7 +47,7 @@ func IsPersonal(ctx context.Context, c *catalog.Catalog, o metav1.Object, u *v1a
 	if of := g.Annotations[v1alpha1.AnnotationPersonal]; of != "" {
 		return of == string(u.UID), nil
 	}
-	// It was restored without the UID of its former user; it belongs to the user who has a membership of it.
+	// A restored group lacks the annotation. It belongs to the user who has a membership in it.
 	m, err := c.MembershipIn(ctx, u, catalog.Scope{Groups: []*v1alpha1.Group{g}})
 	return m != nil, err
 }

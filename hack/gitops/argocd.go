@@ -98,6 +98,8 @@ func differences(live cache.ClusterCache, managed func(*cache.Resource) bool, na
 			names = append(names, live.GetKind()+" "+live.GetName()+" is not pruned")
 		case live == nil:
 			names = append(names, target.GetKind()+" "+target.GetName()+" does not exist")
+		case d.Modified && target.GetKind() == "Secret": // the output must not contain its value
+			names = append(names, target.GetKind()+" "+target.GetName())
 		case d.Modified:
 			names = append(names, fmt.Sprintf("%s %s: %s is not %s", target.GetKind(), target.GetName(), d.NormalizedLive, d.PredictedLive))
 		}

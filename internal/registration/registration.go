@@ -199,7 +199,7 @@ func (s Server) apply(ctx context.Context, obj client.Object, kind schema.GroupV
 	options := []client.ApplyOption{fieldOwner}
 	if version := obj.GetResourceVersion(); version != "" {
 		wanted.SetResourceVersion(version)
-		// A user who has edited the fields is another manager of them.
+		// Each client that edits the fields becomes another manager of them.
 		options = append(options, client.ForceOwnership)
 	}
 	return s.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), options...)
