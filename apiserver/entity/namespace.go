@@ -25,10 +25,10 @@ type Namespace struct {
 
 // ShowNamespace shows the first group of a chain that catalog.Ancestors returned; webURL is the address of the installation.
 func ShowNamespace(chain []*v1alpha1.Group, webURL string) Namespace {
-	g := chain[0]
+	g, path := chain[0], catalog.FullPath(chain)
 	n := Namespace{
 		ID: g.RESTID(), Name: catalog.Title(g.Spec.Name, g.Spec.Path), Path: g.Spec.Path, Kind: "group",
-		FullPath: catalog.FullPath(chain), AvatarURL: AvatarURL(g, webURL), WebURL: webURL + "/groups/" + catalog.FullPath(chain),
+		FullPath: path, AvatarURL: AvatarURL(g, webURL), WebURL: webURL + "/groups/" + path,
 	}
 	if namespace.Personal(g) {
 		n.Kind, n.WebURL = "user", webURL+"/"+g.Spec.Path

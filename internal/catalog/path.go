@@ -303,14 +303,23 @@ func (c *Catalog) AnyProject(ctx context.Context, namespace string, ref v1alpha1
 
 // Current returns the current state of a project, uncopied, or ErrNotFound if it is gone.
 func (c *Catalog) Current(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.Project, error) {
-	now := &v1alpha1.Project{}
-	if err := c.get(ctx, client.ObjectKeyFromObject(p), now, client.UnsafeDisableDeepCopy); err != nil {
+	found, err := List[*v1alpha1.Project](ctx, c, IndexUID, string(p.UID))
+	if err != nil {
 		return nil, err
 	}
-	if now.UID != p.UID {
+	if len(found) == 0 {
 		return nil, ErrNotFound
 	}
-	return now, nil
+	return found[0], nil
+}
+
+// Storage returns the shard with a name, uncopied, or ErrNotFound.
+func (c *Catalog) Storage(ctx context.Context, name string) (*v1alpha1.RepositoryStorage, error) {
+	s := &v1alpha1.RepositoryStorage{}
+	if err := c.get(ctx, client.ObjectKey{Name: name}, s, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("storage %s: %w", name, err)
+	}
+	return s, nil
 }
 
 // Target returns the project or group that an object is declared for. If the reference to it has changed since a controller last saw it,

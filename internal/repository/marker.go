@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
@@ -166,7 +165,7 @@ func (u unavailable) Unwrap() error { return u.error }
 
 // Mounted is CheckMarker for the name of a shard.
 func (r *Repositories) Mounted(ctx context.Context, storage string) error {
-	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", storage)
+	s, err := r.catalog.Storage(ctx, storage)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
@@ -93,7 +92,7 @@ func (r *Repositories) OwnAlso(ctx context.Context, live client.Reader, p *v1alp
 	if left != nil && left.Spec.Project.UID != string(p.UID) {
 		return ErrTaken
 	}
-	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", storage)
+	s, err := r.catalog.Storage(ctx, storage)
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (r *Repositories) RecordOwner(ctx context.Context, p *v1alpha1.Project, pla
 }
 
 func (r *Repositories) own(ctx context.Context, p *v1alpha1.Project, durably bool, place func(context.Context) (Place, error)) error {
-	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", p.Status.Storage)
+	s, err := r.catalog.Storage(ctx, p.Status.Storage)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func ownerText(p *v1alpha1.Project, at Place) ([]byte, error) {
 
 // RemoveOwner removes the record that RecordOwner has written for a project. It does nothing if the record does not exist.
 func (r *Repositories) RemoveOwner(ctx context.Context, p *v1alpha1.Project) error {
-	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", p.Status.Storage)
+	s, err := r.catalog.Storage(ctx, p.Status.Storage)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (r *Repositories) RemoveOwner(ctx context.Context, p *v1alpha1.Project) err
 // HasOwner reports whether a shard records that the repository at the path of a project belongs to it. The record exists before the repository
 // does.
 func (r *Repositories) HasOwner(ctx context.Context, p *v1alpha1.Project, storage string) (bool, error) {
-	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", storage)
+	s, err := r.catalog.Storage(ctx, storage)
 	if err != nil {
 		return false, err
 	}

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
 // records is the directory of a shard with a file for each of its retained repositories, so that the shard alone says to whom they
@@ -48,7 +47,7 @@ func recordName(path string) string {
 // Record records the former owner of a retained repository on its shard, unless the shard has the record already. The error is a git.ErrStorageMissing if
 // the shard is not mounted.
 func (r *Repositories) Record(ctx context.Context, retained *v1alpha1.RetainedRepository) error {
-	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", retained.Spec.Storage)
+	s, err := r.catalog.Storage(ctx, retained.Spec.Storage)
 	if err != nil {
 		return err
 	}
@@ -73,7 +72,7 @@ func (r *Repositories) Record(ctx context.Context, retained *v1alpha1.RetainedRe
 
 // Forget removes the record that Record has written. It does nothing if there is none.
 func (r *Repositories) Forget(ctx context.Context, retained *v1alpha1.RetainedRepository) error {
-	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", retained.Spec.Storage)
+	s, err := r.catalog.Storage(ctx, retained.Spec.Storage)
 	if err != nil {
 		return err
 	}
@@ -85,7 +84,7 @@ func (r *Repositories) Forget(ctx context.Context, retained *v1alpha1.RetainedRe
 
 // Recorded returns the record of a shard about a repository at the path of a project, or nil if there is none.
 func (r *Repositories) Recorded(ctx context.Context, storage string, p *v1alpha1.Project) (*v1alpha1.RetainedRepository, error) {
-	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", storage)
+	s, err := r.catalog.Storage(ctx, storage)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,7 +56,7 @@ func New(engine *git.Engine, cat *catalog.Catalog) *Repositories {
 func Path(p *v1alpha1.Project) string { return pathOf(p.Namespace, p.Name, p.RESTID()) }
 
 func pathOf(namespace, name string, id int64) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%d", namespace, name, id))
+	sum := sha256.Sum256(strconv.AppendInt([]byte(namespace+"/"+name+"/"), id, 10))
 	digest := hex.EncodeToString(sum[:])
 	return digest[:2] + "/" + digest[2:4] + "/" + digest + ".git"
 }
@@ -76,7 +77,7 @@ func (r *Repositories) Of(ctx context.Context, p *v1alpha1.Project) (*git.Reposi
 	if p.Status.Storage == "" || p.RESTID() == 0 {
 		return nil, ErrNoStorage
 	}
-	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", p.Status.Storage)
+	s, err := r.catalog.Storage(ctx, p.Status.Storage)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +109,7 @@ func (r *Repositories) All(ctx context.Context, p *v1alpha1.Project) ([]*git.Rep
 
 // on returns the repositories at some paths on a shard.
 func (r *Repositories) on(ctx context.Context, storage string, paths []string) ([]*git.Repository, error) {
-	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", storage)
+	s, err := r.catalog.Storage(ctx, storage)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
@@ -44,7 +43,7 @@ func PathOfRetained(r *v1alpha1.RetainedRepository) string {
 
 // OfRetained returns a retained repository, whether or not it exists. The error is catalog.ErrNotFound if the shard is not declared.
 func (r *Repositories) OfRetained(ctx context.Context, retained *v1alpha1.RetainedRepository) (*git.Repository, error) {
-	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", retained.Spec.Storage)
+	s, err := r.catalog.Storage(ctx, retained.Spec.Storage)
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,9 @@
 package projects
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"strconv"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -108,7 +109,7 @@ func (f *Family) show(ctx context.Context, s catalog.Scope, to viewer) (Project,
 	if err != nil {
 		return Project{}, err
 	}
-	self := fmt.Sprintf("%s/api/v4/projects/%d", f.WebURL, p.RESTID())
+	self := f.WebURL + "/api/v4/projects/" + strconv.FormatInt(p.RESTID(), 10)
 	shown := f.simple(s)
 	shown.Details = &Details{
 		Links: Links{Self: self, Members: self + "/members"}, EmptyRepo: empty, Archived: p.Spec.Archived,
@@ -166,30 +167,31 @@ func (d *Details) showImport(from *v1alpha1.Project, detailed bool) {
 	}
 }
 
-// features has the values of the REST API for the declared ones.
-var features = map[string]v1alpha1.FeatureAccess{
-	"enabled": v1alpha1.FeatureEnabled, "private": v1alpha1.FeaturePrivate, "disabled": v1alpha1.FeatureDisabled,
-}
-
-func featureWord(a v1alpha1.FeatureAccess) string {
-	for word, declared := range features {
-		if declared == a {
-			return word
-		}
+// features has the values of the REST API for the declared ones, and featureWords the reverse.
+var (
+	features = map[string]v1alpha1.FeatureAccess{
+		"enabled": v1alpha1.FeatureEnabled, "private": v1alpha1.FeaturePrivate, "disabled": v1alpha1.FeatureDisabled,
 	}
-	return "disabled"
-}
+	featureWords = inverse(features)
+)
 
-// squashOptions has the values of the REST API for the declared ones.
-var squashOptions = map[string]v1alpha1.SquashOption{
-	"never": v1alpha1.SquashNever, "always": v1alpha1.SquashAlways, "default_on": v1alpha1.SquashDefaultOn, "default_off": v1alpha1.SquashDefaultOff,
-}
+func featureWord(a v1alpha1.FeatureAccess) string { return cmp.Or(featureWords[a], "disabled") }
 
-func squashWord(o v1alpha1.SquashOption) string {
-	for word, declared := range squashOptions {
-		if declared == o {
-			return word
-		}
+// squashOptions has the values of the REST API for the declared ones, and squashWords the reverse.
+var (
+	squashOptions = map[string]v1alpha1.SquashOption{
+		"never": v1alpha1.SquashNever, "always": v1alpha1.SquashAlways, "default_on": v1alpha1.SquashDefaultOn, "default_off": v1alpha1.SquashDefaultOff,
 	}
-	return "default_off"
+	squashWords = inverse(squashOptions)
+)
+
+func squashWord(o v1alpha1.SquashOption) string { return cmp.Or(squashWords[o], "default_off") }
+
+// inverse returns a map from the values of a map to their keys.
+func inverse[K, V comparable](m map[K]V) map[V]K {
+	inverted := make(map[V]K, len(m))
+	for k, v := range m {
+		inverted[v] = k
+	}
+	return inverted
 }
