@@ -355,7 +355,7 @@ func WithBaseURL(ctx context.Context, base *url.URL) context.Context {
 func (h *Handler) json(w http.ResponseWriter, r *http.Request, status int, body any, held holding) error {
 	defer held.weigh(0)
 	buffer := h.buffers.get(held.size)
-	defer h.buffers.put(buffer)
+	defer h.buffers.put(buffer, held.size)
 	encoder := json.NewEncoder(buffer)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(body); err != nil {

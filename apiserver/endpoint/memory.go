@@ -152,9 +152,11 @@ func (b *buffers) get(size int64) *bytes.Buffer {
 	return &bytes.Buffer{}
 }
 
-func (b *buffers) put(buffer *bytes.Buffer) {
+// put keeps a buffer that get has returned for a size. The size of an answer is estimated, and can be far above its length, so the buffer is
+// kept for the size.
+func (b *buffers) put(buffer *bytes.Buffer, size int64) {
 	for i, most := range kept() {
-		if buffer.Cap() <= most {
+		if max(size, int64(buffer.Cap())) <= int64(most) {
 			b[i].Put(buffer)
 			return
 		}
