@@ -97,7 +97,7 @@ func (g *gitAccess) Find(ctx context.Context, fullPath string, caller githttp.Ca
 	found := &githttp.Project{
 		Name:     client.ObjectKeyFromObject(p),
 		CanFetch: access.Fetches(),
-		Actor:    g.auth.Actor(who, access),
+		Actor:    g.auth.Actor(who, access, scope),
 		ReadOnly: readOnly(p),
 		Rules: func(ctx context.Context, branches []string) ([]protection.Rule, error) {
 			return g.rules(ctx, p, branches)

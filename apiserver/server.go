@@ -120,7 +120,8 @@ func newServer(ctx context.Context, o Options, families func(family.Kit) []endpo
 		return nil, err
 	}
 	uses := tokenuse.NewRecorder(o.Activity.Uses, o.Log)
-	authenticator := auth.NewAuthenticator(o.Catalog, o.Clock, o.Administrators).Noting(uses).Executing(o.Activity.Runners, o.Activity.Pipelines)
+	authenticator := auth.NewAuthenticator(o.Catalog, o.Clock, o.Administrators).Noting(uses).Executing(o.Activity.Runners, o.Activity.Pipelines).
+		Collaborating(o.Activity.MergeRequests)
 	access := &gitAccess{auth: authenticator, catalog: o.Catalog, repositories: o.Repositories}
 	s := &Server{
 		listener: newListener(o), socket: filepath.Join(directory, "hook.sock"), hooks: &hook.Server{}, uses: uses, writes: change.NewFeed(o.Log),

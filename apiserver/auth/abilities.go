@@ -15,6 +15,8 @@ const (
 	ReadCode endpoint.Ability = "read_code"
 	// PushCode allows pushing, within the limits of the protections.
 	PushCode endpoint.Ability = "push_code"
+	// CommitCode is PushCode, also for callers whom merge requests let push to some branches.
+	CommitCode endpoint.Ability = "commit_code"
 	// LintConfiguration allows checking a CI configuration that a request sends, like creating a pipeline with it.
 	LintConfiguration endpoint.Ability = "lint_configuration"
 	// ReadPipelines allows seeing the pipelines of a project and their jobs. CreatePipelines allows creating pipelines, UpdatePipelines canceling,
@@ -167,6 +169,8 @@ type rule struct {
 	jobs bool
 	// images requires that the caller can also pull images.
 	images bool
+	// collaboration also gives the ability to callers whom merge requests let push to some branches of the project.
+	collaboration bool
 	// insider withholds the ability from external users in groups of personal projects.
 	insider bool
 	// secret withholds the ability from auditors, who need no role to read, because it shows credentials.
@@ -181,6 +185,7 @@ var rules = map[endpoint.Ability]rule{
 	ReadProject:                 {about: aboutProject},
 	ReadCode:                    {about: aboutProject, code: true, repository: true},
 	PushCode:                    {about: aboutProject, role: role.Developer, code: true, repository: true},
+	CommitCode:                  {about: aboutProject, role: role.Developer, code: true, repository: true, collaboration: true},
 	LintConfiguration:           {about: aboutProject, role: role.Developer, code: true, repository: true},
 	ReadPipelines:               {about: aboutProject, jobs: true},
 	CreatePipelines:             {about: aboutProject, role: role.Developer, code: true, repository: true},

@@ -10,11 +10,15 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// Actor returns a caller with the given access as an actor, for decisions about the refs of a project.
-func (a *Authenticator) Actor(c Caller, access Access) protection.Actor {
+// Actor returns a caller with the given access as an actor, for decisions about the refs of the project of a scope.
+func (a *Authenticator) Actor(c Caller, access Access, s catalog.Scope) protection.Actor {
 	actor := a.actor(c, access)
-	if !access.may(PushCode) {
-		actor.Admin, actor.Role = false, min(actor.Role, role.Reporter)
+	if access.may(PushCode) {
+		return actor
+	}
+	actor.Admin, actor.Role = false, min(actor.Role, role.Reporter)
+	if a.collaborations != nil && c.User != nil && c.Job == nil && access.may(ReadCode) {
+		actor.Collaborates = a.collaborator(c, s.Project.UID)
 	}
 	return actor
 }
@@ -56,5 +60,5 @@ func (g *Guard) Actor(s Subject) protection.Actor {
 	if s.Scope.Project == nil {
 		return g.auth.actor(s.Caller, s.Access)
 	}
-	return g.auth.Actor(s.Caller, s.Access)
+	return g.auth.Actor(s.Caller, s.Access, s.Scope)
 }

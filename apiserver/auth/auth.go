@@ -193,6 +193,7 @@ type Authenticator struct {
 	uses           Uses
 	runners        Runners
 	jobs           Jobs
+	collaborations Collaborations
 }
 
 // NewAuthenticator returns an authenticator that looks up tokens in cat. administrators may be nil if no Kubernetes identities call.

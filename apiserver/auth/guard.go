@@ -179,10 +179,18 @@ func (g *Guard) admit(ctx context.Context, s *Subject) (f form, record any, err 
 		record, err = g.record(ctx, s, f)
 		return f, record, err
 	}
-	if !s.may() {
-		return f, nil, s.denial()
+	if may, err := g.may(ctx, s); err != nil || !may {
+		return f, nil, cmp.Or(err, error(s.denial()))
 	}
 	return f, nil, nil
+}
+
+// may is Subject.may, and also true for an ability that collaboration in merge requests gives.
+func (g *Guard) may(ctx context.Context, s *Subject) (bool, error) {
+	if s.may() || !rules[s.endpoint.Ability()].collaboration || s.challenged() {
+		return s.may(), nil
+	}
+	return g.Actor(*s).MayWrite(ctx, "")
 }
 
 // there returns 404 for an endpoint whose feature is off, for every caller.

@@ -119,15 +119,22 @@ func (h *Handler) authorize(r *http.Request, req request) (Caller, *Project, err
 		return Caller{}, nil, notFound
 	case err != nil:
 		return Caller{}, nil, err
-	case push && !project.Actor.CanWrite():
-		return Caller{}, nil, refusal{status: http.StatusForbidden, text: "You are not allowed to push code to this project."}
-	case !push && !project.CanFetch && caller.Anonymous():
+	case push:
+		if may, err := project.Actor.MayWrite(ctx, ""); err != nil {
+			return Caller{}, nil, err
+		} else if !may {
+			return Caller{}, nil, refusal{status: http.StatusForbidden, text: notAllowed}
+		}
+	case !project.CanFetch && caller.Anonymous():
 		return Caller{}, nil, signIn
-	case !push && !project.CanFetch:
+	case !project.CanFetch:
 		return Caller{}, nil, refusal{status: http.StatusForbidden, text: "You are not allowed to download code from this project."}
 	}
 	return caller, project, open(ctx, project, caller)
 }
+
+// notAllowed is the message for callers without write access.
+const notAllowed = "You are not allowed to push code to this project."
 
 // open opens the repository of a project. It counts the request of an anonymous caller before it waits.
 func open(ctx context.Context, project *Project, caller Caller) error {

@@ -254,8 +254,11 @@ func (p *push) authorize(ctx context.Context, branches []string) (actor protecti
 		return actor, nil, err
 	case p.readOnly(project) != "":
 		return actor, nil, declined(p.readOnly(project))
-	case !project.Actor.CanWrite():
-		return actor, nil, declined("You are not allowed to push code to this project.")
+	}
+	if may, err := project.Actor.MayWrite(ctx, ""); err != nil {
+		return actor, nil, err
+	} else if !may {
+		return actor, nil, declined(notAllowed)
 	}
 	rules, err = project.Rules(ctx, branches)
 	return project.Actor, rules, err

@@ -9,6 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/refs"
+	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
 // MayRun reports whether a caller can run jobs with the rights that a branch or tag gives: those who can push to a branch, or merge into it.
@@ -21,7 +22,7 @@ func (l *Launcher) MayRun(ctx context.Context, s auth.Subject, name string, tag 
 	if err != nil {
 		return false, err
 	}
-	verdict, err := ref.MayMerge(ctx, rules, l.Guard.Actor(s), full)
+	verdict, err := protection.MayMerge(ctx, rules, l.Guard.Actor(s), full)
 	return verdict.Allowed, err
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/protection"
-	"github.com/forgeplane/forgeplane/internal/role"
 )
 
 // Requester returns the current state of the user who writes refs. Guard.Current and Guard.Requester of package auth implement it.
@@ -40,24 +39,21 @@ func (u *Updater) DeleteSource(ctx context.Context, who Requester, in database.S
 	}))
 }
 
-// WriteSource is Write for the source branch of a merge request in a fork, which has the repository repo. If the caller cannot push to the fork,
-// collaborates decides whether they can push to the branch nevertheless, unless it is protected.
+// WriteSource is Write for the source branch of a merge request in a fork, which has the repository repo.
 func (u *Updater) WriteSource(
-	ctx context.Context, who Requester, in database.Subject, repo *git.Repository, collaborates func(context.Context) (bool, error),
-	prepare func(ctx context.Context) ([]update.Ref, error),
+	ctx context.Context, who Requester, in database.Subject, branch string, repo *git.Repository, prepare func(ctx context.Context) ([]update.Ref, error),
 ) error {
 	w := change.Write{Repository: repo, Via: protection.API, Written: u.written}
 	w.Authorize = func(ctx context.Context, branches []string) (protection.Actor, []protection.Rule, error) {
 		actor, rules, err := u.authorizeElsewhere(ctx, &w, who, in, branches)
-		if err != nil || actor.CanWrite() {
-			return actor, rules, err
-		}
-		if may, err := collaborates(ctx); err != nil {
+		if err != nil {
 			return actor, nil, err
-		} else if !may || len(rules) > 0 {
+		}
+		if may, err := actor.MayWrite(ctx, branch); err != nil {
+			return actor, nil, err
+		} else if !may {
 			return actor, nil, endpoint.Forbidden("Cannot push to source branch")
 		}
-		actor.Role = role.Developer
 		return actor, rules, nil
 	}
 	return converted(w.Apply(ctx, prepare))

@@ -121,29 +121,12 @@ func (u *Updater) writable(ctx context.Context, p *v1alpha1.Project, repo *git.R
 	return nil
 }
 
-// MayPush is the function MayPush for the caller and the project that the request is about.
+// MayPush is protection.MayPush for the caller and the project that the request is about.
 func (u *Updater) MayPush(ctx context.Context, s auth.Project, ref string) (protection.Verdict, error) {
 	branch, _ := protection.Branch(ref)
 	rules, err := u.guard.Rules(ctx, s, []string{branch})
 	if err != nil {
 		return protection.Verdict{}, err
 	}
-	return MayPush(ctx, rules, u.guard.Actor(s.Subject), ref)
-}
-
-// MayPush decides whether an actor may push to a ref something that rewrites no history and has no owners.
-func MayPush(ctx context.Context, rules []protection.Rule, actor protection.Actor, ref string) (protection.Verdict, error) {
-	return protection.Decide(ctx, rules, actor, protection.Change{
-		Ref: update.Ref{Name: ref, Old: "1", New: "2"}, Via: protection.Push, // the rules do not depend on the ids
-		Forced:     func(context.Context) (bool, error) { return false, nil },
-		OwnedPaths: func(context.Context) ([]string, error) { return nil, nil },
-	})
-}
-
-// MayMerge decides whether an actor may merge into a branch something that has no owners.
-func MayMerge(ctx context.Context, rules []protection.Rule, actor protection.Actor, ref string) (protection.Verdict, error) {
-	return protection.Decide(ctx, rules, actor, protection.Change{
-		Ref: update.Ref{Name: ref, Old: "1", New: "2"}, Via: protection.Merge,
-		OwnedPaths: func(context.Context) ([]string, error) { return nil, nil },
-	})
+	return protection.MayPush(ctx, rules, u.guard.Actor(s.Subject), ref)
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/internal/database"
 )
 
 // Check is the result of a check of the branches of a merge request.
@@ -62,6 +64,29 @@ func (s *Store) RecordCheck(ctx context.Context, was MergeRequest, c Check) (now
 // lock makes other writes of a merge request wait until the transaction ends.
 func lock(ctx context.Context, db bun.IDB, id int64) error {
 	return found(db.NewUpdate().Model((*MergeRequest)(nil)).Set("updated_at = updated_at").Where("id = ?", id).Exec(ctx))
+}
+
+// Target is a branch that merge requests are into.
+type Target struct {
+	In     database.Subject `bun:"embed:subject_"`
+	Branch string           `bun:"target_branch"`
+}
+
+// maxTargets is the maximum number of targets that Collaborations returns.
+const maxTargets = 100
+
+// Collaborations returns the targets of the open merge requests that allow collaboration in a branch of another project, or in all its
+// branches if the name is empty; at most 100.
+func (s *Store) Collaborations(ctx context.Context, source types.UID, branch string) (found []Target, err error) {
+	err = s.db.Read(ctx, "finding the merge requests that allow collaboration", func(ctx context.Context, db bun.IDB) error {
+		q := db.NewSelect().Model((*MergeRequest)(nil)).Distinct().Column("subject_kind", "subject_id", "subject_uid", "target_branch").
+			Where("source_uid = ? AND subject_uid <> source_uid AND allow_collaboration", source).Where("state IN (?)", bun.List([]State{Opened, Locked}))
+		if branch != "" {
+			q = q.Where("source_branch = ?", branch)
+		}
+		return q.Limit(maxTargets).Scan(ctx, &found)
+	})
+	return found, err
 }
 
 // OfBranches returns the open merge requests that are from or into any of these branches of a project: their ids, projects, branches and

@@ -1,6 +1,7 @@
 package mergerequest_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -56,7 +57,7 @@ func (s stores) create(t *testing.T, m mergerequest.MergeRequest) mergerequest.M
 	if m.Title == "" {
 		m.Title = "A change"
 	}
-	m.TargetBranch, m.Author = "main", ann
+	m.TargetBranch, m.Author = cmp.Or(m.TargetBranch, "main"), ann
 	if err := s.Create(t.Context(), &m); err != nil {
 		t.Fatal(err)
 	}
@@ -108,6 +109,32 @@ func TestStore_refusesSecondOpenMergeRequestOfBranches(t *testing.T) {
 		g.Expect(second.IID).To(Equal(first.IID + 1))
 		g.Expect(refused(become(1, mergerequest.Opened))).To(Equal(second.IID))
 		s.create(t, mergerequest.MergeRequest{Source: fork, SourceBranch: "fix"})
+	})
+}
+
+func TestCollaborations_areOpenMergeRequestsFromFork(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g, s := NewWithT(t), open(t, name)
+		into := func(branch string) mergerequest.Target { return mergerequest.Target{In: web, Branch: branch} }
+		for _, m := range []mergerequest.MergeRequest{
+			{Source: fork, SourceBranch: "fix", AllowCollaboration: true},
+			{Source: fork, SourceBranch: "fix", TargetBranch: "stable", AllowCollaboration: true},
+			{Source: fork, SourceBranch: "other", AllowCollaboration: true},
+			{Source: fork, SourceBranch: "own"},
+			{SourceBranch: "fix", AllowCollaboration: true},
+		} {
+			s.create(t, m)
+		}
+		g.Expect(s.Collaborations(t.Context(), fork.UID, "fix")).To(ConsistOf(into("main"), into("stable")))
+		g.Expect(s.Collaborations(t.Context(), fork.UID, "own")).To(BeEmpty())
+		g.Expect(s.Collaborations(t.Context(), fork.UID, "")).To(ConsistOf(into("main"), into("stable")))
+		g.Expect(s.Collaborations(t.Context(), web.UID, "fix")).To(BeEmpty(), "it is not from a fork")
+		for number := range int64(2) {
+			_, err := s.Update(t.Context(), web.UID, number+1, func(m *mergerequest.MergeRequest) error { m.State = mergerequest.Closed; return nil })
+			g.Expect(err).NotTo(HaveOccurred())
+		}
+		g.Expect(s.Collaborations(t.Context(), fork.UID, "fix")).To(BeEmpty())
+		g.Expect(s.Collaborations(t.Context(), fork.UID, "")).To(ConsistOf(into("main")))
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/forgeplane/forgeplane/internal/git/update"
 )
 
 // Branch returns the name of the branch of a ref, and whether the ref is a branch.
@@ -13,6 +15,7 @@ func Branch(ref string) (name string, ok bool) { return strings.CutPrefix(ref, "
 //
 //   - A change needs write access: the Developer role, or a deploy key that may write. Tags, notes and branches that no
 //     rule matches need nothing more. Refs elsewhere belong to the server and are refused.
+//   - Merge requests can let others push to their source branches, but not create, delete or merge into branches.
 //   - If several rules match a branch, a push, merge or rewrite is allowed if any of them allows it. The approval of
 //     code owners is required if any of them requires it.
 //   - Creating a protected branch needs the right to push. Merging needs the right to merge or to push.
@@ -25,10 +28,15 @@ func Decide(ctx context.Context, rules []Rule, actor Actor, change Change) (Verd
 	if !isBranch && !strings.HasPrefix(change.Name, "refs/tags/") && !strings.HasPrefix(change.Name, "refs/notes/") {
 		return refuse("%q is managed by the server: only branches, tags and notes can be changed.", change.Name)
 	}
+	p := matching(rules, branch)
 	if !actor.CanWrite() {
+		if isBranch && len(p.rules) == 0 && change.Via != Merge && !change.Creates() && !change.Deletes() {
+			if may, err := actor.MayWrite(ctx, branch); may || err != nil {
+				return Verdict{Allowed: may}, err
+			}
+		}
 		return refuse("You need %s to change this repository. %s.", actor.needed(), sentence(actor.describe()))
 	}
-	p := matching(rules, branch)
 	if !isBranch || len(p.rules) == 0 {
 		return Verdict{Allowed: true}, nil
 	}
@@ -36,6 +44,23 @@ func Decide(ctx context.Context, rules []Rule, actor Actor, change Change) (Verd
 		return p.decideDelete(ctx, actor, change)
 	}
 	return p.decideWrite(ctx, actor, change)
+}
+
+// MayPush decides whether an actor may push to a ref something that rewrites no history and has no owners.
+func MayPush(ctx context.Context, rules []Rule, actor Actor, ref string) (Verdict, error) {
+	return Decide(ctx, rules, actor, Change{
+		Ref: update.Ref{Name: ref, Old: "1", New: "2"}, Via: Push, // the rules do not depend on the ids
+		Forced:     func(context.Context) (bool, error) { return false, nil },
+		OwnedPaths: func(context.Context) ([]string, error) { return nil, nil },
+	})
+}
+
+// MayMerge decides whether an actor may merge into a branch something that has no owners.
+func MayMerge(ctx context.Context, rules []Rule, actor Actor, ref string) (Verdict, error) {
+	return Decide(ctx, rules, actor, Change{
+		Ref: update.Ref{Name: ref, Old: "1", New: "2"}, Via: Merge,
+		OwnedPaths: func(context.Context) ([]string, error) { return nil, nil },
+	})
 }
 
 // protected is a branch with the rules that match it.

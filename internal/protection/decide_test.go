@@ -25,6 +25,8 @@ var (
 	grouped    = Actor{UserID: 2, Role: role.Developer, InGroup: memberOf(7)}
 	writeKey   = Actor{DeployKey: DeployKey{ID: 5, Title: "ci", CanWrite: true}}
 	readKey    = Actor{DeployKey: DeployKey{ID: 5, Title: "ci"}}
+	helper     = Actor{UserID: 70, Role: role.Reporter, Collaborates: collaboratesIn("topic")}
+	lost       = Actor{UserID: 71, Collaborates: func(context.Context, string) (bool, error) { return false, errUnknown }}
 	keyOfOwner = Actor{UserID: 50, Role: role.Owner, DeployKey: DeployKey{ID: 6, Title: "other", CanWrite: true}}
 )
 
@@ -41,6 +43,12 @@ var (
 
 func memberOf(group int64) func(context.Context, int64) (bool, error) {
 	return func(_ context.Context, id int64) (bool, error) { return id == group, nil }
+}
+
+var errUnknown = errors.New("unknown")
+
+func collaboratesIn(branch string) func(context.Context, string) (bool, error) {
+	return func(_ context.Context, name string) (bool, error) { return name == branch || name == "", nil }
 }
 
 func rule(name string, push []Grant) Rule {
@@ -98,6 +106,30 @@ func change(t *testing.T, words string) Change {
 	}
 }
 
+func TestMayWrite(t *testing.T) {
+	for _, c := range []struct {
+		actor  Actor
+		branch string
+		may    bool
+		failed error
+	}{
+		{actor: developer, may: true},
+		{actor: reporter},
+		{actor: helper, may: true},
+		{actor: helper, branch: "topic", may: true},
+		{actor: helper, branch: "main"},
+		{actor: readKey},
+		{actor: lost, failed: errUnknown},
+	} {
+		if may, err := c.actor.MayWrite(t.Context(), c.branch); may != c.may || !errors.Is(err, c.failed) {
+			t.Errorf("%+v in %q: got %v, %v", c.actor, c.branch, may, err)
+		}
+	}
+	if v, err := Decide(t.Context(), nil, lost, change(t, "push refs/heads/topic")); v.Allowed || !errors.Is(err, errUnknown) {
+		t.Errorf("got %+v, %v", v, err)
+	}
+}
+
 func TestDecide(t *testing.T) {
 	const main, other, tag = "refs/heads/main", "refs/heads/topic", "refs/tags/v1"
 	const allowed = ""
@@ -120,6 +152,19 @@ func TestDecide(t *testing.T) {
 		{"an administrator without a role", nil, admin, "push " + main, allowed},
 		{"a deploy key that may write", nil, writeKey, "force " + main, allowed},
 		{"a deploy key that may only read", nil, readKey, "push " + main, `You need a key with write access to change this repository. You use the deploy key "ci".`},
+
+		// Merge requests that allow collaboration.
+		{"a collaborator pushes", nil, helper, "push " + other, allowed},
+		{"a collaborator rewrites", nil, helper, "force " + other, allowed},
+		{"a collaborator commits through the API", nil, helper, "commit " + other, allowed},
+		{"a collaborator pushes to another branch", nil, helper, "push " + main, "You need the Developer role to change this repository. You have the Reporter role."},
+		{"a collaborator creates the branch", nil, helper, "create " + other, "You need the Developer role"},
+		{"a collaborator deletes the branch", nil, helper, "delete " + other, "You need the Developer role"},
+		{"a collaborator removes the branch through the API", nil, helper, "remove " + other, "You need the Developer role"},
+		{"a collaborator merges into the branch", nil, helper, "merge " + other, "You need the Developer role"},
+		{"a collaborator moves a tag of that name", nil, helper, "push refs/tags/topic", "You need the Developer role"},
+		{"a collaborator pushes to a protected branch", []Rule{rule("topic", developers)}, helper, "push " + other, "You need the Developer role"},
+		{"a Developer does not need collaboration", nil, Actor{Role: role.Developer, Collaborates: lost.Collaborates}, "push " + other, allowed},
 
 		// Other refs.
 		{"a developer tags", nil, developer, "create " + tag, allowed},

@@ -7,6 +7,7 @@ package protection
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/role"
@@ -50,6 +51,9 @@ type Actor struct {
 	Admin bool
 	// InGroup reports whether the user is a member of the group with a REST id. nil means that they are not a member of any.
 	InGroup func(ctx context.Context, groupID int64) (bool, error)
+	// Collaborates reports whether merge requests let the actor push to a branch that no rule protects, or to some branch if the name is empty. It
+	// only counts for actors who cannot write; nil means no branch.
+	Collaborates func(ctx context.Context, branch string) (bool, error)
 	// DeployKey is set if a deploy key acts. The other fields are ignored then: a key does not have the permissions of the person who
 	// created it.
 	DeployKey DeployKey
@@ -68,6 +72,18 @@ func (a Actor) CanWrite() bool {
 		return a.DeployKey.CanWrite
 	}
 	return a.role() >= role.Developer
+}
+
+// MayWrite reports whether the actor may push to a branch that no rule protects, or to some branch if the name is empty.
+func (a Actor) MayWrite(ctx context.Context, branch string) (bool, error) {
+	if a.CanWrite() || a.Collaborates == nil {
+		return a.CanWrite(), nil
+	}
+	may, err := a.Collaborates(ctx, branch)
+	if err != nil {
+		return false, fmt.Errorf("looking for merge requests that allow collaboration: %w", err)
+	}
+	return may, nil
 }
 
 func (a Actor) role() role.Role {

@@ -6,6 +6,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
+
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
 // newMergeRequest creates a merge request of a branch into main.
@@ -144,5 +146,62 @@ var _ = throughEachDoor("Merge requests", func(d *door) {
 		})
 		Expect(err).To(HaveOccurred())
 		Expect(answered(r)).To(Equal(`422 {"message":["The source project is not a fork of the target project"]}`))
+	})
+
+	It("let those who can merge push to the fork", d.again(), func() {
+		work := gittest.New(GinkgoTB(), "sha1")
+		work.Commit(GinkgoTB(), "file", "1\n")
+		team := d.newTeam(gitlab.PublicVisibility)
+		push(team.project, work)
+		fork, _, err := d.as(outsider).Projects.ForkProject(team.project.ID, &gitlab.ForkProjectOptions{Path: gitlab.Ptr(fresh("fork")), Visibility: gitlab.Ptr(gitlab.PublicVisibility)})
+		Expect(err).NotTo(HaveOccurred())
+		d.finished(outsider, fork)
+		commit := func(by *person, branch string, from *string) (*gitlab.Commit, *gitlab.Response, error) {
+			return d.as(by).Commits.CreateCommit(fork.ID, &gitlab.CreateCommitOptions{
+				Branch: &branch, StartBranch: from, CommitMessage: gitlab.Ptr("Add a file"),
+				Actions: []*gitlab.CommitActionOptions{{Action: gitlab.Ptr(gitlab.FileCreate), FilePath: gitlab.Ptr(fresh("file")), Content: gitlab.Ptr("1\n")}},
+			})
+		}
+		_, _, err = commit(outsider, "topic", gitlab.Ptr("main"))
+		Expect(err).NotTo(HaveOccurred())
+		_, r, err := commit(maintainer, "topic", nil)
+		Expect(err).To(HaveOccurred())
+		Expect(r.StatusCode).To(Equal(403))
+		made, _, err := d.as(outsider).MergeRequests.CreateMergeRequest(fork.ID, &gitlab.CreateMergeRequestOptions{
+			Title: gitlab.Ptr("Ours"), SourceBranch: gitlab.Ptr("topic"), TargetBranch: gitlab.Ptr("main"), TargetProjectID: &team.project.ID, AllowCollaboration: gitlab.Ptr(true),
+		})
+		Expect(err).NotTo(HaveOccurred())
+
+		added, _, err := commit(maintainer, "topic", nil)
+		Expect(err).NotTo(HaveOccurred())
+		_, r, err = d.as(maintainer).RepositoryFiles.CreateFile(fork.ID, "late", &gitlab.CreateFileOptions{
+			Branch: gitlab.Ptr("topic"), CommitMessage: gitlab.Ptr("Add a file"), Content: gitlab.Ptr("1\n"),
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.StatusCode).To(Equal(201))
+		for branch, from := range map[string]*string{"main": nil, "new": gitlab.Ptr("topic")} {
+			_, r, err = commit(maintainer, branch, from)
+			Expect(err).To(HaveOccurred())
+			Expect(r.StatusCode).To(Equal(403), branch)
+		}
+		_, r, err = commit(guest, "topic", nil)
+		Expect(err).To(HaveOccurred())
+		Expect(r.StatusCode).To(Equal(403))
+
+		work.Git(GinkgoTB(), "fetch", "--quiet", remoteFor(fork, maintainer.token), "topic")
+		work.Git(GinkgoTB(), "checkout", "--quiet", "-B", "topic", "FETCH_HEAD")
+		Expect(work.Git(GinkgoTB(), "rev-parse", "HEAD^")).To(Equal(added.ID))
+		pushed := work.Commit(GinkgoTB(), "pushed", "1\n")
+		work.Git(GinkgoTB(), "push", "--quiet", remoteFor(fork, maintainer.token), "topic")
+		Eventually(func() (*gitlab.MergeRequest, error) {
+			m, _, err := d.as(maintainer).MergeRequests.GetMergeRequest(team.project.ID, made.IID, nil)
+			return m, err
+		}).WithPolling(polling).Should(HaveField("SHA", pushed))
+		Expect(work.Refused(GinkgoTB(), "push", remoteFor(fork, maintainer.token), "topic:main")).To(ContainSubstring("You need the Developer role"))
+		Expect(work.Refused(GinkgoTB(), "push", remoteFor(fork, maintainer.token), ":topic")).To(ContainSubstring("You need the Developer role"))
+		_, _, err = d.as(outsider).MergeRequests.UpdateMergeRequest(team.project.ID, made.IID, &gitlab.UpdateMergeRequestOptions{StateEvent: gitlab.Ptr("close")})
+		Expect(err).NotTo(HaveOccurred())
+		work.Commit(GinkgoTB(), "late", "2\n")
+		Expect(work.Refused(GinkgoTB(), "push", remoteFor(fork, maintainer.token), "topic")).To(ContainSubstring("You are not allowed to push code to this project."))
 	})
 })

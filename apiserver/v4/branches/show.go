@@ -70,7 +70,7 @@ func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository,
 			DevelopersCanPush:  protections.developers(func(r protection.Rule) []protection.Grant { return r.Push }),
 			DevelopersCanMerge: protections.developers(func(r protection.Rule) []protection.Grant { return r.Merge }),
 		}
-		may, err := ref.MayPush(ctx, protections, actor, b.Name)
+		may, err := protection.MayPush(ctx, protections, actor, b.Name)
 		if err != nil {
 			return nil, err
 		}

@@ -30,7 +30,7 @@ func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/repository/commits", f.list).Needs(auth.ReadCode).
 			Anonymous(endpoint.Served).Doc("List the commits of a branch, the newest first."),
-		endpoint.Post("/projects/{id}/repository/commits", f.create).Needs(auth.PushCode).
+		endpoint.Post("/projects/{id}/repository/commits", f.create).Needs(auth.CommitCode).
 			Anonymous(endpoint.Hidden).MaxBody(ref.MaxBody).Doc("Create a commit that changes files on a branch."),
 		endpoint.Get("/projects/{id}/repository/commits/{sha}", f.get).Needs(auth.ReadCode).
 			Anonymous(endpoint.Served).Doc("Get a commit."),

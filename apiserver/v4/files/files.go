@@ -39,11 +39,11 @@ func (f *Family) Table() endpoint.Table {
 			Anonymous(endpoint.Served).Scopes(readers...).Doc("Get a file with its content. HEAD returns only its properties, in headers."),
 		endpoint.Get("/projects/{id}/repository/files/{file_path}/raw", f.raw).Needs(auth.ReadCode).
 			Anonymous(endpoint.Served).Scopes(readers...).Doc("Get the raw content of a file."),
-		endpoint.Post("/projects/{id}/repository/files/{file_path}", f.create).Needs(auth.PushCode).
+		endpoint.Post("/projects/{id}/repository/files/{file_path}", f.create).Needs(auth.CommitCode).
 			Anonymous(endpoint.Hidden).MaxBody(ref.MaxBody).Doc("Create a file with a commit on a branch."),
-		endpoint.Put("/projects/{id}/repository/files/{file_path}", f.update).Needs(auth.PushCode).
+		endpoint.Put("/projects/{id}/repository/files/{file_path}", f.update).Needs(auth.CommitCode).
 			Anonymous(endpoint.Hidden).MaxBody(ref.MaxBody).Doc("Update a file with a commit on a branch."),
-		endpoint.Delete("/projects/{id}/repository/files/{file_path}", f.remove).Needs(auth.PushCode).
+		endpoint.Delete("/projects/{id}/repository/files/{file_path}", f.remove).Needs(auth.CommitCode).
 			Anonymous(endpoint.Hidden).Doc("Delete a file with a commit on a branch."),
 	}
 }

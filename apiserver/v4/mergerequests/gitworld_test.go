@@ -51,6 +51,7 @@ func newGitWorld(t *testing.T, c *gittest.Client) gitWorld {
 	binary, starts := gittest.Logged(t)
 	repos := familytest.Limited(t, w.Catalog, git.Options{Binary: binary})
 	w.Activity = familytest.Activity(t, w.Clock)
+	w.Authenticator.Collaborating(w.Activity.MergeRequests)
 	w.Keep(repos)
 	w.store, w.binary, w.starts = copied(t, repos, web, c), binary, starts
 	w.web = &gittest.Client{Dir: w.store.Dir()}

@@ -150,15 +150,8 @@ func (f *Family) writeRebased(ctx context.Context, s auth.Subject, m mergereques
 	if repo == b.Repository {
 		return f.Refs.Write(ctx, in, repo, prepare)
 	}
-	collaborates := func(ctx context.Context) (bool, error) {
-		if !m.AllowCollaboration {
-			return false, nil
-		}
-		may, err := f.mayMerge(ctx, in, m.TargetBranch)
-		return may.Allowed, err
-	}
 	who := func(ctx context.Context) (auth.Caller, error) { return f.Guard.Current(ctx, s.Caller) }
-	return f.Refs.WriteSource(ctx, who, m.Source, repo, collaborates, prepare)
+	return f.Refs.WriteSource(ctx, who, m.Source, m.SourceBranch, repo, prepare)
 }
 
 // rebaseFailure returns the value of merge_error after a rebase; empty for an error that is not about the branches.

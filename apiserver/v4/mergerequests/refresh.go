@@ -41,5 +41,5 @@ func (f *Family) mayMerge(ctx context.Context, s auth.Project, branch string) (p
 	if err != nil {
 		return protection.Verdict{}, err
 	}
-	return ref.MayMerge(ctx, rules, f.Guard.Actor(s.Subject), ref.Branches+branch)
+	return protection.MayMerge(ctx, rules, f.Guard.Actor(s.Subject), ref.Branches+branch)
 }
