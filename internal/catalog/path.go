@@ -317,7 +317,7 @@ func (c *Catalog) Current(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.P
 func (c *Catalog) Storage(ctx context.Context, name string) (*v1alpha1.RepositoryStorage, error) {
 	s := &v1alpha1.RepositoryStorage{}
 	if err := c.get(ctx, client.ObjectKey{Name: name}, s, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("storage %s: %w", name, err)
+		return nil, fmt.Errorf("RepositoryStorage %s: %w", name, err)
 	}
 	return s, nil
 }
