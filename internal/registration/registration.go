@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -29,6 +31,10 @@ const (
 	component = "app.kubernetes.io/component"
 
 	server = "forgeplane-apiserver"
+
+	// serves is the annotation of a lease with the APIServices of its server, separated by commas: during an upgrade or a rollback, the servers
+	// of two versions can serve different groups.
+	serves = "forgeplane.dev/serves"
 
 	// fieldOwner is the field manager of what is applied.
 	fieldOwner = client.FieldOwner("forgeplane-registration")
@@ -137,6 +143,11 @@ func (s Server) renew(ctx context.Context) error {
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
+	names := make([]string, len(s.Groups))
+	for i, g := range s.Groups {
+		names[i] = APIService(g)
+	}
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, serves, strings.Join(names, ","))
 	lease.Spec = coordinationv1.LeaseSpec{
 		HolderIdentity: ptr.To(s.Name), LeaseDurationSeconds: ptr.To(int32(silence.Seconds())),
 		RenewTime: ptr.To(metav1.NewMicroTime(s.Clock.Now())),
@@ -211,7 +222,7 @@ func (o Options) ours(r *apiregistrationv1.APIService) bool {
 	return to != nil && to.Namespace == o.Service.Namespace && to.Name == o.Service.Name
 }
 
-// withdraw removes the registrations if no other server is left.
+// withdraw removes the registrations of the groups that no other server serves.
 func (s Server) withdraw(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
@@ -223,12 +234,10 @@ func (s Server) withdraw(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, l := range others {
-			if l.Spec.RenewTime != nil && s.Clock.Since(l.Spec.RenewTime.Time) < silence {
-				return nil
-			}
-		}
-		return s.unregister(ctx)
+		alive := slices.DeleteFunc(others, func(l coordinationv1.Lease) bool {
+			return l.Spec.RenewTime == nil || s.Clock.Since(l.Spec.RenewTime.Time) >= silence
+		})
+		return s.unregister(ctx, alive...)
 	})
 }
 
@@ -243,9 +252,16 @@ func (o Options) Unregister(ctx context.Context) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { return o.unregister(ctx) })
 }
 
-// unregister deletes the registrations.
-func (o Options) unregister(ctx context.Context) error {
+// unregister deletes the registrations of the groups that no living server serves. A lease without the annotation stands for all groups.
+func (o Options) unregister(ctx context.Context, alive ...coordinationv1.Lease) error {
 	for _, g := range o.Groups {
+		served := slices.ContainsFunc(alive, func(l coordinationv1.Lease) bool {
+			names, known := l.Annotations[serves]
+			return !known || slices.Contains(strings.Split(names, ","), APIService(g))
+		})
+		if served {
+			continue
+		}
 		if err := o.unregisterGroup(ctx, g); err != nil {
 			return fmt.Errorf("deleting the APIService %s: %w", APIService(g), err)
 		}

@@ -2,6 +2,7 @@ package registration
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -107,6 +108,39 @@ func TestRegistration(t *testing.T) {
 		_, err := registered()
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(two.withdraw(t.Context())).To(Succeed())
+		missing(g)
+	})
+
+	t.Run("loses a group with its last server, though a server of another version lives", func(t *testing.T) {
+		former := two
+		former.Groups = former.Groups[:1]
+		w := NewWatch(options("forgeplane-system"))
+		w.began = clock.Now().Add(-2 * silence)
+		for about, end := range map[string]func() error{
+			"stops": func() error { return one.withdraw(t.Context()) },
+			"is killed": func() error {
+				for range silence/patrol + 1 {
+					if err := errors.Join(former.register(t.Context()), w.look(t.Context())); err != nil {
+						return err
+					}
+					clock.Step(patrol)
+				}
+				return nil
+			},
+		} {
+			t.Run(about, func(t *testing.T) {
+				g := NewWithT(t)
+				g.Expect(one.register(t.Context())).To(Succeed())
+				g.Expect(former.register(t.Context())).To(Succeed())
+				g.Expect(end()).To(Succeed())
+				_, err := of(activity)
+				g.Expect(err).To(Satisfy(apierrors.IsNotFound))
+				_, err = registered()
+				g.Expect(err).NotTo(HaveOccurred())
+			})
+		}
+		g := NewWithT(t)
+		g.Expect(former.withdraw(t.Context())).To(Succeed())
 		missing(g)
 	})
 

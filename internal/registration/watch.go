@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -12,7 +13,8 @@ import (
 // patrol is the interval at which a Watch looks.
 const patrol = 5 * time.Second
 
-// Watch removes the registrations when no server has renewed its lease for most of a minute, because killed servers cannot do it themselves.
+// Watch removes the registration of a group when no server of it has renewed its lease for most of a minute, because killed servers cannot do it
+// themselves.
 // The manager starts it in the leader.
 type Watch struct {
 	Options
@@ -59,7 +61,7 @@ func (w *Watch) look(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing leases: %w", err)
 	}
-	now, alive := w.Clock.Now(), w.Clock.Since(w.began) < silence
+	now, alive := w.Clock.Now(), []coordinationv1.Lease(nil)
 	signs := make(map[types.UID]sign, len(leases))
 	for i := range leases {
 		l := &leases[i]
@@ -68,7 +70,7 @@ func (w *Watch) look(ctx context.Context) error {
 			last = sign{version: l.ResourceVersion, seen: now}
 		}
 		if now.Sub(last.seen) < silence {
-			alive, signs[l.UID] = true, last
+			alive, signs[l.UID] = append(alive, *l), last
 			continue
 		}
 		if err := w.Client.Delete(ctx, l, client.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}); client.IgnoreNotFound(err) != nil {
@@ -76,8 +78,8 @@ func (w *Watch) look(ctx context.Context) error {
 		}
 	}
 	w.signs = signs
-	if alive {
+	if w.Clock.Since(w.began) < silence {
 		return nil
 	}
-	return w.unregister(ctx)
+	return w.unregister(ctx, alive...)
 }
