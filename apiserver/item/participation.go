@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/uptrace/bun"
+
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/entity"
@@ -64,13 +66,21 @@ func (p Participation[T, D]) follow(ctx context.Context, s auth.ProjectRecord[T]
 	if err != nil {
 		return none, err
 	}
-	was, err := Subscribed(ctx, p.Kit, s.Subject, p.Followers, s.Record.Item(), s.Record.People())
-	if err == nil && was == on {
-		err = endpoint.NotModified()
-	}
-	if err == nil {
-		err = p.Followers.Subscribe(ctx, s.Record.Item().ID, User(u), on)
-	}
+	i := s.Record.Item()
+	err = p.Kit.Activity.Database.Atomically(ctx, "following "+i.String(), func(ctx context.Context, db bun.IDB) error {
+		// The item can be deleted after it was found.
+		if err := Lock(ctx, db, s.Record); err != nil {
+			return err
+		}
+		was, err := Subscribed(ctx, p.Kit, s.Subject, p.Followers, i, s.Record.People())
+		if err == nil && was == on {
+			err = endpoint.NotModified()
+		}
+		if err != nil {
+			return err
+		}
+		return p.Followers.Subscribe(ctx, i.ID, User(u), on)
+	})
 	if err != nil {
 		return none, err
 	}

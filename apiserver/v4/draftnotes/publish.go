@@ -40,13 +40,14 @@ func (f *Family) turn(ctx context.Context, s auth.Subject, on item.MergeRequest,
 	}
 	var drafts []draftnote.Draft
 	var notes []note.Note
+	var firsts map[string]*note.Note
 	err = f.notes.Together(ctx, on, "publishing draft notes", func(ctx context.Context) (err error) {
 		drafts, err = f.Activity.DraftNotes.Take(ctx, on.Item(), author.UID, ids...)
 		if err == nil && len(drafts) == 0 {
 			err = draftnote.ErrNotFound
 		}
 		if err == nil {
-			err = f.checkDiscussions(ctx, s, on, drafts)
+			firsts, err = f.checkDiscussions(ctx, s, on, drafts)
 		}
 		if err != nil {
 			return err
@@ -65,31 +66,34 @@ func (f *Family) turn(ctx context.Context, s auth.Subject, on item.MergeRequest,
 	for i, d := range drafts {
 		did(ctx, "delete", d)
 		comment.Did(ctx, "create", on, notes[i].ID)
+		if d.Resolves {
+			comment.Did(ctx, "update", on, firsts[d.Discussion].ID)
+		}
 	}
 	return nil
 }
 
-// checkDiscussions locks the discussions of draft notes, and refuses a draft note that cannot be published.
-func (f *Family) checkDiscussions(ctx context.Context, s auth.Subject, on item.MergeRequest, drafts []draftnote.Draft) error {
+// checkDiscussions locks the discussions of draft notes, and returns their first notes. It refuses a draft note that cannot be published.
+func (f *Family) checkDiscussions(ctx context.Context, s auth.Subject, on item.MergeRequest, drafts []draftnote.Draft) (firsts map[string]*note.Note, err error) {
 	all := sets.New[string]()
 	for _, d := range drafts {
 		all.Insert(d.Discussion)
 	}
-	firsts := map[string]*note.Note{}
+	firsts = map[string]*note.Note{}
 	for _, id := range sets.List(all.Delete("")) {
 		first, err := f.Activity.Notes.Lock(ctx, on.Item(), id)
 		if err == nil {
 			firsts[id] = &first
 		} else if !errors.Is(err, note.ErrNotFound) {
-			return err
+			return nil, err
 		}
 	}
 	for _, d := range drafts {
 		if problem := f.problem(s, on, d, firsts[d.Discussion]); problem != "" {
-			return refuse("base", fmt.Sprintf("Draft note %d: %s", d.ID, problem))
+			return nil, refuse("base", fmt.Sprintf("Draft note %d: %s", d.ID, problem))
 		}
 	}
-	return nil
+	return firsts, nil
 }
 
 // write creates the note of a draft note.

@@ -3,12 +3,17 @@ package draftnotes_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	"github.com/uptrace/bun"
 
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/audit/audittest"
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/note"
 	"github.com/forgeplane/forgeplane/test/patience"
@@ -44,6 +49,20 @@ func TestPublish_createsNote(t *testing.T) {
 	}
 	g.Expect(w.Activity.Notes.Discussion(t.Context(), w.on.Item(), note.Reader{}, thread)).To(HaveEach(HaveField("Resolver", dan)), "all notes are resolved")
 	g.Expect(w.Activity.MergeRequests.Get(t.Context(), w.on.In.UID, w.on.IID)).To(HaveField("Updated", BeTemporally("==", w.Clock.Now())))
+}
+
+func TestPublish_isAudited(t *testing.T) {
+	g, w, lines := NewWithT(t), newWorld(t), audittest.Open(t)
+	first := note.Note{In: w.on.In, On: w.on.Item(), Body: "Why?", Author: w.ann, Resolvable: true}
+	g.Expect(w.Activity.Notes.Create(t.Context(), &first)).To(Succeed())
+	one := w.draft("dan", fmt.Sprintf(`{"note":"x","in_reply_to_discussion_id":%q,"resolve_discussion":true}`, first.Discussion))
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, strings.TrimSpace(one)+"/publish", http.NoBody)
+	r.Header.Set("PRIVATE-TOKEN", familytest.Value("dan"))
+	lines.Handler(audit.At{Door: audit.REST, Address: func(*http.Request) string { return "" }}, w).ServeHTTP(httptest.NewRecorder(), r)
+	g.Expect(lines.Events()).To(HaveExactElements(HaveField("Objects", HaveExactElements(
+		And(HaveField("Verb", "delete"), HaveField("Kind", audit.DraftNote)), And(HaveField("Verb", "create"), HaveField("Kind", audit.Note)),
+		And(HaveField("Verb", "update"), HaveField("Kind", audit.Note), HaveField("ID", first.ID)),
+	))))
 }
 
 func TestPublishAll_publishesInOrder(t *testing.T) {

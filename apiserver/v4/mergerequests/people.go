@@ -2,7 +2,6 @@ package mergerequests
 
 import (
 	"context"
-	"slices"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
@@ -51,7 +50,7 @@ func (f *Family) reviewers(ctx context.Context, s auth.ProjectRecord[item.MergeR
 	if err != nil {
 		return nil, err
 	}
-	approvals, err := f.Activity.MergeRequests.Approvals(ctx, m.ID)
+	c, err := f.consent(ctx, f.committers, m)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +60,7 @@ func (f *Family) reviewers(ctx context.Context, s auth.ProjectRecord[item.MergeR
 			continue
 		}
 		state := "unreviewed"
-		if slices.ContainsFunc(approvals, func(a mergerequest.Approval) bool { return a.User.UID == u.UID }) {
+		if c.by(u.UID) {
 			state = "approved"
 		}
 		shown = append(shown, Reviewer{User: known[u.UID], State: state})

@@ -62,7 +62,7 @@ func (f *Family) mergeRef(ctx context.Context, s auth.ProjectRecord[item.MergeRe
 }
 
 type rebaseRequest struct {
-	SkipCI bool `param:"skip_ci" default:"false" doc:"Ignored: there are no pipelines."`
+	SkipCI bool `param:"skip_ci" default:"false" doc:"Ignored."`
 }
 
 // Rebase says that a rebase has been accepted.
