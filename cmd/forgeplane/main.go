@@ -31,7 +31,7 @@ branches and so on as custom resources, and its controllers put them into force.
 		runCommand("manager", "Run the controllers only, one of several replicas at a time", parts{controllers: true}),
 		runCommand("apiserver", "Run the server only, Git and REST, in any number of replicas", parts{server: true}),
 		registryCommand(),
-		applyCommand(), unregisterCommand(), checkCommand(),
+		applyCommand(), unregisterCommand(), checkCommand(), backupCommand(),
 	)
 	return root
 }
