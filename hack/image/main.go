@@ -132,13 +132,13 @@ func report(image v1.Image, architecture string) error {
 	return nil
 }
 
-// compile builds the programs of Forgeplane into a directory, and returns them by name.
+// compile builds the programs of Forgeplane into a directory, with the driver for blobs in S3, and returns them by name.
 func compile(ctx context.Context, architecture string, v version.Version, directory string) (map[string][]byte, error) {
 	directory, err := filepath.Abs(directory)
 	if err != nil {
 		return nil, err
 	}
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags="+v.LinkerFlags(), "-o", directory+"/", "./cmd/...")
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags=s3", "-ldflags="+v.LinkerFlags(), "-o", directory+"/", "./cmd/...")
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture)
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
 	if err := command.Run(); err != nil {

@@ -146,6 +146,24 @@ var _ = Describe("The values of the chart", func() {
 		Expect(find[networkingv1.Ingress](one, "Ingress", "forgeplane").Spec.Rules).To(HaveExactElements(HaveField("Host", "forge.example")))
 	})
 
+	It("lead clients at the same host to the processes of the registry by the path", func() {
+		rendered := render(valuesFile(operated), "--set=registry.url=https://forge.example")
+		ingress := find[networkingv1.Ingress](rendered, "Ingress", "forgeplane").Spec.Rules
+		Expect(ingress).To(HaveLen(1))
+		to := map[string]string{}
+		for _, p := range ingress[0].HTTP.Paths {
+			to[p.Path] = p.Backend.Service.Name
+		}
+		Expect(to).To(Equal(map[string]string{"/": "forgeplane", "/v2": "forgeplane-registry"}))
+		Expect(of(rendered, "HTTPRoute")).To(Equal([]string{"forgeplane"}))
+		rules := named(rendered, "HTTPRoute", "forgeplane").Object["spec"].(map[string]any)["rules"].([]any)
+		Expect(rules).To(HaveExactElements(
+			And(HaveKeyWithValue("matches", HaveExactElements(HaveKeyWithValue("path", HaveKeyWithValue("value", "/v2")))),
+				HaveKeyWithValue("backendRefs", HaveExactElements(HaveKeyWithValue("name", "forgeplane-registry")))),
+			HaveKeyWithValue("backendRefs", HaveExactElements(HaveKeyWithValue("name", "forgeplane"))),
+		))
+	})
+
 	It("take the certificate for kube-apiserver from cert-manager or a Secret", func() {
 		issued := render(valuesFile(operated))
 		certificate := named(issued, "Certificate", "forgeplane-apiserver").Object["spec"].(map[string]any)
@@ -170,6 +188,9 @@ var _ = Describe("The values of the chart", func() {
 		for _, part := range []string{"manager", "apiserver", "registry"} {
 			deployment := find[appsv1.Deployment](rendered, "Deployment", "forgeplane-"+part)
 			Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
+			if part != "manager" {
+				Expect(deployment.Spec.Template.Spec.Containers[0].Lifecycle.PreStop.Sleep.Seconds).To(BeEquivalentTo(5))
+			}
 			budget := find[policyv1.PodDisruptionBudget](rendered, "PodDisruptionBudget", "forgeplane-"+part)
 			Expect(budget.Spec.MaxUnavailable.IntVal).To(BeEquivalentTo(1))
 			Expect(budget.Spec.Selector).To(Equal(deployment.Spec.Selector))
@@ -194,6 +215,7 @@ var _ = Describe("The values of the chart", func() {
 		Expect(ports).To(ConsistOf("http", "tls", "health", "metrics"))
 		Expect(policy.Ingress[0].From).To(HaveLen(2))
 		Expect(policy.Ingress[1].From).To(BeEmpty(), "kubelet and kube-apiserver can have any address")
+		Expect(policy.Egress).To(HaveExactElements(HaveField("To", HaveLen(1)), HaveField("To", BeEmpty())), "the pod of helm test, and the values")
 		service := find[corev1.Service](rendered, "Service", "forgeplane-metrics")
 		monitor := named(rendered, "ServiceMonitor", "forgeplane")
 		Expect(monitor.GetLabels()).To(HaveKeyWithValue("release", "prometheus"))
