@@ -132,20 +132,20 @@ ASSETS = KUBEBUILDER_ASSETS="$${KUBEBUILDER_ASSETS:-$(CURDIR)/bin/k8s}"
 # Tests wait as long as test/patience says, because a busy machine is slow.
 PATIENT = GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=2m
 
-# Packages without a control plane begin: they find most mistakes within minutes. Then come the suites that mostly wait, so that the controllers use
-# the processors meanwhile.
-FIRST := ./api/... ./cmd/... ./hack/... ./internal/... ./apiserver/... ./test/conventions ./test/docs \
-	./test/e2e/... ./test/conformance/... ./test/replicas ./test/crash ./test/tenancy ./test/run ./test/chart ./test/walkthrough
+# Packages without a control plane begin: they find most mistakes within minutes. The suites that mostly wait (of jobs, replicas, crashes and
+# moves) are between others, which use the processors meanwhile.
+FIRST := ./api/... ./cmd/... ./internal/job ./internal/... ./hack/... ./test/replicas ./apiserver/... ./test/conventions ./test/docs ./test/crash \
+	./test/e2e/... ./test/conformance/... ./controllers/storagemove ./test/tenancy ./test/run ./test/chart ./test/walkthrough
 
 # Memory is cheaper than time here, so garbage is collected a quarter as often, also in the control planes. The linters include go vet. Two suites
-# keep two processors busy, and a third one only makes each of them take longer. A suite takes less than four minutes, and up to twice as long on a
-# busy machine, hence the time-out. Nobody debugs the test binaries, and without symbols, linking them takes a third less time.
+# wait for a third of the time, so three are run at once. A suite takes less than four minutes, and up to twice as long on a busy machine, hence
+# the time-out. Nobody debugs the test binaries, and without symbols, linking them takes a third less time.
 .PHONY: suites
 suites: ## Run what make test runs, with the programs that were built before.
 	@$(SKIPPED)
 	@all=$$($(GO) list ./...) && first=$$($(GO) list $(FIRST)) && \
 	packages=$$(echo $$first $$all | tr ' ' '\n' | awk '!seen[$$0]++' | tr '\n' ' ') && \
-	$(ASSETS) $(PATIENT) GOGC=400 sh hack/memory.sh sh hack/suites.sh "$$packages" -p 2 -vet=off -ldflags=-s -timeout 8m
+	$(ASSETS) $(PATIENT) GOGC=400 sh hack/memory.sh sh hack/suites.sh "$$packages" -p 3 -vet=off -ldflags=-s -timeout 8m
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME.
