@@ -36,6 +36,7 @@ func change(t *testing.T, db *sql.DB, statement string) {
 }
 
 func TestQueue_renewsLeaseAndRecordsProgress(t *testing.T) {
+	t.Parallel() // it waits for leases
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		t.Parallel() // it takes some seconds
 		const lease = 4 * time.Second
@@ -56,6 +57,7 @@ func TestQueue_renewsLeaseAndRecordsProgress(t *testing.T) {
 }
 
 func TestQueue_endsRunThatLostItsLease(t *testing.T) {
+	t.Parallel() // it waits for leases
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		for outcome, end := range map[string]error{"done": nil, "failed": errors.New("failure")} {
 			t.Run(outcome, func(t *testing.T) {
@@ -83,6 +85,7 @@ func TestQueue_endsRunThatLostItsLease(t *testing.T) {
 }
 
 func TestConfirm_failsForReplacedAttempt(t *testing.T) {
+	t.Parallel() // it waits for leases
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, db := NewWithT(t), databasetest.SQL(t, name)
 		own := databasetest.Open(t, name, job.Migrations())
@@ -150,6 +153,7 @@ func TestConfirm_failsForReplacedAttempt(t *testing.T) {
 }
 
 func TestQueue_runsTaskOnceDespiteLostLease(t *testing.T) {
+	t.Parallel() // it waits for leases
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, db := NewWithT(t), databasetest.SQL(t, name)
 		began, end, lost := make(chan int, 10), make(chan struct{}), make(chan struct{}, 10)
@@ -176,6 +180,7 @@ func TestQueue_runsTaskOnceDespiteLostLease(t *testing.T) {
 }
 
 func TestQueue_repeatsRunIfLeaseCannotBeRenewed(t *testing.T) {
+	t.Parallel() // it waits for leases
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		t.Parallel() // it waits for the end of leases
 		for outcome, end := range map[string]error{"done": nil, "failed": errors.New("failure")} {
@@ -206,6 +211,7 @@ func TestQueue_repeatsRunIfLeaseCannotBeRenewed(t *testing.T) {
 }
 
 func TestQueue_releasesLeasesWhenItStops(t *testing.T) {
+	t.Parallel() // it waits for leases
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, w := NewWithT(t), newWorker(t, name, job.QueueOptions{Lease: time.Hour})
 		w.tell = "half of it"
@@ -221,6 +227,7 @@ func TestQueue_releasesLeasesWhenItStops(t *testing.T) {
 }
 
 func TestQueue_keepsLeaseUntilRunHasStopped(t *testing.T) {
+	t.Parallel() // it waits for leases
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		t.Parallel() // it waits for a renewal
 		g, db := NewWithT(t), databasetest.SQL(t, name)
@@ -244,6 +251,7 @@ func TestQueue_keepsLeaseUntilRunHasStopped(t *testing.T) {
 }
 
 func TestQueue_recordsOutcomeWhenDatabaseIsBack(t *testing.T) {
+	t.Parallel() // it waits for leases
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		t.Parallel() // it waits for a call to time out
 		failed := make(chan string, 100)
@@ -261,6 +269,7 @@ func TestQueue_recordsOutcomeWhenDatabaseIsBack(t *testing.T) {
 }
 
 func TestForget_cancelsTasks(t *testing.T) {
+	t.Parallel() // it waits for leases
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, w := NewWithT(t), newWorker(t, name, job.QueueOptions{Lease: long})
 		forget := func(key string) { g.Expect(w.queue.Forget(t.Context(), key)).To(Succeed()) }
@@ -283,6 +292,7 @@ func TestForget_cancelsTasks(t *testing.T) {
 }
 
 func TestForget_cancelsRunOfAnotherProcess(t *testing.T) {
+	t.Parallel() // it waits for leases
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g := NewWithT(t)
 		began, end := make(chan string, 10), make(chan struct{})
@@ -310,6 +320,7 @@ func TestForget_cancelsRunOfAnotherProcess(t *testing.T) {
 }
 
 func TestForget_removesTaskOfDeadProcess(t *testing.T) {
+	t.Parallel() // it waits for leases
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, db := NewWithT(t), databasetest.SQL(t, name)
 		q := job.NewQueue(databasetest.Open(t, name, job.Migrations()), job.QueueOptions{Name: "tests"})
@@ -362,6 +373,7 @@ func TestQueue_usesClockOfDatabase(t *testing.T) {
 }
 
 func TestQueue_releasesTasksClaimedWhileStopping(t *testing.T) {
+	t.Parallel() // it waits for leases
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, db := NewWithT(t), databasetest.Open(t, name, job.Migrations())
 		began := make(chan struct{}, 1)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -35,6 +36,10 @@ const crashLease = 10 * time.Second
 func TestMain(m *testing.M) {
 	role := os.Getenv(roleEnv)
 	if role == "" {
+		// The tests that run in parallel wait, so that more of them fit than the machine has processors.
+		if err := flag.Set("test.parallel", "8"); err != nil {
+			panic(err)
+		}
 		os.Exit(m.Run())
 	}
 	if err := serve(role); err != nil {
@@ -131,7 +136,9 @@ func (p *process) end(how syscall.Signal) {
 }
 
 func TestQueue_takesOverFromKilledProcess(t *testing.T) {
+	t.Parallel() // it waits for leases
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		t.Parallel()
 		g, db := NewWithT(t), databasetest.SQL(t, name)
 		w := newWorker(t, name, job.QueueOptions{})
 		w.stop()
@@ -150,6 +157,7 @@ func TestQueue_takesOverFromKilledProcess(t *testing.T) {
 }
 
 func TestQueue_releasesTasksOfStoppedProcess(t *testing.T) {
+	t.Parallel() // it waits for processes
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, w := NewWithT(t), newWorker(t, name, job.QueueOptions{})
 		w.stop()
@@ -165,7 +173,9 @@ func TestQueue_releasesTasksOfStoppedProcess(t *testing.T) {
 // Several processes run tasks, fail, and are repeatedly stopped and killed while tasks are added. Each key must run after it was last added,
 // and never twice at once.
 func TestQueue_runsAllTasksDespiteKilledProcesses(t *testing.T) {
+	t.Parallel() // it waits for processes
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		t.Parallel()
 		const keys, processes, rounds, addsOfARound = 12, 3, 12, 40
 		g, notes := NewWithT(t), t.TempDir()
 		q := job.NewQueue(databasetest.Open(t, name, job.Migrations()), job.QueueOptions{Name: "tests"})
