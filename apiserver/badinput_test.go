@@ -74,10 +74,10 @@ func (p *prober) spared(n int) bool {
 	return p.who.name != administrator && n%3 != 0 || !p.due()
 }
 
-// due reports whether to send the next bad request. "make test" sends every tenth one.
+// due reports whether to send the next bad request. "make test" sends one of 40.
 func (p *prober) due() bool {
 	*p.met++
-	return *p.met%soak.Times(10, 1) == 0
+	return *p.met%soak.Times(40, 1) == 0
 }
 
 // request is a request that may be bad.
