@@ -23,7 +23,7 @@ soak() {
 	node) tests ./test/node -v -ginkgo.v ;;
 	registry) tests ./apiserver/registryhttp ./internal/registry/... ;;
 	replicas) tests ./test/replicas ;;
-	rest) tests ./apiserver ./apiserver/githttp ./apiserver/ratelimit ./apiserver/v4/... ./test/conformance/... ;;
+	rest) tests ./apiserver ./apiserver/githttp ./apiserver/ratelimit ./apiserver/v4/... ./test/conformance/... ./internal/markdown ;;
 	tenancy) tests ./test/tenancy ;;
 	toy) tests ./test/toy ;;
 	vulncheck) make --no-print-directory vulncheck ;;

@@ -1,6 +1,7 @@
 package repositories_test
 
 import (
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,7 +14,10 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/repositories"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/test/soak"
 )
 
 func (s *shop) compared(t *testing.T, from, to, more string) Compare {
@@ -177,19 +181,21 @@ func TestCompare_omitsDiffsOfLargeFiles(t *testing.T) {
 func TestCompare_limitsMemoryForHugeFiles(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "README", "hello")
-	s := newShop(t, c)
+	s, size := newShop(t, c), soak.Times(256<<20, 1<<30) // the size of the file, and the limit of memory
+	engine := gittest.EngineOf(t, git.Options{Limits: git.Limits{Memory: int64(size)}})
+	s.serve(repository.New(engine, s.Catalog))
 	// The repositories share objects, because a push would take longer than the comparison.
 	objects := filepath.Join(s.Git.Dir(), "objects/info/alternates")
 	if err := os.WriteFile(objects, []byte(filepath.Join(c.Dir, ".git/objects")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	lying := &gittest.Client{Dir: s.Git.Dir()}
-	commit := func(branch string, size int64) {
+	commit := func(branch string) {
 		file := filepath.Join(c.Dir, "huge")
 		if err := os.WriteFile(file, []byte(branch), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Truncate(file, size); err != nil {
+		if err := os.Truncate(file, int64(size)); err != nil {
 			t.Fatal(err)
 		}
 		c.Git(t, "checkout", "--quiet", "-b", branch)
@@ -197,10 +203,12 @@ func TestCompare_limitsMemoryForHugeFiles(t *testing.T) {
 		c.Git(t, "commit", "--quiet", "--message", branch)
 		lying.Git(t, "update-ref", "refs/heads/"+branch, c.Git(t, "rev-parse", "HEAD"))
 	}
-	commit("added", 1<<30)
-	commit("changed", 1<<30)
+	commit("added")
+	commit("changed")
 	answer := s.As("", "GET /projects/20/repository/compare?from=main&to=added", "")
-	if want := `413 {"message":"This takes more than the 1 GiB of memory that the server allows a Git process."}`; answer.String() != want {
+	want := fmt.Sprintf(`413 {"message":"This takes more than the %s of memory that the server allows a Git process."}`,
+		map[int]string{256 << 20: "256 MiB", 1 << 30: "1 GiB"}[size])
+	if answer.String() != want {
 		t.Errorf("got  %.300s\nwant %s", answer, want)
 	}
 	if changed := s.compared(t, "added", "changed", ""); strings.Join(paths(changed), " ") != "huge>huge" || len(changed.Diffs[0].Diff) > 1000 {
