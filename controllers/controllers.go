@@ -76,6 +76,8 @@ type Parts struct {
 	// Cleanups is the maximum number of cleanups of container repositories that run at once. The default is
 	// registrycleanup.DefaultConcurrency.
 	Cleanups int
+	// CleanupInterval is the time between two looks at a run of a cleanup. The default is registrycleanup.DefaultInterval.
+	CleanupInterval time.Duration
 	// Retention limits what the deleted projects of a namespace may leave.
 	Retention quota.Retention
 	// CountLater is the delay from the creation or deletion of a project until the projects of its shard are counted, and from the declaration
@@ -135,7 +137,7 @@ func (p Parts) All() []Controller {
 		})),
 		of(c, label.New(base)),
 		of(c, registrycleanup.New(base, registrycleanup.Options{
-			Registry: p.Registry, Concurrency: p.Cleanups, Audit: p.Audit, Clock: p.Clock, Metrics: p.Metrics,
+			Registry: p.Registry, Concurrency: p.Cleanups, Interval: p.CleanupInterval, Audit: p.Audit, Clock: p.Clock, Metrics: p.Metrics,
 		})),
 		of(c, variable.New(base, variable.Options{Secrets: p.Secrets, Store: store, Namespace: p.Namespace, Clock: p.Clock})),
 	}

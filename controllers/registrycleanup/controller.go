@@ -28,12 +28,17 @@ import (
 	"github.com/forgeplane/forgeplane/internal/timetable"
 )
 
+// DefaultInterval is the default interval at which the progress of a run is shown.
+const DefaultInterval = time.Second
+
 // Options configure the controller.
 type Options struct {
 	// Registry has the images; nil if the container registry is off.
 	Registry *registry.Registry
 	// Concurrency is the maximum number of cleanups that run at once. The default is DefaultConcurrency.
 	Concurrency int
+	// Interval is the time between two looks at a run that no watch reports. The default is DefaultInterval.
+	Interval time.Duration
 	// Audit records the tags that cleanups delete; it may be nil.
 	Audit *audit.Log
 	// Clock says when runs are due.
@@ -54,6 +59,7 @@ type Controller struct {
 
 // New returns the controller.
 func New(b frame.Base, o Options) *Controller {
+	o.Interval = cmp.Or(o.Interval, DefaultInterval)
 	c := &Controller{options: o, pool: newPool(cmp.Or(o.Concurrency, DefaultConcurrency), o.Clock), meters: newMeters()}
 	if o.Registry != nil {
 		c.cleaner = cleanup.New(o.Registry, o.Clock)
@@ -138,7 +144,7 @@ func (c *Controller) clean(ctx context.Context, m *v1alpha1.RegistryCleanup) err
 	c.plan(m, r.schedule)
 	if unfinished(ctx, m) && m.Status.LastRun.Policy != cleanup.Checksum(&m.Spec) {
 		if !c.pool.leave(m.UID) {
-			return frame.Progressing(again, v1alpha1.ReasonProgressing, "waiting for the run with the former declaration to end")
+			return frame.Progressing(c.options.Interval, v1alpha1.ReasonProgressing, "waiting for the run with the former declaration to end")
 		}
 		c.end(m, v1alpha1.RegistryCleanupStopped, "")
 	}
@@ -148,7 +154,7 @@ func (c *Controller) clean(ctx context.Context, m *v1alpha1.RegistryCleanup) err
 		}
 		// The number of the run is stored before the work begins.
 		c.begin(m, r.schedule)
-		return frame.Progressing(again, v1alpha1.ReasonProgressing, "a run begins")
+		return frame.Progressing(c.options.Interval, v1alpha1.ReasonProgressing, "a run begins")
 	}
 	return c.work(ctx, m, r)
 }
@@ -203,9 +209,3 @@ func (c *Controller) conclude(_ context.Context, m *v1alpha1.RegistryCleanup) er
 		return nil
 	}
 }
-
-const (
-	// progressInterval is the interval at which the progress is shown, and again that at which something is looked at that no watch reports.
-	progressInterval = 2 * time.Second
-	again            = time.Second
-)

@@ -98,10 +98,10 @@ func (c *Controller) work(ctx context.Context, m *v1alpha1.RegistryCleanup, r re
 	case job.Running:
 		_ = c.show(m) // the end of the attempt reports tags that fail
 		run.State, m.Status.NextAttemptAt, m.Status.LastError = v1alpha1.RegistryCleanupRunning, nil, ""
-		return frame.Progressing(progressInterval, v1alpha1.ReasonProgressing, "%d of %d tags are deleted so far", run.Deleted, run.Selected)
+		return frame.Progressing(c.options.Interval, v1alpha1.ReasonProgressing, "%d of %d tags are deleted so far", run.Deleted, run.Selected)
 	case job.Done:
 		if errors.Is(at.Err, context.Canceled) {
-			return frame.Progressing(again, v1alpha1.ReasonProgressing, "the run goes on soon")
+			return frame.Progressing(c.options.Interval, v1alpha1.ReasonProgressing, "the run goes on soon")
 		}
 		p := c.show(m)
 		if p.Failure != nil {
@@ -113,7 +113,7 @@ func (c *Controller) work(ctx context.Context, m *v1alpha1.RegistryCleanup, r re
 		return c.pause(m)
 	}
 	c.pool.begin(m, c.attempt(m, r))
-	return frame.Progressing(progressInterval, v1alpha1.ReasonProgressing, "the run is about to begin")
+	return frame.Progressing(c.options.Interval, v1alpha1.ReasonProgressing, "the run is about to begin")
 }
 
 // attempt returns an attempt of the run.
@@ -193,7 +193,7 @@ func (c *Controller) conclusion(ctx context.Context, m *v1alpha1.RegistryCleanup
 		s.Attempts++
 		return c.pause(m)
 	}
-	return frame.RequeueAfter(again)
+	return frame.RequeueAfter(c.options.Interval)
 }
 
 // pause waits for the next attempt.

@@ -76,6 +76,9 @@ type Options struct {
 	Metrics prometheus.Registerer
 }
 
+// cleanupInterval is short, so that specs do not wait for looks at runs of cleanups.
+const cleanupInterval = 50 * time.Millisecond
+
 // Forge is an installation of Forgeplane for one spec. Two installations on one cluster behave like two replicas.
 type Forge struct {
 	// Catalog answers from a cache that shows every write of this Forge's verbs.
@@ -142,7 +145,7 @@ func (f *Forge) parts(mgr ctrl.Manager, writer client.Client, sink events.EventR
 		IDs:          ids.New(mgr.GetCache(), mgr.GetAPIReader(), writer, PlatformNamespace, o.IDs),
 		Repositories: repository.New(f.engine, cat), Clock: f.Clock, Namespace: PlatformNamespace, AllowFileImport: o.AllowFileImport,
 		MeasureVolume: measure, Egress: f.egress, Mirrors: o.Mirrors, Moves: o.Moves, History: o.History, Registry: o.Registry(cat, f.Clock),
-		Retention: o.Retention, Activity: o.Activity, Audit: o.Audit, Metrics: o.Metrics,
+		CleanupInterval: cleanupInterval, Retention: o.Retention, Activity: o.Activity, Audit: o.Audit, Metrics: o.Metrics,
 	}
 }
 
