@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/test/forgeplane"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 var _ = Describe("Two managers", Ordered, func() {
@@ -18,8 +19,17 @@ var _ = Describe("Two managers", Ordered, func() {
 	})
 	AfterAll(func() { standby.stop() })
 
-	It("take over when the leader is killed, and the servers continue meanwhile", func() {
-		manager.kill()
+	It("take over at once when the leader is stopped", func() {
+		manager.stop()
+		stopped := time.Now()
+		apply("back")()
+		report("the other leads after", time.Since(stopped))
+		Eventually(admin.Kubectl).WithArguments("get", "events", "--namespace="+forgeplane.Namespace, "--field-selector=reason=LeaderElection").WithPolling(polling).Should(ContainSubstring("became leader"), "who asks the cluster is told")
+		start(manager)
+	})
+
+	It("take over when the leader is killed, and the servers continue meanwhile", suite.Soak, func() {
+		standby.kill()
 		killed := time.Now()
 		clone := admin.As("dana", token("dana")).Clone(one.address() + "/yard/app.git")
 		clone.Commit("unled.txt", "Nobody leads.\n")
@@ -30,14 +40,5 @@ var _ = Describe("Two managers", Ordered, func() {
 		Expect(clone.RefusedPush("unled")).To(ContainSubstring(`Branch "unled" is protected`))
 		apply("relieved")()
 		report("the other leads after", time.Since(killed))
-	})
-
-	It("take over at once when the leader is stopped", func() {
-		start(manager)
-		standby.stop()
-		stopped := time.Now()
-		apply("back")()
-		report("the other leads after", time.Since(stopped))
-		Eventually(admin.Kubectl).WithArguments("get", "events", "--namespace="+forgeplane.Namespace, "--field-selector=reason=LeaderElection").WithPolling(polling).Should(ContainSubstring("became leader"), "who asks the cluster is told")
 	})
 })

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/test/forgeplane"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 // apiService is the registration of the REST API.
@@ -30,7 +31,7 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 		expectRegistered()
 	})
 
-	It("continue to answer when one of them is killed", func() {
+	It("continue to answer when one of them is killed", suite.Soak, func() {
 		before := registered()
 		killed := time.Now()
 		one.kill()
@@ -46,7 +47,7 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 		Expect(registered().GetUID()).To(Equal(before.GetUID()), "nobody has registered it anew")
 	})
 
-	It("are unregistered by the manager when all of them are killed", func() {
+	It("are unregistered by the manager when all of them are killed", suite.Soak, func() {
 		two.kill()
 		killed := time.Now()
 		Eventually(available).WithPolling(sparing).Should(Equal("False"))
@@ -65,16 +66,9 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 		report("a namespace is gone after", time.Since(deleted))
 	})
 
-	It("are registered again by the first server that starts", func() {
-		begun := time.Now()
-		start(one)
-		expectRegistered()
-		report("it answers after", time.Since(begun))
-		expectQuietKubectl()
-	})
-
 	It("are unregistered at once by the last server that stops", func() {
-		start(two)
+		start(one, two)
+		expectRegistered()
 		Eventually(leases).WithPolling(sparing).Should(HaveLen(2))
 		one.stop()
 		Expect(registered()).NotTo(BeNil())
@@ -86,6 +80,14 @@ var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
 		stopped := time.Now()
 		Eventually(deleteNamespace("after-stop")).WithPolling(sparing).Should(BeEmpty())
 		report("a namespace is gone after", time.Since(stopped))
+	})
+
+	It("are registered again by the first server that starts", func() {
+		begun := time.Now()
+		start(one)
+		expectRegistered()
+		report("it answers after", time.Since(begun))
+		expectQuietKubectl()
 	})
 })
 
