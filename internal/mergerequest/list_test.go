@@ -26,6 +26,7 @@ type sample struct {
 	reactions []string
 	approvers []database.User
 	rules     []mergerequest.ApprovalRule
+	deployed  *mergerequest.Deployment
 }
 
 // names reports whether a rule names one of some users as approver.
@@ -119,6 +120,12 @@ func claims() []claim {
 		{"created until", mergerequest.Created.Until(minute), func(s sample) bool { return !s.Created.After(minute) }},
 		{"updated since", mergerequest.Updated.Since(minute), func(s sample) bool { return !s.Updated.Before(minute) }},
 		{"updated until", mergerequest.Updated.Until(minute), func(s sample) bool { return !s.Updated.After(minute) }},
+		{"deployed", mergerequest.DeployedTo("", time.Time{}, time.Time{}), func(s sample) bool { return s.deployed != nil }},
+		{"deployed to", mergerequest.DeployedTo("staging", time.Time{}, time.Time{}), func(s sample) bool { return s.deployed != nil && s.deployed.Environment == "staging" }},
+		{"deployed since", mergerequest.DeployedTo("", minute, time.Time{}), func(s sample) bool { return s.deployed != nil && !s.deployed.At.Before(minute) }},
+		{"deployed to until", mergerequest.DeployedTo("staging", time.Time{}, minute), func(s sample) bool {
+			return s.deployed != nil && s.deployed.Environment == "staging" && !s.deployed.At.After(minute)
+		}},
 		{"created before all times", mergerequest.Created.Until(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)), func(sample) bool { return false }},
 	}
 	for _, text := range []string{"a", "straSSE", "ÉTÉ", "100%", "a_c", `say "no"`, "été\nabc", "draft:", "'; --", `\`} {
@@ -197,11 +204,16 @@ func (s stores) fill(t *testing.T) (all []sample) {
 		if r.IntN(2) == 0 {
 			state := mergerequest.State(pick("closed", "locked", "merged"))
 			changed, err := s.Update(t.Context(), web.UID, m.IID, func(c *mergerequest.MergeRequest) error {
-				c.State, c.Title = state, c.Title+pick("", "abc", "ÉTÉ")
+				c.State, c.Title, c.MergeCommit = state, c.Title+pick("", "abc", "ÉTÉ"), fmt.Sprint("commit", n)
 				return nil
 			})
 			g.Expect(err).NotTo(HaveOccurred())
 			m.MergeRequest = changed
+			d := mergerequest.Deployment{Environment: pick("production", "staging"), JobID: 1, At: s.clock.Now()}
+			g.Expect(s.Deployed(t.Context(), web.UID, d, []string{changed.MergeCommit})).To(Succeed())
+			if state == mergerequest.Merged {
+				m.deployed = &d
+			}
 		}
 		all = append(all, m)
 	}

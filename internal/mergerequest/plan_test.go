@@ -26,6 +26,7 @@ func TestList_scansNoTableOfMergeRequests(t *testing.T) {
 			"any milestone": {Planned()}, "milestone": {PlannedFor("1.0")}, "one milestone": {InMilestone(1)}, "any reaction": {ReactedTo("a", "")}, "reaction": {ReactedTo("a", "tada")},
 			"search": {Containing("text", "")}, "search in titles": {Containing("text", search.Title)},
 			"created since": {Created.Since(time.Now())}, "created until": {Created.Until(time.Now())}, "updated since": {Updated.Since(time.Now())}, "updated until": {Updated.Until(time.Now())},
+			"any deployment": {DeployedTo("", time.Time{}, time.Time{})}, "deployment": {DeployedTo("production", time.Now(), time.Now())},
 		}
 		for filter, all := range maps.Clone(filters) {
 			if len(all) == 1 {
