@@ -482,6 +482,8 @@ type unscheduled struct{}
 
 func (unscheduled) Add(context.Context, job.Task) error { return nil }
 
+func (unscheduled) AddAfter(context.Context, job.Task, time.Duration) error { return nil }
+
 // pictured gives an avatar to each project, group and user, before they are stored.
 func pictured(t *testing.T, objects []client.Object) *avatar.Avatars {
 	t.Helper()

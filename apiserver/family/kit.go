@@ -3,6 +3,7 @@ package family
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -78,4 +79,6 @@ type Kit struct {
 // Tasks is a queue to which work is added. A job.Queue implements it.
 type Tasks interface {
 	Add(ctx context.Context, t job.Task) error
+	// AddAfter adds a task that is not due before a delay has passed.
+	AddAfter(ctx context.Context, t job.Task, delay time.Duration) error
 }

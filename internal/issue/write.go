@@ -43,6 +43,15 @@ func (s *Store) Update(ctx context.Context, project types.UID, number int64, cha
 	return i, err
 }
 
+// Close closes an issue, and reports whether it was open.
+func (i *Issue) Close(by database.User, at time.Time) bool {
+	if i.State != Opened {
+		return false
+	}
+	i.State, i.Closer, i.ClosedAt = Closed, by, at.UTC()
+	return true
+}
+
 // Touch sets the time of the last change of an issue. The error is ErrNotFound if there is no such issue.
 func (s *Store) Touch(ctx context.Context, id int64, at time.Time) error {
 	return s.db.Write(ctx, fmt.Sprintf("changing issue %d", id), func(ctx context.Context, db bun.IDB) error {

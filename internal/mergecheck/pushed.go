@@ -14,7 +14,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/refs"
 	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
-	"github.com/forgeplane/forgeplane/internal/stateevent"
 )
 
 // push is an update of the target branch of a merge request. It is the payload of a task.
@@ -95,7 +94,7 @@ func (c *Checker) finishPushed(
 		if err != nil || !merged {
 			return err
 		}
-		return c.stores.RecordState(ctx, now.In, now.Item(), stateevent.Merged, by, now.MergedAt)
+		return c.recordMerge(ctx, now)
 	})
 	return now, err
 }

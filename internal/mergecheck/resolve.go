@@ -87,7 +87,15 @@ func (c *Checker) Finish(ctx context.Context, m mergerequest.MergeRequest) (now 
 		if err != nil || !merged {
 			return err
 		}
-		return c.stores.RecordState(ctx, now.In, now.Item(), stateevent.Merged, now.Merger, now.MergedAt)
+		return c.recordMerge(ctx, now)
 	})
 	return now, err
+}
+
+// recordMerge records that a merge request was merged, and closes the issues that it closes. It is part of the transaction of the merge.
+func (c *Checker) recordMerge(ctx context.Context, m mergerequest.MergeRequest) error {
+	if err := c.stores.RecordState(ctx, m.In, m.Item(), stateevent.Merged, m.Merger, m.MergedAt); err != nil {
+		return err
+	}
+	return c.closeIssues(ctx, m)
 }

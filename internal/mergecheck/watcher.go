@@ -9,11 +9,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/job"
@@ -104,19 +106,39 @@ func (c *Checker) sources(ctx context.Context, of []mergerequest.MergeRequest) (
 	return found, err
 }
 
+// resuming is the end of the key of the task that finishes or undoes a merge that was interrupted.
+const resuming = "resume"
+
+// Resume returns the task that finishes or undoes a merge if it is interrupted, and the time after the lock of the merge request at which it is due.
+func Resume(id int64, tenant fair.Key) (t job.Task, delay time.Duration) {
+	return job.Task{Key: fmt.Sprintf("%d %s", id, resuming), Tenant: tenant}, interrupted + time.Second
+}
+
 // Check runs a task of the queue.
 func (c *Checker) Check(ctx context.Context, a job.Attempt, _ func(string)) error {
-	key, _, _ := strings.Cut(a.Key, " ")
+	key, what, _ := strings.Cut(a.Key, " ")
 	id, err := strconv.ParseInt(key, 10, 64)
 	if err != nil {
 		return fmt.Errorf("reading the id of a merge request: %w", err)
 	}
 	m, err := c.stores.MergeRequests.WithID(ctx, id)
-	if err == nil {
+	switch {
+	case err == nil && what == resuming:
+		err = c.resume(ctx, m)
+	case err == nil:
 		err = c.run(ctx, m, a.Payload)
 	}
 	if errors.Is(err, mergerequest.ErrNotFound) {
 		return nil
+	}
+	return err
+}
+
+// resume is Check for a merge that may have been interrupted. If it cannot be decided yet, the task is tried again.
+func (c *Checker) resume(ctx context.Context, m mergerequest.MergeRequest) error {
+	now, err := c.Refresh(ctx, m)
+	if err == nil && now.State == mergerequest.Locked {
+		err = mergerequest.ErrLocked
 	}
 	return err
 }

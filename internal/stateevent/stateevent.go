@@ -45,6 +45,8 @@ type Event struct {
 	State   State            `bun:"state"`
 	User    database.User    `bun:"embed:user_"`
 	Created time.Time        `bun:"created_at"`
+	// MergeRequestID is the id of the merge request whose merge has closed the issue; 0 otherwise.
+	MergeRequestID int64 `bun:"merge_request_id"`
 }
 
 // Store is the events in a database. It is safe for concurrent use.

@@ -131,6 +131,9 @@ func (q tasks) Add(_ context.Context, t job.Task) error {
 	return nil
 }
 
+// AddAfter implements family.Tasks.
+func (q tasks) AddAfter(ctx context.Context, t job.Task, _ time.Duration) error { return q.Add(ctx, t) }
+
 // WriterReading returns a writer that reads from live what the cache does not keep.
 func (f *Forge) WriterReading(live client.Reader) store.Backend {
 	return store.NewBackend(declare.NewWriter(f.Client, live, f.IDs), f.Catalog, "")

@@ -138,8 +138,7 @@ func (f *Family) update(ctx context.Context, s auth.ProjectRecord[item.Issue], r
 // turn closes or reopens an issue and returns its new state, or "" if the state does not change.
 func (f *Family) turn(i *issue.Issue, event string, by database.User) stateevent.State {
 	switch {
-	case event == "close" && i.State == issue.Opened:
-		i.State, i.Closer, i.ClosedAt = issue.Closed, by, f.Clock.Now().UTC()
+	case event == "close" && i.Close(by, f.Clock.Now()):
 		return stateevent.Closed
 	case event == "reopen" && i.State == issue.Closed:
 		i.State, i.Closer, i.ClosedAt = issue.Opened, database.User{}, time.Time{}

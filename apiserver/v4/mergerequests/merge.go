@@ -199,7 +199,7 @@ func (f *Family) mergeOnce(ctx context.Context, in auth.Project, m mergerequest.
 			return nil, err
 		}
 		plan := mergerequest.Plan{Commit: made.Commit, Squash: made.Squash, Merger: item.User(u), RemoveSource: r.removes()}
-		if err := f.lock(ctx, m, plan); err != nil {
+		if err := f.lock(ctx, in.Scope, m, plan); err != nil {
 			return nil, err
 		}
 		planned = made.Commit
@@ -215,8 +215,9 @@ func (f *Family) mergeOnce(ctx context.Context, in auth.Project, m mergerequest.
 	return moved, err
 }
 
-// lock locks a merge request for a plan, unless it has changed or lost an approval since it was found mergeable.
-func (f *Family) lock(ctx context.Context, m mergerequest.MergeRequest, p mergerequest.Plan) error {
+// lock locks a merge request for a plan, unless it has changed or lost an approval since it was found mergeable. If the merge is interrupted, a task
+// finishes or undoes it.
+func (f *Family) lock(ctx context.Context, in catalog.Scope, m mergerequest.MergeRequest, p mergerequest.Plan) error {
 	before, err := f.committersBefore(ctx, m)
 	if err != nil {
 		return err
@@ -233,7 +234,11 @@ func (f *Family) lock(ctx context.Context, m mergerequest.MergeRequest, p merger
 		if errors.Is(err, mergerequest.ErrOutdated) || err == nil && c.left() > 0 {
 			err = mergerequest.ErrNotOpen
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		task, delay := mergecheck.Resume(m.ID, f.Repositories.Tenant(in.Project))
+		return f.checks.AddAfter(ctx, task, delay)
 	})
 }
 

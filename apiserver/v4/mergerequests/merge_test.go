@@ -19,6 +19,9 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/mergerequests"
 	"github.com/forgeplane/forgeplane/internal/change"
+	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/internal/mergecheck"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 )
 
@@ -306,6 +309,23 @@ func TestMerge_isFinishedOrUndoneAfterCrash(t *testing.T) {
 			g.Expect(w.merge("dora", m, "").Code).To(Equal(200))
 		})
 	}
+}
+
+func TestMerge_isResumedInBackgroundAfterCrash(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	m, other := w.request(20, "topic", "main"), w.request(20, "rival", "main")
+	g.Expect(w.merge("dora", m, "").Code).To(Equal(200))
+	g.Expect(w.Tasks).To(ContainElement(HaveField("Key", "1 resume")))
+	resume := func(m mergerequest.MergeRequest) error {
+		task, _ := mergecheck.Resume(m.ID, fair.Namespace("acme"))
+		return w.Work[mergecheck.QueueName].Run(t.Context(), job.Attempt{Task: task}, nil)
+	}
+	g.Expect(resume(m)).To(Succeed(), "there is nothing to do")
+	g.Expect(w.Activity.MergeRequests.Lock(t.Context(), w.read(other), mergerequest.Plan{Commit: w.head("rival"), Merger: other.Author})).To(Succeed())
+	g.Expect(resume(other)).To(MatchError(mergerequest.ErrLocked), "the merge can still happen")
+	w.Clock.SetTime(w.Clock.Now().Add(3 * time.Minute))
+	g.Expect(resume(other)).To(Succeed())
+	g.Expect(w.read(other)).To(And(HaveField("State", mergerequest.Opened), HaveField("MergeError", ContainSubstring("interrupted"))))
 }
 
 func TestMerge_staysLockedWhileOutcomeIsUnknown(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -26,10 +27,18 @@ func (q *queued) Add(_ context.Context, t job.Task) error {
 	return nil
 }
 
+func (q *queued) AddAfter(ctx context.Context, t job.Task, _ time.Duration) error {
+	return q.Add(ctx, t)
+}
+
 // unqueued is a queue to which nothing can be added.
 type unqueued struct{}
 
 func (unqueued) Add(context.Context, job.Task) error { return errors.New("the queue is away") }
+
+func (q unqueued) AddAfter(ctx context.Context, t job.Task, _ time.Duration) error {
+	return q.Add(ctx, t)
+}
 
 func TestRecheck_queuesInOrderOfKeysAndDoesNotFailList(t *testing.T) {
 	g, w := NewWithT(t), newGitWorld(t, branched(t))

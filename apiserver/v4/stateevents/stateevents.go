@@ -55,13 +55,17 @@ type Event struct {
 	ResourceID           int64               `json:"resource_id" doc:"Id of the item, which is not its iid."`
 	State                stateevent.State    `json:"state" doc:"closed, reopened or merged."`
 	SourceCommit         *string             `json:"source_commit" doc:"null: commits do not change states."`
-	SourceMergeRequestID *int64              `json:"source_merge_request_id" doc:"null: merge requests do not change states."`
+	SourceMergeRequestID *int64              `json:"source_merge_request_id" doc:"Id of the merge request whose merge has closed the issue; otherwise null."`
 }
 
 func show(e stateevent.Event, of item.Item, users map[types.UID]*entity.UserSummary) Event {
-	return Event{
+	shown := Event{
 		ID: e.ID, User: users[e.User.UID], CreatedAt: endpoint.Time(e.Created), ResourceType: of.Type(), ResourceID: e.Of.ID, State: e.State,
 	}
+	if e.MergeRequestID != 0 {
+		shown.SourceMergeRequestID = &e.MergeRequestID
+	}
+	return shown
 }
 
 type listRequest struct {
