@@ -130,7 +130,10 @@ var aggregates = []aggregate{
 	}},
 	{mergerequest.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.MergeRequests = mergerequest.New(s.Database, c)
-		return append(places(s.MergeRequests.Subjects()), rows[*v1alpha1.Label](subscription.KindLabel, s.MergeRequests.Labels()))
+		closed := func(ctx context.Context, m mergerequest.MergeRequest) error {
+			return s.RecordState(ctx, m.In, m.Item(), stateevent.Closed, database.User{}, m.ClosedAt)
+		}
+		return append(places(s.MergeRequests.Subjects(closed)), rows[*v1alpha1.Label](subscription.KindLabel, s.MergeRequests.Labels()))
 	}},
 	{epic.Migrations, func(s *Stores, c clock.PassiveClock) []swept {
 		s.Epics = epic.New(s.Database, c)

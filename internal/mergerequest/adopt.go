@@ -11,14 +11,16 @@ import (
 	"github.com/forgeplane/forgeplane/internal/sweep"
 )
 
-// Subjects are the merge requests by their projects, for a sweep.Sweeper.
-func (s *Store) Subjects() sweep.Inherited {
-	return subjects{sweep.Table(s.db, (*MergeRequest)(nil)), s}
+// Subjects are the merge requests by their projects, for a sweep.Sweeper. closed is called with the merge requests that a Move closes, in the
+// transaction.
+func (s *Store) Subjects(closed func(context.Context, MergeRequest) error) sweep.Inherited {
+	return subjects{sweep.Table(s.db, (*MergeRequest)(nil)), s, closed}
 }
 
 type subjects struct {
 	sweep.Inherited
 	*Store
+	closed func(context.Context, MergeRequest) error
 }
 
 // Move implements sweep.Inherited. Merge requests with a source branch in the former project follow, also those of other projects. If two open ones
@@ -33,15 +35,27 @@ func (m subjects) Move(ctx context.Context, from, to database.Subject, unique ..
 	return m.Inherited.Move(ctx, from, to, unique...)
 }
 
-func (s *Store) closeRivals(ctx context.Context, from, to database.Subject) error {
+func (m subjects) closeRivals(ctx context.Context, from, to database.Subject) error {
 	const one = "CASE merge_requests.%[1]s WHEN ?1 THEN ?2 ELSE merge_requests.%[1]s END = CASE o.%[1]s WHEN ?1 THEN ?2 ELSE o.%[1]s END"
 	query := "UPDATE merge_requests SET state = 'closed', closed_at = ?0, auto_merge = NULL, auto_merge_pipeline = 0 WHERE state = 'opened' AND (source_uid IN (?1, ?2) OR subject_uid IN (?1, ?2)) AND EXISTS (" +
 		"SELECT 1 FROM merge_requests AS o WHERE o.source_uid IN (merge_requests.source_uid, ?1, ?2) AND o.source_branch = merge_requests.source_branch " +
 		"AND o.target_branch = merge_requests.target_branch AND o.state IN ('opened', 'locked') AND o.id > merge_requests.id " +
-		"AND " + fmt.Sprintf(one, "source_uid") + " AND " + fmt.Sprintf(one, "subject_uid") + ")"
-	return s.db.Write(ctx, fmt.Sprintf("closing merge requests of the same branches in %s", to), func(ctx context.Context, db bun.IDB) error {
-		_, err := db.NewRaw(query, s.clock.Now().UTC(), from.UID, to.UID).Exec(ctx)
-		return err
+		"AND " + fmt.Sprintf(one, "source_uid") + " AND " + fmt.Sprintf(one, "subject_uid") + ") RETURNING id"
+	return m.db.Atomically(ctx, fmt.Sprintf("closing merge requests of the same branches in %s", to), func(ctx context.Context, db bun.IDB) error {
+		var ids []int64
+		if err := db.NewRaw(query, m.clock.Now().UTC(), from.UID, to.UID).Scan(ctx, &ids); err != nil {
+			return err
+		}
+		for _, id := range ids {
+			one, err := m.WithID(ctx, id)
+			if err == nil {
+				err = m.closed(ctx, one)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

@@ -1,6 +1,7 @@
 package mergerequest_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 
 func TestMove_movesSourcesToo(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		noted := func(context.Context, mergerequest.MergeRequest) error { return nil }
 		g, s := NewWithT(t), open(t, name)
 		again := database.Subject{Kind: database.KindProject, ID: 30, UID: "again"}
 		for n := range 120 {
@@ -20,8 +22,8 @@ func TestMove_movesSourcesToo(t *testing.T) {
 		}
 		other := s.create(t, mergerequest.MergeRequest{In: fork, Source: web, SourceBranch: "up"})
 		from := s.create(t, mergerequest.MergeRequest{Source: fork, SourceBranch: "up"})
-		g.Expect(s.Subjects().Move(t.Context(), web, again)).To(Succeed())
-		g.Expect(s.Subjects().Move(t.Context(), web, again)).To(Succeed(), "it can be repeated")
+		g.Expect(s.Subjects(noted).Move(t.Context(), web, again)).To(Succeed())
+		g.Expect(s.Subjects(noted).Move(t.Context(), web, again)).To(Succeed(), "it can be repeated")
 		for number := range int64(120) {
 			g.Expect(s.Get(t.Context(), again.UID, number+1)).To(And(HaveField("In", again), HaveField("Source", again), HaveField("State", mergerequest.Opened)))
 		}
@@ -42,7 +44,13 @@ func TestMove_closesOlderMergeRequestOfSameBranches(t *testing.T) {
 		alone := s.create(t, mergerequest.MergeRequest{SourceBranch: "alone"})
 		ownAgain := s.create(t, mergerequest.MergeRequest{In: again, SourceBranch: "fix"})
 		forkedAgain := s.create(t, mergerequest.MergeRequest{In: again, Source: fork, SourceBranch: "fix"})
-		g.Expect(s.Subjects().Move(t.Context(), web, again)).To(Succeed())
+		var closed []int64
+		noted := func(_ context.Context, m mergerequest.MergeRequest) error {
+			closed = append(closed, m.ID)
+			return nil
+		}
+		g.Expect(s.Subjects(noted).Move(t.Context(), web, again)).To(Succeed())
+		g.Expect(closed).To(ConsistOf(own.ID, forked.ID))
 		for id, want := range map[int64]mergerequest.State{
 			own.ID: mergerequest.Closed, forked.ID: mergerequest.Closed, alone.ID: mergerequest.Opened,
 			ownAgain.ID: mergerequest.Opened, forkedAgain.ID: mergerequest.Opened,

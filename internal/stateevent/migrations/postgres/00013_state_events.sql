@@ -9,9 +9,7 @@ CREATE TABLE state_events (
     state        TEXT NOT NULL,
     user_id      BIGINT NOT NULL,
     user_uid     TEXT NOT NULL,
-    created_at   TIMESTAMPTZ NOT NULL,
-    -- the merge request that caused the change, or 0
-    merge_request_id BIGINT NOT NULL
+    created_at   TIMESTAMPTZ NOT NULL
 );
 CREATE INDEX state_events_of_item ON state_events (item_kind, item_id, id);
 CREATE INDEX state_events_of_subject ON state_events (subject_kind, subject_id, subject_uid);
