@@ -30,8 +30,8 @@ type migration struct {
 }
 
 // merge returns the migrations of all aggregates by version. An aggregate has them in migrations/sqlite3 and migrations/postgres, with the
-// same names. Versions are shared by all aggregates, so a new version must be greater than all released ones, and a released migration must
-// not change. Files with the same name in several aggregates are parts of one migration.
+// same names. Versions are shared by all aggregates, so a new version must be greater than all others, and a migration must not
+// change. Files with the same name in several aggregates are parts of one migration.
 func merge(dialect goose.Dialect, aggregates []fs.FS) (map[int64]*migration, error) {
 	merged := map[int64]*migration{}
 	for _, aggregate := range aggregates {

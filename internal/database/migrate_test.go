@@ -32,6 +32,15 @@ func TestMigrations_runInOneSequenceForAllAggregates(t *testing.T) {
 	})
 }
 
+func TestMigrations_ofNewerVersionStay(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		more := files("00002_more.sql", "ALTER TABLE notes ADD COLUMN more INTEGER NOT NULL DEFAULT 0; INSERT INTO notes (text) VALUES ('new')")
+		expectNotes(t, databasetest.Open(t, name, notes(), more), "new")
+		expectNotes(t, databasetest.Open(t, name, notes()), "new")
+		expectNotes(t, databasetest.Open(t, name, notes(), more), "new")
+	})
+}
+
 func TestMigrations_areRolledBackOnFailure(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g := NewWithT(t)

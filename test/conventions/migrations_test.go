@@ -1,31 +1,58 @@
 package conventions_test
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 )
 
-// No version has been released, so no database needs a second migration of the same tables.
-func TestMigrations_areOneForEachAggregate(t *testing.T) {
+// knownMigrations has the checksum and the path of each migration.
+const knownMigrations = "testdata/migrations.txt"
+
+// Installations keep their databases when they get a new commit, and go back to an earlier one.
+func TestMigrations_neverChange(t *testing.T) {
 	g := NewWithT(t)
-	engines := map[string]string{} // the name of the migration, by its aggregate
-	for _, engine := range []string{"sqlite3", "postgres"} {
-		for _, pattern := range []string{"../../internal/*/migrations", "../../internal/*/*/migrations"} {
-			aggregates, err := filepath.Glob(pattern)
+	text, err := os.ReadFile(knownMigrations)
+	g.Expect(err).NotTo(HaveOccurred())
+	known := map[string]string{}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	for _, line := range lines {
+		sum, path, _ := strings.Cut(line, "  ")
+		known[path] = sum
+	}
+	engines := map[string][]string{} // the names of the migrations of each aggregate and engine
+	for _, pattern := range []string{"../../internal/*/migrations/*/*.sql", "../../internal/*/*/migrations/*/*.sql"} {
+		files, err := filepath.Glob(pattern)
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, file := range files {
+			content, err := os.ReadFile(file)
 			g.Expect(err).NotTo(HaveOccurred())
-			for _, aggregate := range aggregates {
-				files, err := filepath.Glob(filepath.Join(aggregate, engine, "*.sql"))
-				g.Expect(err).NotTo(HaveOccurred())
-				g.Expect(files).To(HaveLen(1), "%s: change the migration that is there", filepath.Join(aggregate, engine))
-				name := filepath.Base(files[0])
-				if engines[aggregate] != "" {
-					g.Expect(name).To(Equal(engines[aggregate]), aggregate)
-				}
-				engines[aggregate] = name
+			path := strings.TrimPrefix(file, "../../")
+			sum := fmt.Sprintf("%x", sha256.Sum256(content))
+			if *update && known[path] == "" {
+				known[path] = sum
+				lines = append(lines, sum+"  "+path)
 			}
+			g.Expect(known).To(HaveKey(path), "go test ./test/conventions -update adds it to %s", knownMigrations)
+			g.Expect(sum).To(Equal(known[path]), "%s must not change, because databases have it: add another migration", path)
+			delete(known, path)
+			engines[filepath.Dir(path)] = append(engines[filepath.Dir(path)], filepath.Base(path))
 		}
 	}
-	g.Expect(len(engines)).To(BeNumerically(">", 10))
+	g.Expect(known).To(BeEmpty(), "migrations must not disappear")
+	g.Expect(len(engines)).To(BeNumerically(">", 20))
+	for directory, names := range engines {
+		other := filepath.Join(filepath.Dir(directory), map[string]string{"sqlite3": "postgres", "postgres": "sqlite3"}[filepath.Base(directory)])
+		g.Expect(names).To(Equal(engines[other]), directory)
+	}
+	if *update {
+		slices.SortFunc(lines, func(a, b string) int { return strings.Compare(filepath.Base(a)+a, filepath.Base(b)+b) })
+		g.Expect(os.WriteFile(knownMigrations, []byte(strings.Join(lines, "\n")+"\n"), 0o644)).To(Succeed()) //nolint:gosec // it is a file of the checkout
+	}
 }
