@@ -131,6 +131,7 @@ var _ = Describe("Forgeplane, killed in the middle of forks", Ordered, func() {
 		expectRemoved(r.origin.name, r.whole, r.part)
 	})
 
+	rounds := (rounds + 1) / 2 // they take longer than those of other specs
 	for number := 1; number <= rounds; number++ {
 		It(fmt.Sprintf("leaves whole forks that need nothing of their origin, time %d of %d", number, rounds), func() {
 			r := newForkRound(number, importURL)

@@ -138,6 +138,18 @@ func (h *host) ageLocks() {
 	}
 }
 
+// tidy removes the locks that killed processes have left, after all work has stopped.
+func (h *host) tidy() {
+	GinkgoHelper()
+	Eventually(h.orphans).WithPolling(polling).Should(BeEmpty(), "processes that outlived Forgeplane")
+	if len(h.locks()) == 0 {
+		return
+	}
+	h.stop()
+	h.ageLocks()
+	h.start()
+}
+
 // workers returns the processes that work in a repository: git and hooks.
 func (h *host) workers() (pids []int) {
 	GinkgoHelper()

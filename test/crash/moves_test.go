@@ -19,7 +19,7 @@ import (
 const nomad = "nomad"
 
 // moveRounds is the number of rounds. Each round kills at least one server.
-var moveRounds = soak.Times(2, 100)
+var moveRounds = soak.Times(1, 100)
 
 const (
 	// generation is the number of rounds after which a new project begins, because the clients make each round longer.
@@ -122,18 +122,6 @@ var _ = Describe("Forgeplane, killed in the middle of storage moves", Ordered, f
 		defer cancel()
 		Expect(api.Delete(ctx, m)).To(Succeed())
 	}
-	// tidy removes the locks that killed processes have left, after all work has stopped.
-	tidy := func() {
-		GinkgoHelper()
-		Eventually(machine.orphans).WithPolling(polling).Should(BeEmpty(), "processes that outlived Forgeplane")
-		if len(machine.locks()) == 0 {
-			return
-		}
-		machine.stop()
-		machine.ageLocks()
-		machine.start()
-	}
-
 	BeforeAll(func() {
 		seed := uint64(GinkgoRandomSeed()) //nolint:gosec // any number can be a seed
 		chance = rand.New(rand.NewPCG(seed, seed))
@@ -205,7 +193,7 @@ var _ = Describe("Forgeplane, killed in the middle of storage moves", Ordered, f
 			expectReady(fork, nomad)
 			AddReportEntry(fmt.Sprintf("killed %d of 2 servers %s after %s, when the move was %q, in the middle of the work of %d clients; attempt %d, then %s",
 				len(victims), how, moment.Round(time.Millisecond), at, len(cut), m.Status.Attempt, m.Status.State), ReportEntryVisibilityAlways)
-			tidy()
+			machine.tidy()
 			expectWhole(clients.pushers)
 			for _, c := range clients.committers {
 				c.expectKept()
