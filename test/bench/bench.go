@@ -128,6 +128,7 @@ func (b *bench) groups() []group {
 		{registryRows, b.measureRegistry},
 		{cleanupRows, b.measureCleanups},
 		{pipelineRows, b.measurePipelines},
+		{mergeRequestRows, b.measureMergeRequests},
 		{startRows, b.measureStarts},
 	}
 }

@@ -100,6 +100,13 @@ const (
 	rowPipelineListBranches = "pipelines/list-branches"
 	rowJobList              = "pipelines/jobs"
 
+	rowMergeRequestList   = "merge-requests/list"
+	rowMergeRequestFilter = "merge-requests/filter-p50"
+	rowMergeRequest       = "merge-requests/get"
+	rowMergeRequestDiff   = "merge-requests/diff-p50"
+	rowMergeRequestNotes  = "merge-requests/notes"
+	rowMerge              = "merge-requests/merge"
+
 	rowFirstStart  = "start/first"
 	rowSecondStart = "start/second"
 )
@@ -127,7 +134,8 @@ var (
 		rowHandOut, rowIdleRunners, rowTrace, rowArtifactUpload, rowArtifactDownload, rowArtifactFile, rowArtifactFileHalf,
 		rowPipelineList, rowPipelineListFiltered, rowPipelineListBranches, rowJobList,
 	}
-	startRows = []string{rowFirstStart, rowSecondStart}
+	mergeRequestRows = []string{rowMerge, rowMergeRequest, rowMergeRequestDiff, rowMergeRequestList, rowMergeRequestFilter, rowMergeRequestNotes}
+	startRows        = []string{rowFirstStart, rowSecondStart}
 )
 
 // rates are the rows of requests to the REST API, at both doors.
@@ -185,7 +193,7 @@ func rows() []*figures.Row {
 			Bound: &figures.Bound{Of: figures.Difference, AtMost: 0.5}},
 		{ID: rowMirrorIdleWrites, Name: "requests that write while nothing happens, 500 mirrors", Unit: figures.Writes, Bound: atMost(0)},
 	}
-	all = slices.Concat(all, restRowsUnmeasured(), contentRowsUnmeasured(), hostileRowsUnmeasured(), pipelineRowsUnmeasured())
+	all = slices.Concat(all, restRowsUnmeasured(), contentRowsUnmeasured(), hostileRowsUnmeasured(), pipelineRowsUnmeasured(), mergeRequestRowsUnmeasured())
 	return append(all,
 		&figures.Row{ID: rowProjectCreate, Name: "POST a project", Unit: figures.Milliseconds, Against: "a create in Kubernetes", Bound: ratio(3)},
 		&figures.Row{ID: rowProjectUse, Name: "POST a project and at once a file in it", Unit: figures.Milliseconds, Against: "Kubernetes and a watch", Bound: ratio(1.5)},

@@ -254,6 +254,9 @@ func (t *Testbed) RepositoryDir(p *v1alpha1.Project) string {
 // RegistryDir returns the directory of images.
 func (t *Testbed) RegistryDir() string { return t.path("data", "registry") }
 
+// ActivityDatabase returns the file of the activity database, which nothing else may open while Forgeplane runs.
+func (t *Testbed) ActivityDatabase() string { return t.path("data", "activity.db") }
+
 func (t *Testbed) path(elements ...string) string {
 	return filepath.Join(append([]string{t.options.Directory}, elements...)...)
 }
