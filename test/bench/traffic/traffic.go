@@ -92,7 +92,7 @@ type plain struct {
 // readSize is the number of bytes that are read at once. It is large, so that reading uses less CPU time than the measured server.
 const readSize = 256 << 10
 
-// Plain returns a function that opens connections which send a request without a body.
+// Plain returns a function that opens connections which send a request. A request with a body can only be sent by one connection.
 func Plain(request *http.Request) Dial {
 	return func(ctx context.Context) (Connection, error) {
 		var b bytes.Buffer
