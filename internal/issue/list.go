@@ -59,14 +59,14 @@ type Query struct {
 	Skip, Limit int
 }
 
-// List returns a page of issues, and the number of selected issues.
+// List returns a page of issues, and the number of selected issues, which is counted up to database.Enough.
 func (s *Store) List(ctx context.Context, of Query) (page []Issue, total int, err error) {
 	err = s.db.Read(ctx, "listing issues", func(ctx context.Context, db bun.IDB) error {
-		q := of.selected(db).Model(&page).ExcludeColumn("text")
-		n, err := q.Count(ctx)
-		if total = int(n); err != nil || total <= of.Skip {
+		some := of.selected(db).Column("id").Limit(database.Enough(of.Skip, of.Limit))
+		if total, err = database.Count(ctx, db, some); err != nil || total <= of.Skip {
 			return err
 		}
+		q := of.selected(db).Model(&page).ExcludeColumn("text")
 		if err := of.sorted(db, q).Offset(int64(of.Skip)).Limit(int64(of.Limit)).Scan(ctx); err != nil {
 			return err
 		}

@@ -1,9 +1,12 @@
 package mergerequest
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/internal/database"
@@ -30,19 +33,29 @@ type Query struct {
 	Ascending  bool
 	// Skip is the number of merge requests before the page, and Limit the maximum number on it.
 	Skip, Limit int
+	// Version changes with everything that the conditions are about. List remembers the total of a version, unless it is empty.
+	Version string
 }
 
-// List returns a page of merge requests, and the number of selected merge requests.
+// few is the number of merge requests that are sorted faster than found among others in the order of the list.
+var few = 1000 // tests change it
+
+// List returns a page of merge requests, and the number of selected merge requests, which is counted up to database.Enough.
 func (s *Store) List(ctx context.Context, of Query) (page []MergeRequest, total int, err error) {
 	err = s.db.Read(ctx, "listing merge requests", func(ctx context.Context, db bun.IDB) error {
-		q := of.selected(db).Model(&page).ExcludeColumn("text")
-		n, err := q.Count(ctx)
-		if total = int(n); err != nil || total <= of.Skip {
+		some := of.selected(db).Column("id").Limit(database.Enough(of.Skip, of.Limit))
+		if total, err = s.counts.Find(ctx, db, some, of.Version); err != nil || total <= of.Skip {
 			return err
 		}
-		if err := of.sorted(db, q).Offset(int64(of.Skip)).Limit(int64(of.Limit)).Scan(ctx); err != nil {
+		// Sorting ids takes much less time than sorting whole rows.
+		var ids []int64
+		if err := of.sorted(db, total > few).Column("id").Offset(int64(of.Skip)).Limit(int64(of.Limit)).Scan(ctx, &ids); err != nil {
 			return err
 		}
+		if err := db.NewSelect().Model(&page).ExcludeColumn("text").Where("id IN (?)", bun.List(ids)).Scan(ctx); err != nil {
+			return err
+		}
+		slices.SortFunc(page, func(a, b MergeRequest) int { return cmp.Compare(slices.Index(ids, a.ID), slices.Index(ids, b.ID)) })
 		return complete(ctx, db, page)
 	})
 	return page, total, err
@@ -53,18 +66,27 @@ func (of Query) selected(db bun.IDB) *bun.SelectQuery {
 	return database.Select(db, inProjects(db.NewSelect().Model((*MergeRequest)(nil)), of.Projects), of.Conditions)
 }
 
-// sorted sorts merge requests. Equal ones are sorted by id, in the same direction.
-func (of Query) sorted(db bun.IDB, q *bun.SelectQuery) *bun.SelectQuery {
-	direction := " DESC"
+// sorted selects and sorts the merge requests of a query. Equal ones are sorted by id, in the same direction. SQLite does not know how many there are: it
+// is told to go through the merge requests in their order if there are many, and otherwise to find them first.
+func (of Query) sorted(db bun.IDB, many bool) *bun.SelectQuery {
+	q, direction := of.selected(db), " DESC"
 	if of.Ascending {
 		direction = " ASC"
 	}
 	by := "merge_request." + string(of.Order)
-	if of.Order == ByTitle {
+	switch sqlite := db.Dialect().Name() == dialect.SQLite; {
+	case of.Order == ByTitle:
 		by = search.TitleOf(db, "merge_request.text")
+	case sqlite && many:
+		q = q.ModelTableExpr("merge_requests AS merge_request INDEXED BY " + orderIndexes[of.Order])
+	case sqlite:
+		by = "+" + by
 	}
 	return q.OrderExpr(by + direction).OrderExpr("merge_request.id" + direction)
 }
+
+// orderIndexes are the indexes of the orders.
+var orderIndexes = map[Order]string{ByCreation: "merge_requests_by_creation", ByUpdate: "merge_requests_by_update"}
 
 // CountLabels returns the numbers of open merge requests with labels by the UIDs of the labels, in some projects. Labels without one are left out.
 func (s *Store) CountLabels(ctx context.Context, projects []types.UID, labels ...types.UID) (map[types.UID]int64, error) {

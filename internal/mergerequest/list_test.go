@@ -221,6 +221,17 @@ func (s stores) fill(t *testing.T) (all []sample) {
 }
 
 func TestList_agreesWithModel(t *testing.T) {
+	for many, few := range map[string]int{"few": 1000, "many": 0} {
+		t.Run(many, func(t *testing.T) {
+			mergerequest.Few(t, few)
+			expectModel(t)
+		})
+	}
+}
+
+// expectModel compares lists with a model of them in Go.
+func expectModel(t *testing.T) {
+	t.Helper()
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		s := open(t, name)
 		all := s.fill(t)
@@ -287,6 +298,21 @@ func TestList_sortsAndPages(t *testing.T) {
 		_, total, err := s.List(t.Context(), mergerequest.Query{Order: mergerequest.ByCreation, Limit: 9})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(total).To(BeZero(), "without projects")
+	})
+}
+
+func TestList_remembersTotalOfVersion(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g, s := NewWithT(t), open(t, name)
+		total := func(version string, skip int) int {
+			_, total, err := s.List(t.Context(), mergerequest.Query{Projects: []types.UID{web.UID}, Order: mergerequest.ByCreation, Skip: skip, Limit: 1, Version: version})
+			g.Expect(err).NotTo(HaveOccurred())
+			return total
+		}
+		s.create(t, mergerequest.MergeRequest{SourceBranch: "a"})
+		g.Expect(total("1", 0)).To(Equal(1))
+		s.create(t, mergerequest.MergeRequest{SourceBranch: "b"})
+		g.Expect([]int{total("1", 0), total("2", 0), total("", 0)}).To(Equal([]int{1, 2, 2}))
 	})
 }
 

@@ -152,13 +152,14 @@ func IsDraft(title string) bool { return draft.MatchString(title) }
 type Store struct {
 	follower.Choices
 
-	db    *database.DB
-	clock clock.PassiveClock
+	db     *database.DB
+	clock  clock.PassiveClock
+	counts database.Counts
 }
 
 // New returns the merge requests of a database. The database must have been opened with Migrations and iid.Migrations.
 func New(db *database.DB, c clock.PassiveClock) *Store {
-	return &Store{follower.New(db, "merge_request_subscriptions", "merge_request_id"), db, c}
+	return &Store{follower.New(db, "merge_request_subscriptions", "merge_request_id"), db, c, database.NewCounts()}
 }
 
 // Labels are the labels of merge requests.

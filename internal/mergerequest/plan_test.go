@@ -36,8 +36,10 @@ func TestList_scansNoTableOfMergeRequests(t *testing.T) {
 		for filter, all := range filters {
 			for _, order := range []Order{ByCreation, ByUpdate, ByTitle} {
 				q := Query{Projects: []types.UID{"web"}, Conditions: all, Order: order}
-				for _, step := range databasetest.Scans(t, db, "merge_request", func(db bun.IDB) *bun.SelectQuery { return q.sorted(db, q.selected(db)) }) {
-					t.Errorf("%s by %s: %s", filter, order, step)
+				for _, many := range []bool{false, true} {
+					for _, step := range databasetest.Scans(t, db, "merge_request", func(db bun.IDB) *bun.SelectQuery { return q.sorted(db, many) }) {
+						t.Errorf("%s by %s, many %t: %s", filter, order, many, step)
+					}
 				}
 			}
 		}

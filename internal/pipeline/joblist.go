@@ -39,7 +39,7 @@ func (s *Store) ListJobs(ctx context.Context, of JobQuery, skip, most int) (some
 // CountJobs returns the number of jobs. It stops counting at most.
 func (s *Store) CountJobs(ctx context.Context, of JobQuery, most int) (n int, err error) {
 	err = s.db.Read(ctx, "counting jobs", func(ctx context.Context, db bun.IDB) error {
-		n, err = s.counts.find(ctx, db, of.selected(db).Column("id").Limit(int64(most)), of.Version)
+		n, err = s.counts.Find(ctx, db, of.selected(db).Column("id").Limit(int64(most)), of.Version)
 		return err
 	})
 	return n, err

@@ -100,7 +100,7 @@ func (s *Store) List(ctx context.Context, of Query, skip, most int) (some []Pipe
 // Count returns the number of pipelines. It stops counting at most.
 func (s *Store) Count(ctx context.Context, of Query, most int) (n int, err error) {
 	err = s.db.Read(ctx, "counting pipelines", func(ctx context.Context, db bun.IDB) error {
-		n, err = s.counts.find(ctx, db, of.selected(db).Column("id").Limit(int64(most)), of.Version)
+		n, err = s.counts.Find(ctx, db, of.selected(db).Column("id").Limit(int64(most)), of.Version)
 		return err
 	})
 	return n, err

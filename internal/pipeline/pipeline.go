@@ -179,7 +179,7 @@ type Variable struct {
 type Store struct {
 	db     *database.DB
 	clock  clock.PassiveClock
-	counts counts
+	counts database.Counts
 	// tasks is the queue that runs Advance, bridges the queue of jobs that trigger pipelines, ends that of AwaitQueue, and deployments
 	// that of DeployQueue.
 	tasks, bridges, ends, deployments *job.Queue
@@ -197,7 +197,7 @@ const (
 // New returns the pipelines of a database. The database must have been opened with Migrations, iid.Migrations and job.Migrations.
 func New(db *database.DB, c clock.PassiveClock) *Store {
 	queue := func(name string) *job.Queue { return job.NewQueue(db, job.QueueOptions{Name: name}) }
-	return &Store{db, c, newCounts(), queue(QueueName), queue(BridgeQueue), queue(AwaitQueue), queue(DeployQueue)}
+	return &Store{db, c, database.NewCounts(), queue(QueueName), queue(BridgeQueue), queue(AwaitQueue), queue(DeployQueue)}
 }
 
 // Subjects are the pipelines by their projects, for a sweep.Sweeper. The JobSubjects must come first: a pipeline can have many jobs.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -156,6 +157,9 @@ func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint
 		return endpoint.List[Listed]{}, err
 	}
 	q := mergerequest.Query{Conditions: all, Order: mergerequest.Order(r.OrderBy), Ascending: r.Sort == "asc"}
+	if q.Version, err = f.revision(ctx, in, r); err != nil {
+		return endpoint.List[Listed]{}, err
+	}
 	rows, total, err := f.rows(ctx, in, q, p)
 	if err != nil {
 		return endpoint.List[Listed]{}, err
@@ -172,6 +176,20 @@ func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint
 		shown, err := f.show(ctx, s, in.scopes, rows, r.WithDetails)
 		return inList(shown), err
 	})
+}
+
+// revision returns a text that changes with everything that filters are about; empty for several projects, and for filters by what can change without
+// the merge request: reactions, approvals, the titles of milestones and deployments.
+func (f *Family) revision(ctx context.Context, in places, r filters) (string, error) {
+	if len(in.scopes) != 1 || r.Milestone.Set || r.ApprovedByIDs.Set || r.ApproverIDs.Set || r.Approved != "" || r.MyReaction.Set ||
+		r.Environment != "" || sent(r.DeployedAfter) || sent(r.DeployedBefore) || r.Not.Milestone.Set || len(r.Not.MyReaction) > 0 {
+		return "", nil
+	}
+	for project := range in.scopes {
+		last, err := f.Activity.Revisions.Latest(ctx, mergerequest.Kind, project)
+		return strconv.FormatInt(last, 10), err
+	}
+	return "", nil
 }
 
 // rows returns a page of the merge requests that a query selects in some places, and their total number.

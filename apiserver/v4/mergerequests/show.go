@@ -124,11 +124,13 @@ func (f *Family) detail(ctx context.Context, s auth.Subject, m mergerequest.Merg
 	if d.User.CanMerge, err = f.canMerge(ctx, s, m); err != nil {
 		return Detailed{}, err
 	}
-	deployed, err := f.Activity.MergeRequests.FirstDeployed(ctx, m.ID)
-	if err != nil {
-		return Detailed{}, err
+	if m.State == mergerequest.Merged {
+		deployed, err := f.Activity.MergeRequests.FirstDeployed(ctx, m.ID)
+		if err != nil {
+			return Detailed{}, err
+		}
+		d.FirstDeployedAt = endpoint.Time(deployed)
 	}
-	d.FirstDeployedAt = endpoint.Time(deployed)
 	err = f.showPipeline(ctx, s, m, &d)
 	return d, err
 }
@@ -163,7 +165,9 @@ func (f *Family) show(ctx context.Context, s auth.Subject, in map[types.UID]cata
 			labeled[m.In.UID] = in[m.In.UID]
 		}
 		users, ids = slices.Concat(users, []database.User{m.Author, m.Closer, merger(m)}, m.Assignees, m.Reviewers), append(ids, m.ID)
-		milestones[m.MilestoneID] = true
+		if m.MilestoneID != 0 {
+			milestones[m.MilestoneID] = true
+		}
 		if err := v.findSource(ctx, m); err != nil {
 			return nil, err
 		}
