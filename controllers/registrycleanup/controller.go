@@ -28,8 +28,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/timetable"
 )
 
-// DefaultInterval is the default interval at which the progress of a run is shown.
-const DefaultInterval = time.Second
+// DefaultInterval is the default interval at which the progress of a run is shown. Each write of the status costs one of etcd.
+const DefaultInterval = 2 * time.Second
 
 // Options configure the controller.
 type Options struct {
@@ -144,7 +144,7 @@ func (c *Controller) clean(ctx context.Context, m *v1alpha1.RegistryCleanup) err
 	c.plan(m, r.schedule)
 	if unfinished(ctx, m) && m.Status.LastRun.Policy != cleanup.Checksum(&m.Spec) {
 		if !c.pool.leave(m.UID) {
-			return frame.Progressing(c.options.Interval, v1alpha1.ReasonProgressing, "waiting for the run with the former declaration to end")
+			return frame.Progressing(c.soon(), v1alpha1.ReasonProgressing, "waiting for the run with the former declaration to end")
 		}
 		c.end(m, v1alpha1.RegistryCleanupStopped, "")
 	}
@@ -154,7 +154,7 @@ func (c *Controller) clean(ctx context.Context, m *v1alpha1.RegistryCleanup) err
 		}
 		// The number of the run is stored before the work begins.
 		c.begin(m, r.schedule)
-		return frame.Progressing(c.options.Interval, v1alpha1.ReasonProgressing, "a run begins")
+		return frame.Progressing(c.soon(), v1alpha1.ReasonProgressing, "a run begins")
 	}
 	return c.work(ctx, m, r)
 }

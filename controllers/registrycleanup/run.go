@@ -101,7 +101,7 @@ func (c *Controller) work(ctx context.Context, m *v1alpha1.RegistryCleanup, r re
 		return frame.Progressing(c.options.Interval, v1alpha1.ReasonProgressing, "%d of %d tags are deleted so far", run.Deleted, run.Selected)
 	case job.Done:
 		if errors.Is(at.Err, context.Canceled) {
-			return frame.Progressing(c.options.Interval, v1alpha1.ReasonProgressing, "the run goes on soon")
+			return frame.Progressing(c.soon(), v1alpha1.ReasonProgressing, "the run goes on soon")
 		}
 		p := c.show(m)
 		if p.Failure != nil {
@@ -193,8 +193,11 @@ func (c *Controller) conclusion(ctx context.Context, m *v1alpha1.RegistryCleanup
 		s.Attempts++
 		return c.pause(m)
 	}
-	return frame.RequeueAfter(c.options.Interval)
+	return frame.RequeueAfter(c.soon())
 }
+
+// soon is the time until a run that begins, goes on or has ended is looked at again.
+func (c *Controller) soon() time.Duration { return c.options.Interval / 2 }
 
 // pause waits for the next attempt.
 func (c *Controller) pause(m *v1alpha1.RegistryCleanup) error {
