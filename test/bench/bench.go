@@ -107,6 +107,19 @@ func (b *bench) measure(ctx context.Context) (err error) {
 	return nil
 }
 
+// measureParts measures those parts of a group of which a row was chosen, until one fails.
+func (b *bench) measureParts(ctx context.Context, parts ...group) error {
+	for _, part := range parts {
+		if !b.wants(part.ids...) {
+			continue
+		}
+		if err := part.run(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // group is rows that are measured together.
 type group struct {
 	ids []string

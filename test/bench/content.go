@@ -53,11 +53,11 @@ type content struct {
 
 func (b *bench) measureContent(ctx context.Context) error {
 	return b.with(ctx, "content", func(ctx context.Context, t *testbed.Testbed) error {
-		l, err := newCreators(t)
+		r, err := b.newREST(t)
 		if err != nil {
 			return err
 		}
-		c := &content{rest: &rest{load: l, bench: b}}
+		c := &content{rest: r}
 		if c.client, err = b.client(t); err != nil {
 			return err
 		}

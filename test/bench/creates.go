@@ -2,11 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,24 +51,5 @@ func (r *rest) compareCreates(ctx context.Context, row, controller string, overR
 	}
 	o, k, err := alternate(exactly(createRounds), ours, bare)
 	r.bench.record(row, o, k)
-	return err
-}
-
-// post creates something with a form.
-func (r *rest) post(ctx context.Context, path, form string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL()+"/api/v4"+path, strings.NewReader(form))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("PRIVATE-TOKEN", r.token)
-	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	text, err := io.ReadAll(answer.Body)
-	if err = errors.Join(err, answer.Body.Close()); err == nil && answer.StatusCode != http.StatusCreated {
-		err = fmt.Errorf("POST %s was answered with %s: %s", path, answer.Status, text)
-	}
 	return err
 }

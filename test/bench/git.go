@@ -52,23 +52,12 @@ func (b *bench) measureGit(ctx context.Context) error {
 			return err
 		}
 		defer func() { err = errors.Join(err, s.backend.Stop()) }()
-		for _, part := range []struct {
-			ids []string
-			run func(ctx context.Context) error
-		}{
-			{[]string{rowClone, rowCloneMany, rowList, rowPush}, s.measureCheckout},
-			{[]string{rowCloneLarge, rowFork, rowMove, rowMovePause, rowMoveBlobs}, s.measureLarge},
-			{[]string{rowPushRules}, s.measureRules},
-			{[]string{rowCloneBeside, rowCloneBesideSame}, s.measureSlow},
-		} {
-			if !b.wants(part.ids...) {
-				continue
-			}
-			if err := part.run(ctx); err != nil {
-				return err
-			}
-		}
-		return nil
+		return b.measureParts(ctx,
+			group{[]string{rowClone, rowCloneMany, rowList, rowPush}, s.measureCheckout},
+			group{[]string{rowCloneLarge, rowFork, rowMove, rowMovePause, rowMoveBlobs}, s.measureLarge},
+			group{[]string{rowPushRules}, s.measureRules},
+			group{[]string{rowCloneBeside, rowCloneBesideSame}, s.measureSlow},
+		)
 	})
 }
 

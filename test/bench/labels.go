@@ -18,11 +18,10 @@ const (
 
 func (b *bench) measureLabels(ctx context.Context) error {
 	return b.with(ctx, "labels", func(ctx context.Context, t *testbed.Testbed) error {
-		l, err := newCreators(t)
+		r, err := b.newREST(t)
 		if err != nil {
 			return err
 		}
-		r := &rest{load: l, bench: b}
 		if b.wants(rowLabelList, rowGroupLabelList, rowLabelCreate) {
 			if err := r.measureLabelRequests(ctx); err != nil {
 				return err

@@ -25,7 +25,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/reaction"
 	"github.com/forgeplane/forgeplane/test/bench/figures"
 	"github.com/forgeplane/forgeplane/test/bench/gitclient"
-	"github.com/forgeplane/forgeplane/test/bench/reference"
 	"github.com/forgeplane/forgeplane/test/bench/testbed"
 	"github.com/forgeplane/forgeplane/test/bench/traffic"
 )
@@ -64,34 +63,23 @@ type mergeRequests struct {
 
 func (b *bench) measureMergeRequests(ctx context.Context) error {
 	return b.with(ctx, "merge-requests", func(ctx context.Context, t *testbed.Testbed) error {
-		l, err := newCreators(t)
+		r, err := b.newREST(t)
 		if err != nil {
 			return err
 		}
-		m := &mergeRequests{rest: &rest{load: l, bench: b}}
+		m := &mergeRequests{rest: r}
 		if m.client, err = b.client(t); err != nil {
 			return err
 		}
 		if err := m.populate(ctx); err != nil {
 			return err
 		}
-		for _, part := range []struct {
-			measure func(context.Context) error
-			rows    []string
-		}{
-			{m.measureMerge, []string{rowMerge}},
-			{m.measureOne, []string{rowMergeRequest, rowMergeRequestDiff}},
-			{m.measureLists, []string{rowMergeRequestList, rowMergeRequestFilter}},
-			{m.measureNotes, []string{rowMergeRequestNotes}},
-		} {
-			if !b.wants(part.rows...) {
-				continue
-			}
-			if err := part.measure(ctx); err != nil {
-				return err
-			}
-		}
-		return nil
+		return b.measureParts(ctx,
+			group{[]string{rowMerge}, m.measureMerge},
+			group{[]string{rowMergeRequest, rowMergeRequestDiff}, m.measureOne},
+			group{[]string{rowMergeRequestList, rowMergeRequestFilter}, m.measureLists},
+			group{[]string{rowMergeRequestNotes}, m.measureNotes},
+		)
 	})
 }
 
@@ -187,24 +175,7 @@ func (m *mergeRequests) store(ctx context.Context) (err error) {
 	for first := 0; first < manyMergeRequests && err == nil; first += mergeRequestBatch {
 		err = s.Database.Atomically(ctx, "storing merge requests", func(ctx context.Context, _ bun.IDB) error {
 			for n := first; n < first+mergeRequestBatch; n++ {
-				r := mergerequest.MergeRequest{
-					In: in, Source: in, SourceBranch: fmt.Sprintf("topic-%d", n), TargetBranch: fmt.Sprintf("release-%d", n%mergeChoices),
-					Title: fmt.Sprintf("Change number %d of the sorting algorithm", n), Description: strings.Repeat("It replaces the former one. ", 10),
-					Author: user(n),
-				}
-				if n%2 == 0 {
-					r.MilestoneID = milestones[n/7%mergeChoices].ID
-				}
-				if n%4 != 0 {
-					r.Assignees = []database.User{user(n / 2)}
-				}
-				if n%2 == 1 {
-					r.Reviewers = []database.User{user(n / 3)}
-				}
-				if n%3 == 0 {
-					r.Labels = []mergerequest.Label{{ID: m.labels[n%mergeChoices].Spec.ID, UID: m.labels[n%mergeChoices].UID}}
-				}
-				if err := m.storeOne(ctx, s, r, n); err != nil {
+				if err := m.storeOne(ctx, s, m.nth(n, in, user, milestones), n); err != nil {
 					return err
 				}
 			}
@@ -218,6 +189,29 @@ func (m *mergeRequests) store(ctx context.Context) (err error) {
 		return err
 	}
 	return errors.Join(m.AwaitServing(ctx), m.AwaitQuiet(ctx, "project", 0))
+}
+
+// nth returns one of the many merge requests, which differ in everything that filters select.
+func (m *mergeRequests) nth(n int, in database.Subject, user func(int) database.User, milestones []milestone.Milestone) mergerequest.MergeRequest {
+	r := mergerequest.MergeRequest{
+		In: in, Source: in, SourceBranch: fmt.Sprintf("topic-%d", n), TargetBranch: fmt.Sprintf("release-%d", n%mergeChoices),
+		Title: fmt.Sprintf("Change number %d of the sorting algorithm", n), Description: strings.Repeat("It replaces the former one. ", 10),
+		Author: user(n),
+	}
+	if n%2 == 0 {
+		r.MilestoneID = milestones[n/7%mergeChoices].ID
+	}
+	if n%4 != 0 {
+		r.Assignees = []database.User{user(n / 2)}
+	}
+	if n%2 == 1 {
+		r.Reviewers = []database.User{user(n / 3)}
+	}
+	if n%3 == 0 {
+		l := m.labels[n%mergeChoices]
+		r.Labels = []mergerequest.Label{{ID: l.Spec.ID, UID: l.UID}}
+	}
+	return r
 }
 
 // storeOne stores a merge request: most are merged, and some are approved or have a reaction.
@@ -302,27 +296,13 @@ func (m *mergeRequests) measureLists(ctx context.Context) error {
 // create creates a merge request of a branch with a feature, and returns its path.
 func (m *mergeRequests) create(ctx context.Context, n int) (path string, err error) {
 	all := fmt.Sprintf("/projects/%d/merge_requests", m.merged.Spec.ID)
-	text, err := m.send(ctx, http.MethodPost, all, fmt.Sprintf("title=Feature&target_branch=%s&source_branch=%s", release(n), feature(n)))
+	text, err := m.send(ctx, http.MethodPost, all,
+		fmt.Sprintf("title=Feature&target_branch=%s&source_branch=%s", release(n), feature(n)), http.StatusCreated)
 	var made struct{ IID int64 }
 	if err == nil {
 		err = json.Unmarshal(text, &made)
 	}
 	return fmt.Sprintf("%s/%d", all, made.IID), err
-}
-
-// send sends a form, and returns the answer.
-func (m *mergeRequests) send(ctx context.Context, method, path, form string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, method, m.URL()+"/api/v4"+path, strings.NewReader(form))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("PRIVATE-TOKEN", m.token)
-	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	answer, text, err := do(http.DefaultClient, request)
-	if err == nil && answer.StatusCode >= http.StatusMultipleChoices {
-		err = fmt.Errorf("%s %s was answered with %s: %s", method, path, answer.Status, text)
-	}
-	return text, err
 }
 
 // measureOne counts reads of one merge request, and of its diffs.
@@ -352,7 +332,7 @@ func (m *mergeRequests) measureMerge(ctx context.Context) error {
 			return 0, err
 		}
 		begun := time.Now()
-		_, err := m.send(ctx, http.MethodPut, paths[round]+"/merge", "")
+		_, err := m.send(ctx, http.MethodPut, paths[round]+"/merge", "", http.StatusOK)
 		return milliseconds(time.Since(begun)), err
 	}
 	hand := func(round int) (float64, error) {
@@ -376,7 +356,7 @@ func (m *mergeRequests) measureMerge(ctx context.Context) error {
 // await waits until a merge request is mergeable, as users do before they merge.
 func (m *mergeRequests) await(ctx context.Context, path string) error {
 	for {
-		text, err := m.send(ctx, http.MethodGet, path, "")
+		text, err := m.get(ctx, path)
 		if err != nil || strings.Contains(string(text), `"detailed_merge_status":"mergeable"`) {
 			return err
 		}
@@ -387,29 +367,17 @@ func (m *mergeRequests) await(ctx context.Context, path string) error {
 }
 
 // measureNotes counts the notes that clients write.
-func (m *mergeRequests) measureNotes(ctx context.Context) (err error) {
-	file := filepath.Join(m.bench.directory, "note.json")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		return err
-	}
-	bare, err := reference.StartBytes(ctx, file)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, bare.Stop()) }()
+func (m *mergeRequests) measureNotes(ctx context.Context) error {
 	var next atomic.Int64
 	// Each connection writes notes on another merge request, because one takes a limited number.
-	writers := func(server string) traffic.Dial {
+	return m.compareWrites(ctx, rowMergeRequestNotes, func(server string) traffic.Dial {
 		return func(ctx context.Context) (traffic.Connection, error) {
 			url := fmt.Sprintf("%s/api/v4/projects/%d/merge_requests/%d/notes", server, m.listed.Spec.ID, next.Add(1))
-			request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader("body=Looks+good+to+me,+apart+from+the+names."))
+			request, err := m.form(ctx, http.MethodPost, url, "body=Looks+good+to+me,+apart+from+the+names.")
 			if err != nil {
 				return nil, err
 			}
-			request.Header.Set("PRIVATE-TOKEN", m.token)
-			request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			return traffic.Plain(request)(ctx)
 		}
-	}
-	return m.compare(ctx, question{row: rowMergeRequestNotes}, writers(m.URL()), writers("http://"+bare.Address))
+	})
 }

@@ -83,11 +83,11 @@ type pipelines struct {
 
 func (b *bench) measurePipelines(ctx context.Context) error {
 	return b.with(ctx, "pipelines", func(ctx context.Context, t *testbed.Testbed) error {
-		l, err := newCreators(t)
+		r, err := b.newREST(t)
 		if err != nil {
 			return err
 		}
-		p := &pipelines{rest: &rest{load: l, bench: b}, given: map[int64]bool{}}
+		p := &pipelines{rest: r, given: map[int64]bool{}}
 		p.runners = &http.Client{Transport: &http.Transport{DialContext: dialFromSeveral(), MaxIdleConnsPerHost: idleRunners, DisableCompression: true}}
 		defer p.runners.CloseIdleConnections()
 		if p.client, err = b.client(t); err != nil {
@@ -96,23 +96,12 @@ func (b *bench) measurePipelines(ctx context.Context) error {
 		if err := p.introduce(ctx); err != nil {
 			return err
 		}
-		for _, part := range []struct {
-			measure func(context.Context) error
-			rows    []string
-		}{
-			{p.measureIdleRunners, []string{rowIdleRunners}},
-			{p.measureHandOut, []string{rowHandOut, rowTrace}},
-			{p.measureArtifacts, []string{rowArtifactUpload, rowArtifactDownload, rowArtifactFile, rowArtifactFileHalf}},
-			{p.measureLists, []string{rowPipelineList, rowPipelineListFiltered, rowPipelineListBranches, rowJobList}},
-		} {
-			if !b.wants(part.rows...) {
-				continue
-			}
-			if err := part.measure(ctx); err != nil {
-				return err
-			}
-		}
-		return nil
+		return b.measureParts(ctx,
+			group{[]string{rowIdleRunners}, p.measureIdleRunners},
+			group{[]string{rowHandOut, rowTrace}, p.measureHandOut},
+			group{[]string{rowArtifactUpload, rowArtifactDownload, rowArtifactFile, rowArtifactFileHalf}, p.measureArtifacts},
+			group{[]string{rowPipelineList, rowPipelineListFiltered, rowPipelineListBranches, rowJobList}, p.measureLists},
+		)
 	})
 }
 
@@ -151,11 +140,7 @@ func (p *pipelines) launch(ctx context.Context, project int64, number int) error
 	ctx, cancel := context.WithTimeoutCause(ctx, advanceTimeout, fmt.Errorf("new pipelines did not begin within %s", advanceTimeout))
 	defer cancel()
 	for {
-		request, err := p.request(ctx, fmt.Sprintf("%s/api/v4/projects/%d/pipelines?status=created&per_page=1", p.URL(), project))
-		if err != nil {
-			return err
-		}
-		text, err := answerTo(http.DefaultClient, request)
+		text, err := p.get(ctx, fmt.Sprintf("/projects/%d/pipelines?status=created&per_page=1", project))
 		if err != nil || strings.TrimSpace(string(text)) == "[]" {
 			return err
 		}

@@ -18,11 +18,10 @@ const appliedProjects = 2500
 
 func (b *bench) measureProjects(ctx context.Context) error {
 	return b.with(ctx, "projects", func(ctx context.Context, t *testbed.Testbed) error {
-		l, err := newCreators(t)
+		r, err := b.newREST(t)
 		if err != nil {
 			return err
 		}
-		r := &rest{load: l, bench: b}
 		if b.wants(rowProjectCreate, rowProjectUse) {
 			if err := r.measureProjectRequests(ctx); err != nil {
 				return err

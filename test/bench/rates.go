@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -143,33 +142,9 @@ func (r *rest) measureAggregated(ctx context.Context, q question) (err error) {
 	return r.compare(ctx, q, traffic.Through(c, request), traffic.Through(c, same))
 }
 
-func (r *rest) request(ctx context.Context, url string) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err == nil {
-		request.Header.Set("PRIVATE-TOKEN", r.token)
-	}
-	return request, err
-}
-
-// answerTo sends a request, and returns the answer, whose status must be 200.
-func answerTo(c *http.Client, request *http.Request) ([]byte, error) {
-	answer, err := c.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(answer.Body)
-	if err := errors.Join(err, answer.Body.Close()); err != nil {
-		return nil, err
-	}
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s was answered with %s: %s", request.URL.Path, answer.Status, text)
-	}
-	return text, nil
-}
-
 // answer returns a file with the answer to a request.
 func (r *rest) answer(c *http.Client, request *http.Request, q question) (file string, err error) {
-	text, err := answerTo(c, request)
+	text, err := answerTo(c, request, http.StatusOK)
 	if err != nil {
 		return "", err
 	}
@@ -209,6 +184,20 @@ func (r *rest) compare(ctx context.Context, q question, ours, same traffic.Dial)
 	_, half, err := measure(rateRounds, calmConnections, rateTime, 0.5)
 	r.bench.record(q.half, half[0], half[1])
 	return err
+}
+
+// compareWrites counts writes that Forgeplane takes, and those that a handler takes and ignores.
+func (r *rest) compareWrites(ctx context.Context, row string, writers func(server string) traffic.Dial) (err error) {
+	file := filepath.Join(r.bench.directory, "empty")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		return err
+	}
+	bare, err := reference.StartBytes(ctx, file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bare.Stop()) }()
+	return r.compare(ctx, question{row: row}, writers(r.URL()), writers("http://"+bare.Address))
 }
 
 // aggregate makes kube-apiserver forward requests to a server until withdraw is called.

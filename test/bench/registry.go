@@ -34,11 +34,10 @@ const (
 
 func (b *bench) measureRegistry(ctx context.Context) error {
 	return b.with(ctx, "registry", func(ctx context.Context, t *testbed.Testbed) error {
-		l, err := newCreators(t)
+		r, err := b.newREST(t)
 		if err != nil {
 			return err
 		}
-		r := &rest{load: l, bench: b}
 		if err := r.introduce(ctx); err != nil {
 			return err
 		}
@@ -82,7 +81,7 @@ func (i *images) enter(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	text, err := answerTo(http.DefaultClient, request)
+	text, err := answerTo(http.DefaultClient, request, http.StatusOK)
 	if err != nil {
 		return err
 	}
@@ -261,7 +260,7 @@ func (r *rest) measureTokens(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	text, err := answerTo(http.DefaultClient, request)
+	text, err := answerTo(http.DefaultClient, request, http.StatusOK)
 	if err != nil {
 		return err
 	}
@@ -306,11 +305,7 @@ func (r *rest) measureTags(ctx context.Context, ours *images, project int64) err
 	if err := workers.Wait(); err != nil {
 		return err
 	}
-	request, err := r.request(ctx, fmt.Sprintf("%s/api/v4/projects/%d/registry/repositories", r.URL(), project))
-	if err != nil {
-		return err
-	}
-	text, err := answerTo(http.DefaultClient, request)
+	text, err := r.get(ctx, fmt.Sprintf("/projects/%d/registry/repositories", project))
 	if err != nil {
 		return err
 	}

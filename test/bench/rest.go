@@ -41,11 +41,10 @@ type rest struct {
 
 func (b *bench) measureREST(ctx context.Context) error {
 	return b.with(ctx, "rest", func(ctx context.Context, t *testbed.Testbed) error {
-		l, err := newCreators(t)
+		r, err := b.newREST(t)
 		if err != nil {
 			return err
 		}
-		r := &rest{load: l, bench: b}
 		b.say("making %d projects", restProjects)
 		if err := r.populate(ctx); err != nil {
 			return err
@@ -65,6 +64,12 @@ func (b *bench) measureREST(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// newREST returns a testbed without projects and users.
+func (b *bench) newREST(t *testbed.Testbed) (*rest, error) {
+	l, err := newCreators(t)
+	return &rest{load: l, bench: b}, err
 }
 
 // introduce creates the group, and a user who is Maintainer in it and whom RBAC admits.

@@ -4,13 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,7 +14,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/forgeplane/forgeplane/test/bench/reference"
 	"github.com/forgeplane/forgeplane/test/bench/traffic"
 )
 
@@ -55,7 +50,7 @@ func (p *pipelines) register(ctx context.Context, project int64, number int) ([]
 	for n := range all {
 		creates.Go(func() error {
 			body := map[string]any{"runner_type": "project_type", "project_id": project}
-			answer, text, err := p.send(ctx, http.MethodPost, "/user/runners", body, "PRIVATE-TOKEN", p.token)
+			answer, text, err := p.sendJSON(ctx, http.MethodPost, "/user/runners", body, "PRIVATE-TOKEN", p.token)
 			if err == nil && answer.StatusCode != http.StatusCreated {
 				err = fmt.Errorf("a runner was answered with %s: %s", answer.Status, text)
 			}
@@ -72,8 +67,8 @@ func (p *pipelines) register(ctx context.Context, project int64, number int) ([]
 	return all, creates.Wait()
 }
 
-// send sends a request with JSON, and returns the answer and its content. header has names, each followed by its value.
-func (p *pipelines) send(ctx context.Context, method, path string, body any, header ...string) (*http.Response, []byte, error) {
+// sendJSON sends a request with JSON, and returns the answer and its content. header has names, each followed by its value.
+func (p *pipelines) sendJSON(ctx context.Context, method, path string, body any, header ...string) (*http.Response, []byte, error) {
 	content, err := json.Marshal(body)
 	if err != nil {
 		return nil, nil, err
@@ -89,19 +84,9 @@ func (p *pipelines) send(ctx context.Context, method, path string, body any, hea
 	return do(p.runners, request)
 }
 
-// do sends a request, and returns the answer and its content.
-func do(c *http.Client, request *http.Request) (*http.Response, []byte, error) {
-	answer, err := c.Do(request)
-	if err != nil {
-		return nil, nil, err
-	}
-	text, err := io.ReadAll(answer.Body)
-	return answer, text, errors.Join(err, answer.Body.Close())
-}
-
 // ask asks for a job. It returns nil if the server has none, after it has let the runner wait.
 func (r *runner) ask(ctx context.Context) (*job, error) {
-	answer, text, err := r.of.send(ctx, http.MethodPost, "/jobs/request", map[string]any{
+	answer, text, err := r.of.sendJSON(ctx, http.MethodPost, "/jobs/request", map[string]any{
 		"token": r.token, "last_update": r.lastUpdate,
 		"info": map[string]any{"name": "gitlab-runner", "version": "18.0.0", "platform": "linux", "architecture": "amd64", "executor": "shell"},
 	})
@@ -185,17 +170,8 @@ func (p *pipelines) handOut(ctx context.Context, all []*runner, number int) (tak
 }
 
 // measureTrace measures how fast the runners of some jobs add to their logs, and how fast a handler takes the same requests and ignores them.
-func (p *pipelines) measureTrace(ctx context.Context, taken []job) (err error) {
-	file := filepath.Join(p.bench.directory, "log.json")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		return err
-	}
-	bare, err := reference.StartBytes(ctx, file)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, bare.Stop()) }()
-	return p.compare(ctx, question{row: rowTrace}, p.logs(p.URL(), taken), p.logs("http://"+bare.Address, taken))
+func (p *pipelines) measureTrace(ctx context.Context, taken []job) error {
+	return p.compareWrites(ctx, rowTrace, func(server string) traffic.Dial { return p.logs(server, taken) })
 }
 
 // logs returns a function that opens connections to a server. Each connection appends to the log of a different job.
