@@ -80,6 +80,13 @@ func Rows[S any](p Paging, all []S) []S {
 // Window returns the position of the page in the list: the number of rows before it, and the maximum number of rows on it.
 func (p Paging) Window() (skip, size int) { return (p.number() - 1) * p.size(), p.size() }
 
+// Enough returns the number of rows at which counting can stop: one more than are counted for clients, but not before the first row after the page, so
+// that it is known whether another page follows.
+func (p Paging) Enough() int {
+	skip, size := p.Window()
+	return max(maxCounted, skip+size) + 1
+}
+
 // Part returns a page of a list whose total is not known. more says whether further rows follow.
 func Part[S, T any](rows []S, more bool, show func(S) T) List[T] {
 	return List[T]{rows: shown(rows, show), uncounted: true, more: more}

@@ -24,6 +24,13 @@ func CheckFilters(all []database.Condition) error {
 	return nil
 }
 
+// PageOf returns the requested page of a list of the database.
+func PageOf(p endpoint.Paging) database.Page {
+	page := database.Page{Enough: p.Enough()}
+	page.Skip, page.Limit = p.Window()
+	return page
+}
+
 // Is returns a condition or its negation.
 func Is(c database.Condition, holds bool) database.Condition {
 	if holds {

@@ -7,13 +7,6 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// MostCounted is the maximum number of rows of a list that are counted for a client (API behaviour, section 1.3).
-const MostCounted = 10_000
-
-// Enough is the number of rows at which counting can stop: after MostCounted, but not before the first row after a page, so that it is known whether
-// another page follows.
-func Enough(skip, limit int) int64 { return int64(max(MostCounted, skip+limit) + 1) }
-
 // Count returns the number of rows of a query.
 func Count(ctx context.Context, db bun.IDB, q *bun.SelectQuery) (n int, err error) {
 	err = db.NewSelect().TableExpr("(?) AS selected", q).ColumnExpr("count(*)").Scan(ctx, &n)

@@ -106,13 +106,14 @@ type assignee struct {
 type Store struct {
 	follower.Choices
 
-	db    *database.DB
-	clock clock.PassiveClock
+	db     *database.DB
+	clock  clock.PassiveClock
+	counts database.Counts
 }
 
 // New returns the issues of a database. The database must have been opened with Migrations and iid.Migrations.
 func New(db *database.DB, c clock.PassiveClock) *Store {
-	return &Store{follower.New(db, "issue_subscriptions", "issue_id"), db, c}
+	return &Store{follower.New(db, "issue_subscriptions", "issue_id"), db, c, database.NewCounts()}
 }
 
 // Subjects are the issues by their projects, for a sweep.Sweeper.

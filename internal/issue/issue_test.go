@@ -111,7 +111,7 @@ func TestDelete_removesIssue(t *testing.T) {
 		g.Expect(s.Delete(t.Context(), i.ID)).To(MatchError(issue.ErrNotFound))
 		g.Expect(s.Touch(t.Context(), i.ID, noon)).To(MatchError(issue.ErrNotFound))
 		g.Expect(s.CountLabels(t.Context(), seen, "bug")).To(BeEmpty())
-		_, total, err := s.List(t.Context(), issue.Query{Seen: seen, Conditions: []issue.Condition{issue.Containing("crash", "")}, Order: issue.ByCreation, Limit: 1})
+		_, total, err := s.List(t.Context(), issue.Query{Seen: seen, Conditions: []issue.Condition{issue.Containing("crash", "")}, Order: issue.ByCreation, Page: database.Page{Limit: 1}})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(total).To(BeZero())
 		g.Expect(s.create(t, issue.Issue{In: web, Title: "Next", Type: "issue", Author: ann}).IID).To(Equal(int64(2)), "an iid is never used again")
@@ -279,7 +279,7 @@ func TestList_agreesWithModel(t *testing.T) {
 		all := s.fill(t)
 		list := func(conditions ...issue.Condition) string {
 			page, total, err := s.List(t.Context(), issue.Query{
-				Seen: issue.Seen{Projects: []types.UID{web.UID}, Trusted: []types.UID{web.UID}}, Conditions: conditions, Order: issue.ByCreation, Ascending: true, Limit: 100,
+				Seen: issue.Seen{Projects: []types.UID{web.UID}, Trusted: []types.UID{web.UID}}, Conditions: conditions, Order: issue.ByCreation, Ascending: true, Page: database.Page{Limit: 100},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -338,7 +338,7 @@ func TestList_sortsAndPages(t *testing.T) {
 			var got []int64
 			for skip := range 5 {
 				page, total, err := s.List(t.Context(), issue.Query{
-					Seen: issue.Seen{Projects: []types.UID{web.UID}}, Order: test.order, Ascending: test.ascending, Skip: skip, Limit: 1,
+					Seen: issue.Seen{Projects: []types.UID{web.UID}}, Order: test.order, Ascending: test.ascending, Page: database.Page{Skip: skip, Limit: 1},
 				})
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(total).To(Equal(4))
@@ -369,7 +369,7 @@ func TestList_hidesConfidentialIssues(t *testing.T) {
 			{issue.Seen{}, 0}, {issue.Seen{Viewer: ann.UID}, 0}, {issue.Seen{Projects: []types.UID{web.UID}}, 1}, {issue.Seen{Projects: []types.UID{web.UID}, Viewer: ann.UID}, 3},
 			{issue.Seen{Projects: []types.UID{web.UID}, Trusted: []types.UID{web.UID}}, 4}, {issue.Seen{Projects: []types.UID{web.UID, secret.UID}, Trusted: []types.UID{secret.UID}}, 2},
 		} {
-			_, total, err := s.List(t.Context(), issue.Query{Seen: test.seen, Order: issue.ByCreation, Limit: 9})
+			_, total, err := s.List(t.Context(), issue.Query{Seen: test.seen, Order: issue.ByCreation, Page: database.Page{Limit: 9}})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(total).To(Equal(test.want), "%v", test.seen)
 		}

@@ -55,19 +55,15 @@ type Query struct {
 	Conditions []Condition
 	Order      Order
 	Ascending  bool
-	// Skip is the number of issues before the page, and Limit the maximum number on it.
-	Skip, Limit int
+	database.Page
 }
 
-// List returns a page of issues, and the number of selected issues, which is counted up to database.Enough.
+// List returns a page of issues, and the number of selected issues, which is counted up to of.Enough.
 func (s *Store) List(ctx context.Context, of Query) (page []Issue, total int, err error) {
 	err = s.db.Read(ctx, "listing issues", func(ctx context.Context, db bun.IDB) error {
-		some := of.selected(db).Column("id").Limit(database.Enough(of.Skip, of.Limit))
-		if total, err = database.Count(ctx, db, some); err != nil || total <= of.Skip {
-			return err
-		}
-		q := of.selected(db).Model(&page).ExcludeColumn("text")
-		if err := of.sorted(db, q).Offset(int64(of.Skip)).Limit(int64(of.Limit)).Scan(ctx); err != nil {
+		page, total, err = database.ReadPage(ctx, db, of.Page, s.counts, of.selected(db),
+			func(int) *bun.SelectQuery { return of.sorted(db) }, func(i Issue) int64 { return i.ID }, "text")
+		if err != nil {
 			return err
 		}
 		return complete(ctx, db, page)
@@ -80,9 +76,9 @@ func (of Query) selected(db bun.IDB) *bun.SelectQuery {
 	return database.Select(db, of.among(db.NewSelect().Model((*Issue)(nil))), of.Conditions)
 }
 
-// sorted sorts issues. Equal ones are sorted by id, in the same direction.
-func (of Query) sorted(db bun.IDB, q *bun.SelectQuery) *bun.SelectQuery {
-	direction := " DESC"
+// sorted selects and sorts the issues of a query. Equal ones are sorted by id, in the same direction.
+func (of Query) sorted(db bun.IDB) *bun.SelectQuery {
+	q, direction := of.selected(db), " DESC"
 	if of.Ascending {
 		direction = " ASC"
 	}

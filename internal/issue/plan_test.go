@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/internal/database"
@@ -36,7 +35,7 @@ func TestList_scansNoTableOfIssues(t *testing.T) {
 		for filter, all := range filters {
 			for _, order := range []Order{ByCreation, ByUpdate, ByTitle, ByDue, ByWeight} {
 				q := Query{Seen: Seen{Projects: []types.UID{"web"}, Viewer: "a"}, Conditions: all, Order: order}
-				for _, step := range databasetest.Scans(t, db, "issue", func(db bun.IDB) *bun.SelectQuery { return q.sorted(db, q.selected(db)) }) {
+				for _, step := range databasetest.Scans(t, db, "issue", q.sorted) {
 					t.Errorf("%s by %s: %s", filter, order, step)
 				}
 			}

@@ -1,9 +1,7 @@
 package mergerequest
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect"
@@ -31,31 +29,20 @@ type Query struct {
 	Conditions []Condition
 	Order      Order
 	Ascending  bool
-	// Skip is the number of merge requests before the page, and Limit the maximum number on it.
-	Skip, Limit int
-	// Version changes with everything that the conditions are about. List remembers the total of a version, unless it is empty.
-	Version string
+	database.Page
 }
 
 // few is the number of merge requests that are sorted faster than found among others in the order of the list.
 var few = 1000 // tests change it
 
-// List returns a page of merge requests, and the number of selected merge requests, which is counted up to database.Enough.
+// List returns a page of merge requests, and the number of selected merge requests, which is counted up to of.Enough.
 func (s *Store) List(ctx context.Context, of Query) (page []MergeRequest, total int, err error) {
 	err = s.db.Read(ctx, "listing merge requests", func(ctx context.Context, db bun.IDB) error {
-		some := of.selected(db).Column("id").Limit(database.Enough(of.Skip, of.Limit))
-		if total, err = s.counts.Find(ctx, db, some, of.Version); err != nil || total <= of.Skip {
+		page, total, err = database.ReadPage(ctx, db, of.Page, s.counts, of.selected(db),
+			func(total int) *bun.SelectQuery { return of.sorted(db, total > few) }, func(m MergeRequest) int64 { return m.ID }, "text")
+		if err != nil {
 			return err
 		}
-		// Sorting ids takes much less time than sorting whole rows.
-		var ids []int64
-		if err := of.sorted(db, total > few).Column("id").Offset(int64(of.Skip)).Limit(int64(of.Limit)).Scan(ctx, &ids); err != nil {
-			return err
-		}
-		if err := db.NewSelect().Model(&page).ExcludeColumn("text").Where("id IN (?)", bun.List(ids)).Scan(ctx); err != nil {
-			return err
-		}
-		slices.SortFunc(page, func(a, b MergeRequest) int { return cmp.Compare(slices.Index(ids, a.ID), slices.Index(ids, b.ID)) })
 		return complete(ctx, db, page)
 	})
 	return page, total, err

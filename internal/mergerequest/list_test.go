@@ -237,7 +237,7 @@ func expectModel(t *testing.T) {
 		all := s.fill(t)
 		list := func(conditions ...mergerequest.Condition) string {
 			page, total, err := s.List(t.Context(), mergerequest.Query{
-				Projects: []types.UID{web.UID}, Conditions: conditions, Order: mergerequest.ByCreation, Ascending: true, Limit: 100,
+				Projects: []types.UID{web.UID}, Conditions: conditions, Order: mergerequest.ByCreation, Ascending: true, Page: database.Page{Limit: 100},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -288,14 +288,14 @@ func TestList_sortsAndPages(t *testing.T) {
 		} {
 			var got []int64
 			for skip := range 5 {
-				page, total, err := s.List(t.Context(), mergerequest.Query{Projects: []types.UID{web.UID}, Order: test.order, Ascending: test.ascending, Skip: skip, Limit: 1})
+				page, total, err := s.List(t.Context(), mergerequest.Query{Projects: []types.UID{web.UID}, Order: test.order, Ascending: test.ascending, Page: database.Page{Skip: skip, Limit: 1}})
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(total).To(Equal(4))
 				got = append(got, iids(page)...)
 			}
 			g.Expect(got).To(Equal(test.want), "%s ascending %t", test.order, test.ascending)
 		}
-		_, total, err := s.List(t.Context(), mergerequest.Query{Order: mergerequest.ByCreation, Limit: 9})
+		_, total, err := s.List(t.Context(), mergerequest.Query{Order: mergerequest.ByCreation, Page: database.Page{Limit: 9}})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(total).To(BeZero(), "without projects")
 	})
@@ -305,7 +305,7 @@ func TestList_remembersTotalOfVersion(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		g, s := NewWithT(t), open(t, name)
 		total := func(version string, skip int) int {
-			_, total, err := s.List(t.Context(), mergerequest.Query{Projects: []types.UID{web.UID}, Order: mergerequest.ByCreation, Skip: skip, Limit: 1, Version: version})
+			_, total, err := s.List(t.Context(), mergerequest.Query{Projects: []types.UID{web.UID}, Order: mergerequest.ByCreation, Page: database.Page{Skip: skip, Limit: 1, Version: version}})
 			g.Expect(err).NotTo(HaveOccurred())
 			return total
 		}

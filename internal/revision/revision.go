@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 
 	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
@@ -85,6 +86,12 @@ func (s *Store) Latest(ctx context.Context, kind string, project types.UID) (rev
 			Scan(ctx, &revision)
 	})
 	return revision, err
+}
+
+// Version returns a text that changes with the items of a kind in a project.
+func (s *Store) Version(ctx context.Context, kind string, project types.UID) (string, error) {
+	latest, err := s.Latest(ctx, kind, project)
+	return strconv.FormatInt(latest, 10), err
 }
 
 // Query selects items that exist.

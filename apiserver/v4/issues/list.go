@@ -99,8 +99,10 @@ func (f *Family) listInProject(ctx context.Context, s auth.Project, r *listInReq
 // page returns a page of the issues in some places.
 func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint.Paging, r filters, scope string) (endpoint.List[Issue], error) {
 	q := issue.Query{Seen: in.Seen.Seen, Order: issue.Order(r.OrderBy), Ascending: r.Sort == "asc"}
-	q.Skip, q.Limit = p.Window()
 	var err error
+	if q.Page, err = f.pageOf(ctx, in, r, p); err != nil {
+		return endpoint.List[Issue]{}, err
+	}
 	if q.Conditions, err = f.conditions(ctx, s, in, r); err != nil {
 		return endpoint.List[Issue]{}, err
 	}
@@ -115,6 +117,17 @@ func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint
 	return endpoint.Each(endpoint.Cut(rows, total, func(i issue.Issue) issue.Issue { return i }), func(rows []issue.Issue) ([]Issue, error) {
 		return f.show(ctx, s, in.Scopes, rows, r.WithDetails)
 	})
+}
+
+// pageOf returns the requested page of a list. It has no version for several projects, and for filters by what can change without the issue: reactions and
+// the titles of milestones.
+func (f *Family) pageOf(ctx context.Context, in places, r filters, p endpoint.Paging) (page database.Page, err error) {
+	page = item.PageOf(p)
+	if len(in.Projects) != 1 || r.Milestone.Set || r.MyReaction.Set || r.Not.Milestone.Set || len(r.Not.MyReaction) > 0 {
+		return page, nil
+	}
+	page.Version, err = f.Activity.Revisions.Version(ctx, issue.Kind, in.Projects[0])
+	return page, err
 }
 
 // conditions translates the filters of a request.

@@ -28,8 +28,7 @@ func (f *Family) ofMilestone(ctx context.Context, s auth.Subject, seen item.Seen
 	if err != nil {
 		return endpoint.List[Issue]{}, err
 	}
-	q := issue.Query{Seen: seen.Seen, Conditions: []issue.Condition{issue.InMilestone(m.ID)}, Order: issue.ByCreation}
-	q.Skip, q.Limit = r.Window()
+	q := issue.Query{Seen: seen.Seen, Conditions: []issue.Condition{issue.InMilestone(m.ID)}, Order: issue.ByCreation, Page: item.PageOf(r.Paging)}
 	rows, total, err := f.Activity.Issues.List(ctx, q)
 	if err != nil {
 		return endpoint.List[Issue]{}, err

@@ -235,7 +235,7 @@ func TestLabel_countsOpenMergeRequestsThatCallerSees(t *testing.T) {
 	}
 	g.Expect(f.As("rita", "DELETE /groups/11/labels/32", "").Code).To(Equal(204))
 	_, labeled, err := f.Activity.MergeRequests.List(t.Context(), mergerequest.Query{
-		Projects: []types.UID{f.project(t, 20).UID}, Conditions: []mergerequest.Condition{mergerequest.Labeled()}, Order: mergerequest.ByCreation, Limit: 1,
+		Projects: []types.UID{f.project(t, 20).UID}, Conditions: []mergerequest.Condition{mergerequest.Labeled()}, Order: mergerequest.ByCreation, Page: database.Page{Limit: 1},
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(labeled).To(BeZero(), "a deleted label is removed")

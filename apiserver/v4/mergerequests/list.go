@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -157,10 +156,10 @@ func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint
 		return endpoint.List[Listed]{}, err
 	}
 	q := mergerequest.Query{Conditions: all, Order: mergerequest.Order(r.OrderBy), Ascending: r.Sort == "asc"}
-	if q.Version, err = f.revision(ctx, in, r); err != nil {
+	if q.Page, err = f.pageOf(ctx, in, r, p); err != nil {
 		return endpoint.List[Listed]{}, err
 	}
-	rows, total, err := f.rows(ctx, in, q, p)
+	rows, total, err := f.rows(ctx, in, q)
 	if err != nil {
 		return endpoint.List[Listed]{}, err
 	}
@@ -178,24 +177,23 @@ func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint
 	})
 }
 
-// revision returns a text that changes with everything that filters are about; empty for several projects, and for filters by what can change without
-// the merge request: reactions, approvals, the titles of milestones and deployments.
-func (f *Family) revision(ctx context.Context, in places, r filters) (string, error) {
+// pageOf returns the requested page of a list. It has no version for several projects, and for filters by what can change without the merge request:
+// reactions, approvals, the titles of milestones and deployments.
+func (f *Family) pageOf(ctx context.Context, in places, r filters, p endpoint.Paging) (page database.Page, err error) {
+	page = item.PageOf(p)
 	if len(in.scopes) != 1 || r.Milestone.Set || r.ApprovedByIDs.Set || r.ApproverIDs.Set || r.Approved != "" || r.MyReaction.Set ||
 		r.Environment != "" || sent(r.DeployedAfter) || sent(r.DeployedBefore) || r.Not.Milestone.Set || len(r.Not.MyReaction) > 0 {
-		return "", nil
+		return page, nil
 	}
 	for project := range in.scopes {
-		last, err := f.Activity.Revisions.Latest(ctx, mergerequest.Kind, project)
-		return strconv.FormatInt(last, 10), err
+		page.Version, err = f.Activity.Revisions.Version(ctx, mergerequest.Kind, project)
 	}
-	return "", nil
+	return page, err
 }
 
 // rows returns a page of the merge requests that a query selects in some places, and their total number.
-func (f *Family) rows(ctx context.Context, in places, q mergerequest.Query, p endpoint.Paging) ([]mergerequest.MergeRequest, int, error) {
+func (f *Family) rows(ctx context.Context, in places, q mergerequest.Query) ([]mergerequest.MergeRequest, int, error) {
 	q.Projects = slices.Collect(maps.Keys(in.scopes))
-	q.Skip, q.Limit = p.Window()
 	return f.Activity.MergeRequests.List(ctx, q)
 }
 

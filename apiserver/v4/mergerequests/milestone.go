@@ -28,8 +28,8 @@ func (f *Family) ofMilestone(ctx context.Context, s auth.Subject, in places, r *
 	if err != nil {
 		return endpoint.List[MergeRequest]{}, err
 	}
-	q := mergerequest.Query{Conditions: []mergerequest.Condition{mergerequest.InMilestone(m.ID)}, Order: mergerequest.ByCreation}
-	rows, total, err := f.rows(ctx, in, q, r.Paging)
+	q := mergerequest.Query{Conditions: []mergerequest.Condition{mergerequest.InMilestone(m.ID)}, Order: mergerequest.ByCreation, Page: item.PageOf(r.Paging)}
+	rows, total, err := f.rows(ctx, in, q)
 	if err != nil {
 		return endpoint.List[MergeRequest]{}, err
 	}

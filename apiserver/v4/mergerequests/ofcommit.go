@@ -10,6 +10,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -45,9 +46,8 @@ func (f *Family) ofCommit(ctx context.Context, s auth.Project, r *ofCommitReques
 	if err != nil {
 		return none, err
 	}
-	skip, size := r.Window()
 	page, total, err := f.Activity.MergeRequests.List(ctx, mergerequest.Query{
-		Projects: []types.UID{uid}, Conditions: []mergerequest.Condition{mergerequest.Numbered(iids...)}, Order: mergerequest.ByCreation, Skip: skip, Limit: size,
+		Projects: []types.UID{uid}, Conditions: []mergerequest.Condition{mergerequest.Numbered(iids...)}, Order: mergerequest.ByCreation, Page: item.PageOf(r.Paging),
 	})
 	if err != nil {
 		return none, err

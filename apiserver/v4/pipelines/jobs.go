@@ -55,7 +55,7 @@ func (f *Family) page(ctx context.Context, p endpoint.Paging, q pipeline.JobQuer
 			return f.Activity.Pipelines.ListJobs(ctx, q, skip, most)
 		},
 		Count: func(ctx context.Context, most int) (n int, err error) {
-			if q.Version, err = f.version(ctx, pipeline.JobKind, q.Project); err != nil {
+			if q.Version, err = f.Activity.Revisions.Version(ctx, pipeline.JobKind, q.Project); err != nil {
 				return 0, err
 			}
 			return f.Activity.Pipelines.CountJobs(ctx, q, most)

@@ -3,10 +3,7 @@ package pipelines
 import (
 	"context"
 	"slices"
-	"strconv"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
@@ -50,18 +47,12 @@ func (f *Family) listed(ctx context.Context, s auth.Subject, p endpoint.Paging, 
 			return f.Activity.Pipelines.List(ctx, q, skip, most)
 		},
 		Count: func(ctx context.Context, most int) (n int, err error) {
-			if q.Version, err = f.version(ctx, pipeline.Kind, q.Project); err != nil {
+			if q.Version, err = f.Activity.Revisions.Version(ctx, pipeline.Kind, q.Project); err != nil {
 				return 0, err
 			}
 			return f.Activity.Pipelines.Count(ctx, q, most)
 		},
 	}, func(p pipeline.Pipeline) Pipeline { return f.show(s.Scope, p) })
-}
-
-// version returns a text that changes with the pipelines or the jobs of a project.
-func (f *Family) version(ctx context.Context, kind string, project types.UID) (string, error) {
-	revision, err := f.Activity.Revisions.Latest(ctx, kind, project)
-	return strconv.FormatInt(revision, 10), err
 }
 
 // scopes are the statuses of pipelines by the values of scope.
