@@ -19,8 +19,8 @@ MODULES := . hack/client hack/controlplane hack/gitops hack/helm hack/images hac
 # Programs that need no C library run everywhere, and one build cache serves all targets.
 export CGO_ENABLED = 0
 # The build must also work in a checkout that git does not trust, and outside of any checkout. Without the paths of the checkout in it, what
-# one checkout has compiled serves the others.
-export GOFLAGS := $(filter-out -buildvcs=% -trimpath,$(GOFLAGS)) -buildvcs=false -trimpath
+# one checkout has compiled serves the others. Debuggers need DWARF, but nothing here does, and without it, linking takes a fifth less time.
+export GOFLAGS := $(filter-out -buildvcs=% -trimpath -gcflags=%,$(GOFLAGS)) -buildvcs=false -trimpath -gcflags=all=-dwarf=false
 
 .DEFAULT_GOAL := help
 
