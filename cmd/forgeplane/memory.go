@@ -17,12 +17,12 @@ const (
 	startSize = 128 << 20
 	// startPercent is the growth of the heap between two collections of garbage during the start. Collected objects lie between others that
 	// stay, so their memory cannot be returned.
-	startPercent = 20
+	startPercent = 40
 	// depthInterval is the time between two checks of the queues.
 	depthInterval = 500 * time.Millisecond
 )
 
-// frugalStart collects no garbage at first, and then five times as often as usual, until all objects that exist at the start are cached and
+// frugalStart collects no garbage at first, and then more often than usual, until all objects that exist at the start are cached and
 // reconciled. Then it returns free memory to the system. The start produces more garbage than any later work, and Go returns the memory of
 // a heap that has grown once only after a long time: with 50,000 objects, the process has 345 MB instead of 500.
 type frugalStart struct {

@@ -1,23 +1,33 @@
 package disk
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
 )
+
+// syncsAtOnce is the number of files that are synced at once. File systems complete the syncs of several files together.
+const syncsAtOnce = 16
 
 // SyncTree makes the names of all files below dir durable, and the contents that git does not sync itself: everything except objects.
 func SyncTree(dir string) error {
-	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	var syncs errgroup.Group
+	syncs.SetLimit(syncsAtOnce)
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		if !entry.IsDir() && (!entry.Type().IsRegular() || filepath.Base(filepath.Dir(path)) == "pack") {
 			return nil
 		}
-		return SyncDir(path)
+		syncs.Go(func() error { return SyncDir(path) })
+		return nil
 	})
+	return errors.Join(err, syncs.Wait())
 }
 
 // SyncDir syncs a file or directory.
