@@ -70,8 +70,9 @@ var _ = BeforeSuite(func(ctx context.Context) {
 
 // node is a running node.
 type node struct {
-	user    terminal.Terminal // of the administrator, in the checkout
-	network string            // the process that holds the network
+	user       terminal.Terminal // of the administrator, in the checkout
+	network    string            // the process that holds the network
+	deployment string            // of the servers
 }
 
 // startNode starts a node with images, which are in OCI layouts. It stops with the container of specs.
@@ -97,7 +98,7 @@ func startNode(images ...string) *node {
 	}).Should(ContainSubstring("The node is ready."))
 	told := regexp.MustCompile(`nsenter --target=(\d+) --net\n +export KUBECONFIG=(\S+)`).FindStringSubmatch(said)
 	Expect(told).To(HaveLen(3), said)
-	return &node{user: user.With("KUBECONFIG=" + told[2]), network: told[1]}
+	return &node{user: user.With("KUBECONFIG=" + told[2]), network: told[1], deployment: "forgeplane-all"}
 }
 
 // explain writes what is on the node into the log, if the spec has failed.
@@ -125,10 +126,10 @@ func (n *node) run(script string) string {
 	return n.user.Do("nsenter", n.arguments(script)...)
 }
 
-// inPod runs a program in the pod of Forgeplane.
+// inPod runs a program in a pod of the servers.
 func (n *node) inPod(command string) string {
 	GinkgoHelper()
-	return n.run("kubectl exec deployment/forgeplane-all" + in + " -- " + command)
+	return n.run("kubectl exec deployment/" + n.deployment + in + " -- " + command)
 }
 
 // block is a block of commands in the documentation. The last command of a refused one must fail.
