@@ -56,20 +56,19 @@ func (of Query) selected(db bun.IDB) *bun.SelectQuery {
 // sorted selects and sorts the merge requests of a query. Equal ones are sorted by id, in the same direction. SQLite does not know how many there are: it
 // is told to go through the merge requests in their order if there are many, and otherwise to find them first.
 func (of Query) sorted(db bun.IDB, many bool) *bun.SelectQuery {
-	q, direction := of.selected(db), " DESC"
+	by, table, direction := "merge_request."+string(of.Order), "merge_requests AS merge_request", " DESC"
 	if of.Ascending {
 		direction = " ASC"
 	}
-	by := "merge_request." + string(of.Order)
 	switch sqlite := db.Dialect().Name() == dialect.SQLite; {
 	case of.Order == ByTitle:
 		by = search.TitleOf(db, "merge_request.text")
 	case sqlite && many:
-		q = q.ModelTableExpr("merge_requests AS merge_request INDEXED BY " + orderIndexes[of.Order])
+		db, table = database.RowByRow(db), table+" INDEXED BY "+orderIndexes[of.Order]
 	case sqlite:
 		by = "+" + by
 	}
-	return q.OrderExpr(by + direction).OrderExpr("merge_request.id" + direction)
+	return of.selected(db).ModelTableExpr(table).OrderExpr(by + direction).OrderExpr("merge_request.id" + direction)
 }
 
 // orderIndexes are the indexes of the orders.

@@ -9,6 +9,8 @@ import (
 	"github.com/uptrace/bun/dialect"
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/forgeplane/forgeplane/internal/database"
 )
 
 // Fold returns the form of texts, such as a title and a description, in which they are stored and searched for. It does not depend on the engine,
@@ -47,7 +49,8 @@ const trigram = 3
 // Find returns the condition that a part of an item contains a text, in any case. text is the column that has the folded title and description.
 // The table index must have that column by trigrams, with the ids of the column id: on SQLite it is a table of FTS5, and on PostgreSQL one with an index
 // of the arrays that the function text_trigrams makes of its column text. The extension of PostgreSQL for trigrams does not serve: it ignores all
-// characters but letters and digits. A text of fewer than three characters is sought in every row that other conditions select.
+// characters but letters and digits. A text of fewer than three characters is sought in every row that other conditions select,
+// and so is any text if conditions are checked row by row.
 func Find(db bun.IDB, id, text, index string, in Part, sought string) (query string, args []any) {
 	sought = Fold(sought)
 	sqlite := db.Dialect().Name() == dialect.SQLite
@@ -63,7 +66,7 @@ func Find(db bun.IDB, id, text, index string, in Part, sought string) (query str
 		part = "substr(" + text + ", " + end + " + 1)"
 	}
 	query, args = position+"("+part+", ?) > 0", []any{sought}
-	if utf8.RuneCountInString(sought) < trigram {
+	if utf8.RuneCountInString(sought) < trigram || database.IsRowByRow(db) {
 		return query, args
 	}
 	with, key := "text_trigrams(text) @> text_trigrams(?)", sought
