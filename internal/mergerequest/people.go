@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/uptrace/bun"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/internal/database"
 )
@@ -75,6 +76,22 @@ func detach(ctx context.Context, db bun.IDB, id int64) error {
 	return nil
 }
 
+// related is a label, an assignee or a reviewer of a merge request.
+type related struct {
+	What           string
+	MergeRequestID int64
+	ID             int64
+	UID            types.UID
+	Position       int64
+}
+
+// relatedRows selects what is related to merge requests in one query, because each takes longer to compile than to run.
+const relatedRows = `
+SELECT 'label' AS what, merge_request_id, label_id AS id, label_uid AS uid, label_id AS position FROM merge_request_labels WHERE merge_request_id IN (?)
+UNION ALL SELECT 'assignee', merge_request_id, user_id, user_uid, position FROM merge_request_assignees WHERE merge_request_id IN (?)
+UNION ALL SELECT 'reviewer', merge_request_id, user_id, user_uid, position FROM merge_request_reviewers WHERE merge_request_id IN (?)
+ORDER BY position`
+
 // complete reads the labels, assignees and reviewers of merge requests.
 func complete(ctx context.Context, db bun.IDB, some []MergeRequest) error {
 	if len(some) == 0 {
@@ -84,30 +101,19 @@ func complete(ctx context.Context, db bun.IDB, some []MergeRequest) error {
 	for n := range some {
 		at[some[n].ID], ids[n] = &some[n], some[n].ID
 	}
-	read := func(rows any, order string) error {
-		err := db.NewSelect().Model(rows).Where("merge_request_id IN (?)", bun.List(ids)).Order(order).Scan(ctx)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
+	var rows []related
+	if err := db.NewRaw(relatedRows, bun.List(ids), bun.List(ids), bun.List(ids)).Scan(ctx, &rows); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	for _, r := range rows {
+		switch m, user := at[r.MergeRequestID], (database.User{ID: r.ID, UID: r.UID}); r.What {
+		case "assignee":
+			m.Assignees = append(m.Assignees, user)
+		case "reviewer":
+			m.Reviewers = append(m.Reviewers, user)
+		default:
+			m.Labels = append(m.Labels, Label{ID: r.ID, UID: r.UID})
 		}
-		return err
-	}
-	var labels []label
-	var assignees []assignee
-	var reviewers []reviewer
-	if err := errors.Join(read(&labels, "label_id"), read(&assignees, "position"), read(&reviewers, "position")); err != nil {
-		return err
-	}
-	for _, l := range labels {
-		m := at[l.MergeRequestID]
-		m.Labels = append(m.Labels, l.Label)
-	}
-	for _, a := range assignees {
-		m := at[a.MergeRequestID]
-		m.Assignees = append(m.Assignees, a.User)
-	}
-	for _, r := range reviewers {
-		m := at[r.MergeRequestID]
-		m.Reviewers = append(m.Reviewers, r.User)
 	}
 	return nil
 }

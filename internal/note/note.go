@@ -148,38 +148,33 @@ func (s *Store) Delete(ctx context.Context, id int64) error {
 	})
 }
 
-// Counts returns the numbers of notes that people have written on items of a kind. Items without such notes are left out.
-func (s *Store) Counts(ctx context.Context, kind string, ids ...int64) (map[int64]int64, error) {
-	counts := map[int64]int64{}
+// Count has the numbers of notes on an item.
+type Count struct {
+	// Notes is the number of notes that people have written.
+	Notes int64
+	// Unresolved is the number of notes that can be resolved and are not.
+	Unresolved int64
+}
+
+// Counts returns the counts of items of a kind by their ids. Items without notes are left out.
+func (s *Store) Counts(ctx context.Context, kind string, ids ...int64) (map[int64]Count, error) {
+	counts := map[int64]Count{}
 	if len(ids) == 0 {
 		return counts, nil
 	}
-	var rows []struct{ ID, N int64 }
+	var rows []struct {
+		ID int64
+		Count
+	}
 	err := s.db.Read(ctx, "counting notes", func(ctx context.Context, db bun.IDB) error {
-		return db.NewSelect().Model((*Note)(nil)).ColumnExpr("item_id AS id").ColumnExpr("count(*) AS n").
-			Where("item_kind = ?", kind).Where("item_id IN (?)", bun.List(ids)).Where("NOT system").Group("item_id").Scan(ctx, &rows)
+		return db.NewSelect().Model((*Note)(nil)).ColumnExpr("item_id AS id").ColumnExpr("count(*) FILTER (WHERE NOT system) AS notes").
+			ColumnExpr("count(*) FILTER (WHERE resolvable AND resolved_at IS NULL) AS unresolved").
+			Where("item_kind = ?", kind).Where("item_id IN (?)", bun.List(ids)).Group("item_id").Scan(ctx, &rows)
 	})
 	for _, r := range rows {
-		counts[r.ID] = r.N
+		counts[r.ID] = r.Count
 	}
 	return counts, err
-}
-
-// Unresolved returns which of some items of a kind have a discussion that can be resolved and is not.
-func (s *Store) Unresolved(ctx context.Context, kind string, ids ...int64) (map[int64]bool, error) {
-	unresolved := map[int64]bool{}
-	if len(ids) == 0 {
-		return unresolved, nil
-	}
-	var found []int64
-	err := s.db.Read(ctx, "finding unresolved discussions", func(ctx context.Context, db bun.IDB) error {
-		return db.NewSelect().Model((*Note)(nil)).Distinct().Column("item_id").Where("item_kind = ?", kind).Where("item_id IN (?)", bun.List(ids)).
-			Where("resolvable").Where("resolved_at IS NULL").Scan(ctx, &found)
-	})
-	for _, id := range found {
-		unresolved[id] = true
-	}
-	return unresolved, err
 }
 
 // Remove removes all notes on an item, which is deleted in the same transaction, and returns their ids.

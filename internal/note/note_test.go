@@ -133,20 +133,25 @@ func TestCounts_countsWhatPeopleWrote(t *testing.T) {
 		w.add("two", internal)
 		w.add("closed", system)
 		w.add("three", elsewhere)
-		g.Expect(w.Counts(t.Context(), "issue", bug.ID, other.ID, 9)).To(Equal(map[int64]int64{bug.ID: 2, other.ID: 1}))
+		g.Expect(w.Counts(t.Context(), "issue", bug.ID, other.ID, 9)).To(Equal(map[int64]note.Count{bug.ID: {Notes: 2}, other.ID: {Notes: 1}}))
 		g.Expect(w.Counts(t.Context(), "epic", bug.ID)).To(BeEmpty())
 		g.Expect(w.Counts(t.Context(), "issue")).To(BeEmpty())
 	})
 }
 
-func TestUnresolved_findsItems(t *testing.T) {
+func TestCounts_countsWhatIsUnresolved(t *testing.T) {
 	onEach(t, func(g *WithT, w *world) {
-		unresolved := func() (map[int64]bool, error) { return w.Unresolved(t.Context(), bug.Kind, bug.ID, other.ID) }
+		unresolved := func() int64 {
+			counts, err := w.Counts(t.Context(), bug.Kind, bug.ID, other.ID)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(counts[other.ID].Unresolved).To(BeZero())
+			return counts[bug.ID].Unresolved
+		}
 		w.add("plain")
-		g.Expect(unresolved()).To(BeEmpty())
+		g.Expect(unresolved()).To(BeZero())
 		n := w.add("why?", threaded)
-		g.Expect(unresolved()).To(Equal(map[int64]bool{bug.ID: true}))
+		g.Expect(unresolved()).To(BeEquivalentTo(1))
 		g.Expect(w.Resolve(t.Context(), bug, n.Discussion, ann)).To(Succeed())
-		g.Expect(unresolved()).To(BeEmpty())
+		g.Expect(unresolved()).To(BeZero())
 	})
 }

@@ -87,7 +87,7 @@ func (f *Family) showAll(ctx context.Context, from catalog.Scope, at places, row
 	all := make([]Epic, len(rows))
 	for i, e := range rows {
 		shown := f.showRow(e, at[e.In.UID].Path(), e.In.UID == from.Groups[0].UID)
-		shown.Author, shown.UserNotesCount = users[e.Author.UID], notes[e.ID]
+		shown.Author, shown.UserNotesCount = users[e.Author.UID], notes[e.ID].Notes
 		shown.Upvotes, shown.Downvotes = votes[e.ID].Up, votes[e.ID].Down
 		shown.Labels = labels.Show(e.In.UID, e.Labels, details)
 		all[i] = shown

@@ -18,6 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/epic"
 	"github.com/forgeplane/forgeplane/internal/issue"
 	"github.com/forgeplane/forgeplane/internal/milestone"
+	"github.com/forgeplane/forgeplane/internal/note"
 	"github.com/forgeplane/forgeplane/internal/reaction"
 )
 
@@ -103,7 +104,7 @@ type shower struct {
 	labels     item.LabelsInForce
 	milestones map[int64]milestone.Milestone
 	epics      map[int64]epic.Epic
-	notes      map[int64]int64
+	notes      map[int64]note.Count
 	reactions  map[int64]reaction.Count
 	// details says that labels are shown as objects.
 	details bool
@@ -157,7 +158,7 @@ func (v *shower) issue(in, from catalog.Scope, i issue.Issue) Issue {
 	shown := Issue{
 		ID: i.ID, IID: i.IID, ProjectID: in.RESTID(), Title: i.Title, State: i.State, CreatedAt: endpoint.Time(i.Created), UpdatedAt: endpoint.Time(i.Updated),
 		ClosedAt: endpoint.Time(i.ClosedAt), ClosedBy: v.users[i.Closer.UID], Labels: v.labels.Show(i.In.UID, i.Labels, v.details), Assignees: item.Known(v.users, i.Assignees), Author: v.users[i.Author.UID],
-		Type: strings.ToUpper(i.Type), IssueType: i.Type, UserNotesCount: v.notes[i.ID], Upvotes: v.reactions[i.ID].Up, Downvotes: v.reactions[i.ID].Down,
+		Type: strings.ToUpper(i.Type), IssueType: i.Type, UserNotesCount: v.notes[i.ID].Notes, Upvotes: v.reactions[i.ID].Up, Downvotes: v.reactions[i.ID].Down,
 		DueDate: entity.Day(i.Due), Confidential: i.Confidential, DiscussionLocked: i.DiscussionLocked, WebURL: fmt.Sprintf("%s/%s/-/issues/%d", v.WebURL, in.Path(), i.IID),
 		Tasks: item.CountTasks(i.Description), Weight: i.Weight, Severity: "UNKNOWN", References: item.Refer(short, in, from), TimeStats: item.Times(i.Estimate, i.Spent),
 		Milestone: item.ShowMilestone(v.WebURL, in, v.milestones[i.MilestoneID], v.Clock.Now()),

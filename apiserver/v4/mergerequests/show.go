@@ -17,6 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/milestone"
+	"github.com/forgeplane/forgeplane/internal/note"
 	"github.com/forgeplane/forgeplane/internal/pipeline"
 	"github.com/forgeplane/forgeplane/internal/reaction"
 )
@@ -141,11 +142,10 @@ type shower struct {
 	users      map[types.UID]*entity.UserSummary
 	labels     item.LabelsInForce
 	milestones map[int64]milestone.Milestone
-	notes      map[int64]int64
+	notes      map[int64]note.Count
 	reactions  map[int64]reaction.Count
-	// unresolved are the merge requests with an unresolved discussion, and consents says how far each is approved.
-	unresolved map[int64]bool
-	consents   map[int64]consent
+	// consents says how far each merge request is approved.
+	consents map[int64]consent
 	// pipelines are the pipelines of the heads, as far as the project needs them for a merge.
 	pipelines map[int64]pipeline.Pipeline
 	// sources are the projects that have the source branches, by their UIDs, as far as they exist.
@@ -188,9 +188,6 @@ func (f *Family) show(ctx context.Context, s auth.Subject, in map[types.UID]cata
 	if v.reactions, err = f.Activity.Reactions.Counts(ctx, mergerequest.Kind, ids...); err != nil {
 		return nil, err
 	}
-	if v.unresolved, err = f.Activity.Notes.Unresolved(ctx, mergerequest.Kind, ids...); err != nil {
-		return nil, err
-	}
 	if v.consents, err = f.consents(ctx, f.committers, some...); err != nil {
 		return nil, err
 	}
@@ -226,7 +223,7 @@ func (v *shower) mergeRequest(in, from catalog.Scope, m mergerequest.MergeReques
 		CreatedAt: endpoint.Time(m.Created), UpdatedAt: endpoint.Time(m.Updated), MergedBy: merger, MergeUser: merger, MergedAt: endpoint.Time(m.MergedAt),
 		PreparedAt: endpoint.Time(m.PreparedAt), ClosedBy: v.users[m.Closer.UID], ClosedAt: endpoint.Time(m.ClosedAt),
 		SourceBranch: m.SourceBranch, TargetBranch: m.TargetBranch,
-		UserNotesCount: v.notes[m.ID], Upvotes: v.reactions[m.ID].Up, Downvotes: v.reactions[m.ID].Down, Author: v.users[m.Author.UID],
+		UserNotesCount: v.notes[m.ID].Notes, Upvotes: v.reactions[m.ID].Up, Downvotes: v.reactions[m.ID].Down, Author: v.users[m.Author.UID],
 		Assignees: item.Known(v.users, m.Assignees), Reviewers: item.Known(v.users, m.Reviewers), Labels: v.labels.Show(m.In.UID, m.Labels, v.details),
 		Draft: m.Draft, WorkInProgress: m.Draft, MergeStatus: m.MergeStatus, DetailedMergeStatus: v.detailedStatus(in, m),
 		MergeWhenPipelineSucceeds: m.AutoMerge != nil, HasConflicts: hasConflicts(m),
@@ -235,7 +232,7 @@ func (v *shower) mergeRequest(in, from catalog.Scope, m mergerequest.MergeReques
 		Reference: short, References: item.Refer(short, in, from), WebURL: fmt.Sprintf("%s/%s/-/merge_requests/%d", v.WebURL, in.Path(), m.IID),
 		TimeStats: item.Times(m.Estimate, m.Spent), Squash: m.Squash,
 		SquashOnMerge: in.Project.Spec.MergeRequests.Squash.Decide(m.Squash),
-		Tasks:         item.CountTasks(m.Description), BlockingDiscussionsResolved: !v.unresolved[m.ID],
+		Tasks:         item.CountTasks(m.Description), BlockingDiscussionsResolved: v.notes[m.ID].Unresolved == 0,
 		Milestone: item.ShowMilestone(v.WebURL, in, v.milestones[m.MilestoneID], v.Clock.Now()),
 	}
 	if m.ApprovalsRequired > 0 {
