@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/uptrace/bun"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -125,11 +126,11 @@ func (f *Family) mergeable(ctx context.Context, s auth.Subject, m mergerequest.M
 	if err != nil {
 		return m, err
 	}
-	shown, err := f.detail(ctx, s, m)
+	shown, err := f.show(ctx, s, map[types.UID]catalog.Scope{s.Scope.Project.UID: s.Scope}, []mergerequest.MergeRequest{m}, false)
 	if err != nil {
 		return m, err
 	}
-	return m, r.check(m, shown.DetailedMergeStatus)
+	return m, r.check(m, shown[0].DetailedMergeStatus)
 }
 
 // check returns the answer if a merge request with a detailed status must not be merged.
@@ -270,7 +271,7 @@ func (r *mergeRequest) removes() *bool {
 // planned describes the commits of a merge.
 func (f *Family) planned(in auth.Project, m mergerequest.MergeRequest, b mergecheck.Branches, u *v1alpha1.User, r *mergeRequest) merge.Request {
 	q := merge.Request{
-		Target: b.Target, Source: b.Source, Author: object.Signature{Name: catalog.DisplayName(u), Email: u.Spec.Email, When: f.Clock.Now()},
+		Target: b.Target, Source: b.Source, Trial: b.Merged, Author: object.Signature{Name: catalog.DisplayName(u), Email: u.Spec.Email, When: f.Clock.Now()},
 		Message: cmp.Or(r.CommitMessage, fmt.Sprintf("Merge branch '%s' into '%s'\n\n%s\n\nSee merge request %s!%d",
 			m.SourceBranch, m.TargetBranch, m.Title, in.Scope.Path(), m.IID)),
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -96,6 +97,8 @@ type Request struct {
 	Message string
 	// SquashMessage, unless empty, asks for one commit in place of those of the source branch.
 	SquashMessage string
+	// Trial is an earlier merge commit of some heads, or empty. If they are the same ones, its tree is taken.
+	Trial string
 }
 
 // Result has the commits of a merge.
@@ -107,7 +110,7 @@ type Result struct {
 // Commits merges as Tree does, and writes the merge commit. Its first parent is the target. For a squash, the second parent is a commit of the
 // source's files on top of the merge base. No ref names the commits yet.
 func Commits(ctx context.Context, r *git.Repository, q Request) (made Result, err error) {
-	tree, err := Tree(ctx, r, q.Target, q.Source)
+	tree, err := q.tree(ctx, r)
 	if err != nil {
 		return Result{}, err
 	}
@@ -122,6 +125,17 @@ func Commits(ctx context.Context, r *git.Repository, q Request) (made Result, er
 		Tree: tree, Parents: []string{q.Target, merged}, Author: q.Author, Committer: q.Author, Message: q.Message,
 	})
 	return made, err
+}
+
+// tree returns the merged tree.
+func (q Request) tree(ctx context.Context, r *git.Repository) (id string, err error) {
+	if q.Trial != "" {
+		tried, err := r.ReadCommit(ctx, q.Trial)
+		if err == nil && slices.Equal(tried.Parents, []string{q.Target, q.Source}) {
+			return tried.Tree, nil
+		}
+	}
+	return Tree(ctx, r, q.Target, q.Source)
 }
 
 func squash(ctx context.Context, r *git.Repository, q Request) (id string, err error) {

@@ -137,7 +137,7 @@ func TestCommits_agreeWithGit(t *testing.T) {
 		if got := bare.Git(t, "log", "-1", "--format=%T %P", made.Commit); got != want+" "+q.Target+" "+q.Source {
 			t.Errorf("seed %d: merge is %s, want the tree %s", seed, got, want)
 		}
-		q.SquashMessage = "Squash\n"
+		q.SquashMessage, q.Trial = "Squash\n", made.Commit
 		if made, err = merge.Commits(t.Context(), r, q); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 			continue
@@ -152,6 +152,25 @@ func TestCommits_agreeWithGit(t *testing.T) {
 	}
 	if conflicts < 2 || merges < 2 {
 		t.Errorf("the histories have %d conflicts and %d merges", conflicts, merges)
+	}
+}
+
+func TestCommits_ignoresTrialOfOtherHeads(t *testing.T) {
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "a", "1\n")
+	c.Git(t, "checkout", "--quiet", "-b", "topic")
+	topic := c.Commit(t, "b", "2\n")
+	c.Git(t, "checkout", "--quiet", "main")
+	before := c.Commit(t, "c", "3\n")
+	after := c.Commit(t, "d", "4\n")
+	r := gittest.Bare(t, c)
+	tried, err := merge.Commits(t.Context(), r, merge.Request{Target: before, Source: topic, Author: ann, Message: "Try\n"})
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, trial := range []string{tried.Commit, topic, strings.Repeat("1", 40)} {
+		made, err := merge.Commits(t.Context(), r, merge.Request{Target: after, Source: topic, Author: ann, Message: "Merge\n", Trial: trial})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect((&gittest.Client{Dir: r.Dir()}).Git(t, "ls-tree", "--name-only", made.Commit)).To(Equal("a\nb\nc\nd"), trial)
 	}
 }
 
