@@ -87,7 +87,8 @@ func (n *node) upgrade(f forge) (pushes, reads answers) {
 func (n *node) uninstall() {
 	GinkgoHelper()
 	n.run(commands("docs/uninstall.md", "Remove the release")[0].text + " --wait")
-	Expect(n.run("kubectl get deployments,pods,services,jobs --output=name" + in)).To(BeEmpty())
+	// Helm does not wait for the pods, which end the requests that they have.
+	Eventually(func() string { return n.run("kubectl get deployments,pods,services,jobs --output=name" + in) }).Should(BeEmpty())
 	Expect(n.run("kubectl get apiservices --output=name")).NotTo(ContainSubstring("rest.forgeplane.dev"))
 	n.run("kubectl create namespace other && kubectl delete namespace other --timeout=60s")
 }
@@ -185,9 +186,11 @@ var _ = Describe("An upgrade from an earlier commit", Ordered, suite.Soak, func(
 	It("can be rolled back, to an image that starts on the newer database", func() {
 		n.run("helm rollback forgeplane --wait" + in)
 		Expect(n.inPod("forgeplane --version")).To(ContainSubstring(earlier))
+		n.run("kubectl wait --for=condition=Available --timeout=60s apiservice/v4.rest.forgeplane.dev")
+		// The pod is ready a moment before the node leads the Service to it.
+		n.run("timeout 60 sh -c 'until git ls-remote " + forge.url() + "; do sleep 0.2; done'")
 		n.run(forge.git + " push --quiet " + forge.url() + " HEAD:refs/heads/after-the-rollback")
 		Expect(n.run("git ls-remote " + forge.url())).To(ContainSubstring("refs/heads/pushed-1\n"))
-		n.run("kubectl wait --for=condition=Available --timeout=60s apiservice/v4.rest.forgeplane.dev")
 	})
 
 	It("can be followed by an uninstallation that leaves nothing stuck", func() { n.uninstall() })
