@@ -20,7 +20,9 @@ MODULES := . hack/client hack/controlplane hack/gitops hack/helm hack/images hac
 export CGO_ENABLED = 0
 # The build must also work in a checkout that git does not trust, and outside of any checkout. Without the paths of the checkout in it, what
 # one checkout has compiled serves the others. Debuggers need DWARF, but nothing here does, and without it, linking takes a fifth less time.
-export GOFLAGS := $(filter-out -buildvcs=% -trimpath -gcflags=%,$(GOFLAGS)) -buildvcs=false -trimpath -gcflags=all=-dwarf=false
+# The caller's -gcflags replace that flag. The flags that are always set come last, so that make within make does not change the value.
+export GOFLAGS := $(strip $(filter-out -buildvcs=% -trimpath,$(GOFLAGS)) \
+	$(if $(findstring -gcflags,$(GOFLAGS)),,-gcflags=all=-dwarf=false) -buildvcs=false -trimpath)
 
 .DEFAULT_GOAL := help
 
