@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -171,8 +172,12 @@ func (c *content) measureLarge(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	file, err := c.answer(http.DefaultClient, request, q)
+	text, err := c.answer(http.DefaultClient, request, q)
 	if err != nil {
+		return err
+	}
+	file := filepath.Join(c.bench.directory, "answer.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return err
 	}
 	server, err := reference.StartFiles(ctx, filepath.Dir(file))

@@ -183,31 +183,24 @@ func (p *pipelines) measureHandOut(ctx context.Context) error {
 }
 
 // compareHandOut compares the jobs that runners get in a second with the answers of a handler that writes the same bytes as for one of them.
-func (p *pipelines) compareHandOut(ctx context.Context, example []byte, next func() ([]job, time.Duration, error)) (err error) {
-	file := filepath.Join(p.bench.directory, "job.json")
-	if err := os.WriteFile(file, example, 0o600); err != nil {
+func (p *pipelines) compareHandOut(ctx context.Context, example []byte, next func() ([]job, time.Duration, error)) error {
+	return p.bench.withBareHandler(ctx, reference.StartBytes, example, func(address string) error {
+		same, err := p.request(ctx, "http://"+address+"/api/v4/jobs/request")
+		if err != nil {
+			return err
+		}
+		o, r, err := alternate(exactly(handOutRounds),
+			func(int) (float64, error) {
+				taken, took, err := next()
+				return float64(len(taken)) / took.Seconds(), err
+			},
+			func(int) (float64, error) {
+				result, err := traffic.Run(ctx, traffic.Through(p.runners, same), handOutRunners, rateTime)
+				return result.Rate, err
+			})
+		p.bench.record(rowHandOut, o, r)
 		return err
-	}
-	bare, err := reference.StartBytes(ctx, file)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, bare.Stop()) }()
-	same, err := p.request(ctx, "http://"+bare.Address+"/api/v4/jobs/request")
-	if err != nil {
-		return err
-	}
-	o, r, err := alternate(exactly(handOutRounds),
-		func(int) (float64, error) {
-			taken, took, err := next()
-			return float64(len(taken)) / took.Seconds(), err
-		},
-		func(int) (float64, error) {
-			result, err := traffic.Run(ctx, traffic.Through(p.runners, same), handOutRunners, rateTime)
-			return result.Rate, err
-		})
-	p.bench.record(rowHandOut, o, r)
-	return err
+	})
 }
 
 // measureIdleRunners compares the work of Forgeplane while many runners wait for jobs, which there are not, and without runners.

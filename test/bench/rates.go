@@ -83,29 +83,26 @@ func (r *rest) measureRates(ctx context.Context, all []question) error {
 }
 
 // measureRate compares the answers of Forgeplane's own listener with those of a bare handler.
-func (r *rest) measureRate(ctx context.Context, q question) (err error) {
+func (r *rest) measureRate(ctx context.Context, q question) error {
 	request, err := r.request(ctx, r.URL()+"/api/v4"+q.path)
 	if err != nil {
 		return err
 	}
-	file, err := r.answer(http.DefaultClient, request, q)
+	text, err := r.answer(http.DefaultClient, request, q)
 	if err != nil {
 		return err
 	}
-	bare, err := reference.StartBytes(ctx, file)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, bare.Stop()) }()
-	same, err := r.request(ctx, "http://"+bare.Address+"/api/v4"+q.path)
-	if err != nil {
-		return err
-	}
-	return r.compare(ctx, q, traffic.Plain(request), traffic.Plain(same))
+	return r.bench.withBareHandler(ctx, reference.StartBytes, text, func(address string) error {
+		same, err := r.request(ctx, "http://"+address+"/api/v4"+q.path)
+		if err != nil {
+			return err
+		}
+		return r.compare(ctx, q, traffic.Plain(request), traffic.Plain(same))
+	})
 }
 
 // measureAggregated compares answers that come through kube-apiserver with those of a bare handler behind it.
-func (r *rest) measureAggregated(ctx context.Context, q question) (err error) {
+func (r *rest) measureAggregated(ctx context.Context, q question) error {
 	if err := r.AwaitAvailable(ctx, "v4.rest.forgeplane.dev"); err != nil {
 		return err
 	}
@@ -121,36 +118,48 @@ func (r *rest) measureAggregated(ctx context.Context, q question) (err error) {
 	if err != nil {
 		return err
 	}
-	file, err := r.answer(c, request, q)
+	text, err := r.answer(c, request, q)
 	if err != nil {
 		return err
 	}
-	bare, err := reference.StartBytesTLS(ctx, file)
+	return r.bench.withBareHandler(ctx, reference.StartBytesTLS, text, func(address string) (err error) {
+		withdraw, err := r.aggregate(ctx, address)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, withdraw()) }()
+		same, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+referenceDoor+"/bytes", http.NoBody)
+		if err != nil {
+			return err
+		}
+		return r.compare(ctx, q, traffic.Through(c, request), traffic.Through(c, same))
+	})
+}
+
+// answer returns the answer to a request.
+func (r *rest) answer(c *http.Client, request *http.Request, q question) ([]byte, error) {
+	text, err := answerTo(c, request, http.StatusOK)
+	if err != nil {
+		return nil, err
+	}
+	r.bench.describe(q.row, fmt.Sprintf("%d bytes", len(text)))
+	return text, nil
+}
+
+// withBareHandler calls use with the address of a bare handler, which answers every request with the same text and is stopped afterwards.
+func (b *bench) withBareHandler(
+	ctx context.Context, start func(ctx context.Context, file string) (*reference.Bytes, error), text []byte, use func(address string) error,
+) (err error) {
+	file := filepath.Join(b.directory, "answer.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return err
+	}
+	bare, err := start(ctx, file)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, bare.Stop()) }()
-	withdraw, err := r.aggregate(ctx, bare.Address)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, withdraw()) }()
-	same, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+referenceDoor+"/bytes", http.NoBody)
-	if err != nil {
-		return err
-	}
-	return r.compare(ctx, q, traffic.Through(c, request), traffic.Through(c, same))
-}
-
-// answer returns a file with the answer to a request.
-func (r *rest) answer(c *http.Client, request *http.Request, q question) (file string, err error) {
-	text, err := answerTo(c, request, http.StatusOK)
-	if err != nil {
-		return "", err
-	}
-	r.bench.describe(q.row, fmt.Sprintf("%d bytes", len(text)))
-	file = filepath.Join(r.bench.directory, "answer.json")
-	return file, os.WriteFile(file, text, 0o600)
+	return use(bare.Address)
 }
 
 // compare counts answers in turn, after some answers that do not count.
@@ -187,17 +196,10 @@ func (r *rest) compare(ctx context.Context, q question, ours, same traffic.Dial)
 }
 
 // compareWrites counts writes that Forgeplane takes, and those that a handler takes and ignores.
-func (r *rest) compareWrites(ctx context.Context, row string, writers func(server string) traffic.Dial) (err error) {
-	file := filepath.Join(r.bench.directory, "empty")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		return err
-	}
-	bare, err := reference.StartBytes(ctx, file)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, bare.Stop()) }()
-	return r.compare(ctx, question{row: row}, writers(r.URL()), writers("http://"+bare.Address))
+func (r *rest) compareWrites(ctx context.Context, row string, writers func(server string) traffic.Dial) error {
+	return r.bench.withBareHandler(ctx, reference.StartBytes, nil, func(address string) error {
+		return r.compare(ctx, question{row: row}, writers(r.URL()), writers("http://"+address))
+	})
 }
 
 // aggregate makes kube-apiserver forward requests to a server until withdraw is called.
