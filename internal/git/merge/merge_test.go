@@ -155,13 +155,23 @@ func TestCommits_agreeWithGit(t *testing.T) {
 	}
 }
 
+type file struct{ path, text string }
+
+// branch makes a repository with a file in the first commit of main, and with a file in the only commit of the branch topic after it. It returns both
+// commits. The work tree has main.
+func branch(t *testing.T, onMain, onTopic file) (c *gittest.Client, first, topic string) {
+	t.Helper()
+	c = gittest.New(t, "sha1")
+	first = c.Commit(t, onMain.path, onMain.text)
+	c.Git(t, "checkout", "--quiet", "-b", "topic")
+	topic = c.Commit(t, onTopic.path, onTopic.text)
+	c.Git(t, "checkout", "--quiet", "main")
+	return c, first, topic
+}
+
 func TestCommits_ignoresTrialOfOtherHeads(t *testing.T) {
 	g := NewWithT(t)
-	c := gittest.New(t, "sha1")
-	c.Commit(t, "a", "1\n")
-	c.Git(t, "checkout", "--quiet", "-b", "topic")
-	topic := c.Commit(t, "b", "2\n")
-	c.Git(t, "checkout", "--quiet", "main")
+	c, _, topic := branch(t, file{"a", "1\n"}, file{"b", "2\n"})
 	before := c.Commit(t, "c", "3\n")
 	after := c.Commit(t, "d", "4\n")
 	r := gittest.Bare(t, c)
@@ -176,11 +186,7 @@ func TestCommits_ignoresTrialOfOtherHeads(t *testing.T) {
 
 func TestTree_refusesWhatCannotBeMerged(t *testing.T) {
 	g := NewWithT(t)
-	c := gittest.New(t, "sha1")
-	first := c.Commit(t, "a", "1\n")
-	c.Git(t, "checkout", "--quiet", "-b", "topic")
-	topic := c.Commit(t, "a", "2\n")
-	c.Git(t, "checkout", "--quiet", "main")
+	c, first, topic := branch(t, file{"a", "1\n"}, file{"a", "2\n"})
 	ahead := c.Commit(t, "a", "3\n")
 	c.Git(t, "checkout", "--quiet", "--orphan", "apart")
 	apart := c.Commit(t, "b", "1\n")
@@ -201,11 +207,7 @@ func TestTree_refusesWhatCannotBeMerged(t *testing.T) {
 
 func TestTree_findsRenames(t *testing.T) {
 	g := NewWithT(t)
-	c := gittest.New(t, "sha1")
-	c.Commit(t, "old", "1\n2\n3\n4\n5\n6\n7\n8\n")
-	c.Git(t, "checkout", "--quiet", "-b", "topic")
-	topic := c.Commit(t, "old", "1\n2\n3\n4\n5\n6\n7\neight\n")
-	c.Git(t, "checkout", "--quiet", "main")
+	c, _, topic := branch(t, file{"old", "1\n2\n3\n4\n5\n6\n7\n8\n"}, file{"old", "1\n2\n3\n4\n5\n6\n7\neight\n"})
 	c.Git(t, "mv", "old", "new")
 	c.Git(t, "commit", "--quiet", "--message", "Rename")
 	r := gittest.Bare(t, c)
