@@ -28,7 +28,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/timetable"
 )
 
-// DefaultInterval is the default interval at which the progress of a run is shown. Each write of the status costs one of etcd.
+// DefaultInterval is the default interval at which the progress of a run is shown. Each write of the status is a write to etcd.
 const DefaultInterval = 2 * time.Second
 
 // Options configure the controller.

@@ -107,7 +107,7 @@ func (b *bench) measure(ctx context.Context) (err error) {
 	return nil
 }
 
-// measureParts measures those parts of a group of which a row was chosen, until one fails.
+// measureParts measures the parts that have a chosen row, and stops at the first error.
 func (b *bench) measureParts(ctx context.Context, parts ...group) error {
 	for _, part := range parts {
 		if !b.wants(part.ids...) {
