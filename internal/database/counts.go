@@ -27,11 +27,14 @@ type counted struct{ version, query string }
 
 // Find returns the number of rows of a query. It remembers nothing about rows without a version.
 func (c Counts) Find(ctx context.Context, db bun.IDB, q *bun.SelectQuery, version string) (n int, err error) {
+	if version == "" {
+		return Count(ctx, db, q)
+	}
 	key := counted{version, q.String()}
 	if known, ok := c.known.Get(key); ok {
 		return known.(int), nil
 	}
-	if n, err = Count(ctx, db, q); err == nil && version != "" {
+	if n, err = Count(ctx, db, q); err == nil {
 		c.known.Add(key, n)
 	}
 	return n, err
