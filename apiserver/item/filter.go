@@ -24,11 +24,21 @@ func CheckFilters(all []database.Condition) error {
 	return nil
 }
 
-// PageOf returns the requested page of a list of the database.
+// PageOf returns the requested page of a list of the database, without a version.
 func PageOf(p endpoint.Paging) database.Page {
 	page := database.Page{Enough: p.Enough()}
 	page.Skip, page.Limit = p.Window()
 	return page
+}
+
+// Page returns the requested page of a list of the items of a kind in some projects. It has the version of the items, unless there are several projects.
+// alone says that the list is about the items alone: what else its filters are about can change without the version, such as reactions.
+func (f Finder) Page(ctx context.Context, kind string, projects []types.UID, p endpoint.Paging, alone bool) (page database.Page, err error) {
+	page = PageOf(p)
+	if alone && len(projects) == 1 {
+		page.Version, err = f.Stores.Revisions.Version(ctx, kind, projects[0])
+	}
+	return page, err
 }
 
 // Is returns a condition or its negation.

@@ -100,7 +100,7 @@ func (f *Family) listInProject(ctx context.Context, s auth.Project, r *listInReq
 func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint.Paging, r filters, scope string) (endpoint.List[Issue], error) {
 	q := issue.Query{Seen: in.Seen.Seen, Order: issue.Order(r.OrderBy), Ascending: r.Sort == "asc"}
 	var err error
-	if q.Page, err = f.pageOf(ctx, in, r, p); err != nil {
+	if q.Page, err = f.items.Page(ctx, issue.Kind, in.Projects, p, r.alone()); err != nil {
 		return endpoint.List[Issue]{}, err
 	}
 	if q.Conditions, err = f.conditions(ctx, s, in, r); err != nil {
@@ -119,15 +119,9 @@ func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint
 	})
 }
 
-// pageOf returns the requested page of a list. It has no version for several projects, and for filters by what can change without the issue: reactions and
-// the titles of milestones.
-func (f *Family) pageOf(ctx context.Context, in places, r filters, p endpoint.Paging) (page database.Page, err error) {
-	page = item.PageOf(p)
-	if len(in.Projects) != 1 || r.Milestone.Set || r.MyReaction.Set || r.Not.Milestone.Set || len(r.Not.MyReaction) > 0 {
-		return page, nil
-	}
-	page.Version, err = f.Activity.Revisions.Version(ctx, issue.Kind, in.Projects[0])
-	return page, err
+// alone reports whether the filters are about issues alone, and not about what can change without them: reactions and the titles of milestones.
+func (r filters) alone() bool {
+	return !r.Milestone.Set && !r.MyReaction.Set && !r.Not.Milestone.Set && len(r.Not.MyReaction) == 0
 }
 
 // conditions translates the filters of a request.

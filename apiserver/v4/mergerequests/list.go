@@ -129,6 +129,9 @@ type places struct {
 	label item.LabelFinder
 }
 
+// projects returns the UIDs of the projects.
+func (in places) projects() []types.UID { return slices.Collect(maps.Keys(in.scopes)) }
+
 // among returns the projects in a place whose merge requests the caller sees.
 func (f *Family) among(ctx context.Context, s auth.Subject, in visible.In) (places, error) {
 	all, err := item.ProjectsIn(ctx, f.Visible, s, in, auth.ReadMergeRequests)
@@ -156,7 +159,7 @@ func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint
 		return endpoint.List[Listed]{}, err
 	}
 	q := mergerequest.Query{Conditions: all, Order: mergerequest.Order(r.OrderBy), Ascending: r.Sort == "asc"}
-	if q.Page, err = f.pageOf(ctx, in, r, p); err != nil {
+	if q.Page, err = f.items.Page(ctx, mergerequest.Kind, in.projects(), p, r.alone()); err != nil {
 		return endpoint.List[Listed]{}, err
 	}
 	rows, total, err := f.rows(ctx, in, q)
@@ -177,23 +180,16 @@ func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint
 	})
 }
 
-// pageOf returns the requested page of a list. It has no version for several projects, and for filters by what can change without the merge request:
-// reactions, approvals, the titles of milestones and deployments.
-func (f *Family) pageOf(ctx context.Context, in places, r filters, p endpoint.Paging) (page database.Page, err error) {
-	page = item.PageOf(p)
-	if len(in.scopes) != 1 || r.Milestone.Set || r.ApprovedByIDs.Set || r.ApproverIDs.Set || r.Approved != "" || r.MyReaction.Set ||
-		r.Environment != "" || sent(r.DeployedAfter) || sent(r.DeployedBefore) || r.Not.Milestone.Set || len(r.Not.MyReaction) > 0 {
-		return page, nil
-	}
-	for project := range in.scopes {
-		page.Version, err = f.Activity.Revisions.Version(ctx, mergerequest.Kind, project)
-	}
-	return page, err
+// alone reports whether the filters are about merge requests alone, and not about what can change without them: reactions, approvals, the titles of
+// milestones and deployments.
+func (r filters) alone() bool {
+	return !r.Milestone.Set && !r.ApprovedByIDs.Set && !r.ApproverIDs.Set && r.Approved == "" && !r.MyReaction.Set &&
+		r.Environment == "" && !sent(r.DeployedAfter) && !sent(r.DeployedBefore) && !r.Not.Milestone.Set && len(r.Not.MyReaction) == 0
 }
 
 // rows returns a page of the merge requests that a query selects in some places, and their total number.
 func (f *Family) rows(ctx context.Context, in places, q mergerequest.Query) ([]mergerequest.MergeRequest, int, error) {
-	q.Projects = slices.Collect(maps.Keys(in.scopes))
+	q.Projects = in.projects()
 	return f.Activity.MergeRequests.List(ctx, q)
 }
 

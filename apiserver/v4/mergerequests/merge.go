@@ -8,7 +8,6 @@ import (
 	"net/http"
 
 	"github.com/uptrace/bun"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -126,11 +125,11 @@ func (f *Family) mergeable(ctx context.Context, s auth.Subject, m mergerequest.M
 	if err != nil {
 		return m, err
 	}
-	shown, err := f.show(ctx, s, map[types.UID]catalog.Scope{s.Scope.Project.UID: s.Scope}, []mergerequest.MergeRequest{m}, false)
+	shown, err := f.showOne(ctx, s, m)
 	if err != nil {
 		return m, err
 	}
-	return m, r.check(m, shown[0].DetailedMergeStatus)
+	return m, r.check(m, shown.DetailedMergeStatus)
 }
 
 // check returns the answer if a merge request with a detailed status must not be merged.

@@ -108,11 +108,11 @@ type Viewer struct {
 
 // detail shows a merge request of the project of a request.
 func (f *Family) detail(ctx context.Context, s auth.Subject, m mergerequest.MergeRequest) (Detailed, error) {
-	shown, err := f.show(ctx, s, map[types.UID]catalog.Scope{s.Scope.Project.UID: s.Scope}, []mergerequest.MergeRequest{m}, false)
+	shown, err := f.showOne(ctx, s, m)
 	if err != nil {
 		return Detailed{}, err
 	}
-	d := Detailed{MergeRequest: shown[0], ChangesCount: given(m.ChangesCount), MergeError: given(m.MergeError)}
+	d := Detailed{MergeRequest: shown, ChangesCount: given(m.ChangesCount), MergeError: given(m.MergeError)}
 	if m.Head != "" {
 		d.DiffRefs = &DiffRefs{BaseSHA: m.Base, HeadSHA: m.Head, StartSHA: m.Start}
 	}
@@ -134,6 +134,15 @@ func (f *Family) detail(ctx context.Context, s auth.Subject, m mergerequest.Merg
 	}
 	err = f.showPipeline(ctx, s, m, &d)
 	return d, err
+}
+
+// showOne shows a merge request of the project of a request, as lists do.
+func (f *Family) showOne(ctx context.Context, s auth.Subject, m mergerequest.MergeRequest) (MergeRequest, error) {
+	shown, err := f.show(ctx, s, map[types.UID]catalog.Scope{s.Scope.Project.UID: s.Scope}, []mergerequest.MergeRequest{m}, false)
+	if err != nil {
+		return MergeRequest{}, err
+	}
+	return shown[0], nil
 }
 
 // shower holds the related objects of the merge requests that it shows.
