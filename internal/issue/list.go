@@ -60,10 +60,15 @@ type Query struct {
 
 // List returns a page of issues, and the number of selected issues, which is counted up to of.Enough.
 func (s *Store) List(ctx context.Context, of Query) (page []Issue, total int, err error) {
+	list := database.List[Issue]{
+		Selected: of.selected,
+		Sorted:   func(db bun.IDB, _ int) *bun.SelectQuery { return of.sorted(db) },
+		ID:       func(i Issue) int64 { return i.ID },
+		Without:  []string{"text"},
+		Counts:   s.counts,
+	}
 	err = s.db.Read(ctx, "listing issues", func(ctx context.Context, db bun.IDB) error {
-		page, total, err = database.ReadPage(ctx, db, of.Page, s.counts, of.selected(db),
-			func(int) *bun.SelectQuery { return of.sorted(db) }, func(i Issue) int64 { return i.ID }, "text")
-		if err != nil {
+		if page, total, err = list.Read(ctx, db, of.Page); err != nil {
 			return err
 		}
 		return complete(ctx, db, page)

@@ -37,10 +37,15 @@ var few = 1000 // tests change it
 
 // List returns a page of merge requests, and the number of selected merge requests, which is counted up to of.Enough.
 func (s *Store) List(ctx context.Context, of Query) (page []MergeRequest, total int, err error) {
+	list := database.List[MergeRequest]{
+		Selected: of.selected,
+		Sorted:   func(db bun.IDB, total int) *bun.SelectQuery { return of.sorted(db, total > few) },
+		ID:       func(m MergeRequest) int64 { return m.ID },
+		Without:  []string{"text"},
+		Counts:   s.counts,
+	}
 	err = s.db.Read(ctx, "listing merge requests", func(ctx context.Context, db bun.IDB) error {
-		page, total, err = database.ReadPage(ctx, db, of.Page, s.counts, of.selected(db),
-			func(total int) *bun.SelectQuery { return of.sorted(db, total > few) }, func(m MergeRequest) int64 { return m.ID }, "text")
-		if err != nil {
+		if page, total, err = list.Read(ctx, db, of.Page); err != nil {
 			return err
 		}
 		return complete(ctx, db, page)
