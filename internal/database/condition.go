@@ -41,19 +41,6 @@ func And(a, b Condition) Condition {
 	}
 }
 
-// rowByRow is a database in which conditions are checked.
-type rowByRow struct{ bun.IDB }
-
-// RowByRow returns the same database for a query that reads the rows in an order and checks the conditions of each, until it has enough. Conditions that
-// select many rows take less time so than if all of the rows are found first.
-func RowByRow(db bun.IDB) bun.IDB { return rowByRow{db} }
-
-// IsRowByRow reports whether conditions are checked row by row.
-func IsRowByRow(db bun.IDB) bool {
-	_, is := db.(rowByRow)
-	return is
-}
-
 // Select returns a query of the rows of which all conditions are true.
 func Select(db bun.IDB, q *bun.SelectQuery, all []Condition) *bun.SelectQuery {
 	for _, c := range all {

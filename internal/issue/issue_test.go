@@ -274,6 +274,17 @@ func (s stores) fill(t *testing.T) (all []sample) {
 }
 
 func TestList_agreesWithModel(t *testing.T) {
+	for many, few := range map[string]int{"few": 1000, "many": 0} {
+		t.Run(many, func(t *testing.T) {
+			issue.Few(t, few)
+			expectModel(t)
+		})
+	}
+}
+
+// expectModel compares lists with a model of them in Go.
+func expectModel(t *testing.T) {
+	t.Helper()
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		s := open(t, name)
 		all := s.fill(t)

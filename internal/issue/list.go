@@ -58,11 +58,14 @@ type Query struct {
 	database.Page
 }
 
+// few is the maximum number of issues that count as few in a list.
+var few = database.Few // tests change it
+
 // List returns a page of issues, and the number of selected issues, which is counted up to of.Enough.
 func (s *Store) List(ctx context.Context, of Query) (page []Issue, total int, err error) {
 	list := database.List[Issue]{
 		Selected: of.selected,
-		Sorted:   func(db bun.IDB, _ int) *bun.SelectQuery { return of.sorted(db) },
+		Sorted:   of.sorted,
 		ID:       func(i Issue) int64 { return i.ID },
 		Without:  []string{"text"},
 		Counts:   s.counts,
@@ -81,22 +84,22 @@ func (of Query) selected(db bun.IDB) *bun.SelectQuery {
 	return database.Select(db, of.among(db.NewSelect().Model((*Issue)(nil))), of.Conditions)
 }
 
-// sorted selects and sorts the issues of a query. Equal ones are sorted by id, in the same direction.
-func (of Query) sorted(db bun.IDB) *bun.SelectQuery {
-	q, direction := of.selected(db), " DESC"
-	if of.Ascending {
-		direction = " ASC"
-	}
-	by := "issue." + string(of.Order)
+// sorted selects and sorts the issues of a query. total is their number.
+func (of Query) sorted(db bun.IDB, total int) *bun.SelectQuery {
+	order := database.Order{Table: "issues", Alias: "issue", By: "issue." + string(of.Order), Ascending: of.Ascending, Few: few}
 	switch of.Order {
+	case ByCreation:
+		order.Index = "issues_by_creation"
+	case ByUpdate:
+		order.Index = "issues_by_update"
 	case ByTitle:
-		by = search.TitleOf(db, "issue.text")
+		order.By = search.TitleOf(db, "issue.text")
 	case ByDue:
-		q = q.OrderExpr("issue.due_date = ''")
+		order.Last = "issue.due_date = ''"
 	case ByWeight:
-		q = q.OrderExpr("issue.weight IS NULL")
+		order.Last = "issue.weight IS NULL"
 	}
-	return q.OrderExpr(by + direction).OrderExpr("issue.id" + direction)
+	return order.Sort(db, total, of.selected)
 }
 
 // Count has the numbers of open and closed issues with a label.

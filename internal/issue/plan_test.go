@@ -2,9 +2,11 @@ package issue
 
 import (
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/uptrace/bun"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/internal/database"
@@ -35,10 +37,23 @@ func TestList_scansNoTableOfIssues(t *testing.T) {
 		for filter, all := range filters {
 			for _, order := range []Order{ByCreation, ByUpdate, ByTitle, ByDue, ByWeight} {
 				q := Query{Seen: Seen{Projects: []types.UID{"web"}, Viewer: "a"}, Conditions: all, Order: order}
-				for _, step := range databasetest.Scans(t, db, "issue", q.sorted) {
-					t.Errorf("%s by %s: %s", filter, order, step)
+				for _, total := range []int{few, few + 1} {
+					for _, step := range databasetest.Scans(t, db, "issue", func(db bun.IDB) *bun.SelectQuery { return q.sorted(db, total) }) {
+						t.Errorf("%s by %s, %d issues: %s", filter, order, total, step)
+					}
 				}
 			}
 		}
 	})
+}
+
+func TestList_readsIndexOfTextsUnlessManyIssuesAreFound(t *testing.T) {
+	db := databasetest.Open(t, databasetest.SQLite(t), iid.Migrations(), milestone.Migrations(), epic.Migrations(), Migrations(), reaction.Migrations())
+	q := Query{Seen: Seen{Projects: []types.UID{"web"}, Viewer: "a"}, Conditions: []Condition{Containing("text", "")}, Order: ByCreation}
+	for total, want := range map[int]bool{few: true, few + 1: false} {
+		plan := strings.Join(databasetest.Plan(t, db, func(db bun.IDB) *bun.SelectQuery { return q.sorted(db, total) }), "\n")
+		if strings.Contains(plan, "VIRTUAL TABLE") != want {
+			t.Errorf("with %d issues, the index of texts must be read: %t; got %s", total, want, plan)
+		}
+	}
 }

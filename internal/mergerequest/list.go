@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/uptrace/bun"
-	"github.com/uptrace/bun/dialect"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/internal/database"
@@ -32,14 +31,14 @@ type Query struct {
 	database.Page
 }
 
-// few is the number of merge requests that are sorted faster than found among others in the order of the list.
-var few = 1000 // tests change it
+// few is the maximum number of merge requests that count as few in a list.
+var few = database.Few // tests change it
 
 // List returns a page of merge requests, and the number of selected merge requests, which is counted up to of.Enough.
 func (s *Store) List(ctx context.Context, of Query) (page []MergeRequest, total int, err error) {
 	list := database.List[MergeRequest]{
 		Selected: of.selected,
-		Sorted:   func(db bun.IDB, total int) *bun.SelectQuery { return of.sorted(db, total > few) },
+		Sorted:   of.sorted,
 		ID:       func(m MergeRequest) int64 { return m.ID },
 		Without:  []string{"text"},
 		Counts:   s.counts,
@@ -58,26 +57,21 @@ func (of Query) selected(db bun.IDB) *bun.SelectQuery {
 	return database.Select(db, inProjects(db.NewSelect().Model((*MergeRequest)(nil)), of.Projects), of.Conditions)
 }
 
-// sorted selects and sorts the merge requests of a query. Equal ones are sorted by id, in the same direction. SQLite does not know how many there are: it
-// is told to go through the merge requests in their order if there are many, and otherwise to find them first.
-func (of Query) sorted(db bun.IDB, many bool) *bun.SelectQuery {
-	by, table, direction := "merge_request."+string(of.Order), "merge_requests AS merge_request", " DESC"
-	if of.Ascending {
-		direction = " ASC"
+// sorted selects and sorts the merge requests of a query. total is their number.
+func (of Query) sorted(db bun.IDB, total int) *bun.SelectQuery {
+	order := database.Order{
+		Table: "merge_requests", Alias: "merge_request", By: "merge_request." + string(of.Order), Ascending: of.Ascending, FindFirst: true, Few: few,
 	}
-	switch sqlite := db.Dialect().Name() == dialect.SQLite; {
-	case of.Order == ByTitle:
-		by = search.TitleOf(db, "merge_request.text")
-	case sqlite && many:
-		db, table = database.RowByRow(db), table+" INDEXED BY "+orderIndexes[of.Order]
-	case sqlite:
-		by = "+" + by
+	switch of.Order {
+	case ByCreation:
+		order.Index = "merge_requests_by_creation"
+	case ByUpdate:
+		order.Index = "merge_requests_by_update"
+	case ByTitle:
+		order.By = search.TitleOf(db, "merge_request.text")
 	}
-	return of.selected(db).ModelTableExpr(table).OrderExpr(by + direction).OrderExpr("merge_request.id" + direction)
+	return order.Sort(db, total, of.selected)
 }
-
-// orderIndexes are the indexes of the orders.
-var orderIndexes = map[Order]string{ByCreation: "merge_requests_by_creation", ByUpdate: "merge_requests_by_update"}
 
 // CountLabels returns the numbers of open merge requests with labels by the UIDs of the labels, in some projects. Labels without one are left out.
 func (s *Store) CountLabels(ctx context.Context, projects []types.UID, labels ...types.UID) (map[types.UID]int64, error) {

@@ -2,6 +2,7 @@ package mergerequest
 
 import (
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,12 +37,23 @@ func TestList_scansNoTableOfMergeRequests(t *testing.T) {
 		for filter, all := range filters {
 			for _, order := range []Order{ByCreation, ByUpdate, ByTitle} {
 				q := Query{Projects: []types.UID{"web"}, Conditions: all, Order: order}
-				for _, many := range []bool{false, true} {
-					for _, step := range databasetest.Scans(t, db, "merge_request", func(db bun.IDB) *bun.SelectQuery { return q.sorted(db, many) }) {
-						t.Errorf("%s by %s, many %t: %s", filter, order, many, step)
+				for _, total := range []int{few, few + 1} {
+					for _, step := range databasetest.Scans(t, db, "merge_request", func(db bun.IDB) *bun.SelectQuery { return q.sorted(db, total) }) {
+						t.Errorf("%s by %s, %d merge requests: %s", filter, order, total, step)
 					}
 				}
 			}
 		}
 	})
+}
+
+func TestList_readsIndexOfTextsUnlessManyMergeRequestsAreFound(t *testing.T) {
+	db := databasetest.Open(t, databasetest.SQLite(t), iid.Migrations(), milestone.Migrations(), Migrations(), reaction.Migrations())
+	q := Query{Projects: []types.UID{"web"}, Conditions: []Condition{Containing("text", "")}, Order: ByCreation}
+	for total, want := range map[int]bool{few: true, few + 1: false} {
+		plan := strings.Join(databasetest.Plan(t, db, func(db bun.IDB) *bun.SelectQuery { return q.sorted(db, total) }), "\n")
+		if strings.Contains(plan, "VIRTUAL TABLE") != want {
+			t.Errorf("with %d merge requests, the index of texts must be read: %t; got %s", total, want, plan)
+		}
+	}
 }
