@@ -114,3 +114,13 @@ func TestList_showsNoIssueByEpicThatCallerCannotSee(t *testing.T) {
 		}
 	}
 }
+
+func TestList_showsIssueOfEpicThatIsNoLongerHidden(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	e := w.epic(place[*v1alpha1.Group](w, database.KindGroup, 10), epic.Epic{Title: "Secret", Confidential: true, Author: w.user("gus")})
+	w.create("rita", fmt.Sprintf(`{"title":"Crash","epic_id":%d}`, e))
+	g.Expect(w.iids("", "/projects/20/issues?epic_id=Any")).To(Equal("[]"))
+	_, err := w.Activity.Epics.Update(t.Context(), e, func(_ context.Context, e *epic.Epic) error { e.Confidential = false; return nil })
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(w.iids("", "/projects/20/issues?epic_id=Any")).To(Equal("[1]"))
+}
