@@ -147,7 +147,7 @@ suites: ## Run what make test runs, with the programs that were built before.
 	@$(SKIPPED)
 	@all=$$($(GO) list ./...) && first=$$($(GO) list $(FIRST)) && \
 	packages=$$(echo $$first $$all | tr ' ' '\n' | awk '!seen[$$0]++' | tr '\n' ' ') && \
-	$(ASSETS) $(PATIENT) GOGC=400 sh hack/memory.sh sh hack/suites.sh "$$packages" -p 3 -vet=off -ldflags=-s -timeout 8m
+	$(ASSETS) $(PATIENT) GOGC=400 sh hack/memory.sh $(GO) run ./hack/pool sh hack/suites.sh "$$packages" -p 3 -vet=off -ldflags=-s -timeout 8m
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME.

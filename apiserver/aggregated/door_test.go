@@ -24,12 +24,12 @@ import (
 	"k8s.io/client-go/rest"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/forgeplane/forgeplane/apiserver/aggregated"
 	"github.com/forgeplane/forgeplane/internal/registration"
 	"github.com/forgeplane/forgeplane/test/controlplane"
+	"github.com/forgeplane/forgeplane/test/controlplane/pool"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
@@ -44,13 +44,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	directory := GinkgoT().TempDir()
 	var err error
 	ctrllog.SetLogger(logr.Discard())
-	cluster, err = controlplane.Start(ctx, controlplane.Options{
-		Directory: directory, Ephemeral: true,
-		Prepare: func(_ context.Context, administrator *rest.Config) error {
-			_, err := envtest.InstallCRDs(administrator, envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}})
-			return err
-		},
-	})
+	cluster, err = pool.Start(ctx, directory)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
 	admin, err = newClient(cluster.Administrator())

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/forgeplane/forgeplane/test/controlplane"
+	"github.com/forgeplane/forgeplane/test/controlplane/pool"
 )
 
 var (
@@ -30,7 +30,7 @@ var (
 
 func TestRegistration(t *testing.T) {
 	g := NewWithT(t)
-	cluster, err := controlplane.Start(t.Context(), controlplane.Options{Directory: t.TempDir(), Ephemeral: true})
+	cluster, err := pool.Start(t.Context(), t.TempDir())
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = cluster.Stop() })
 	scheme := runtime.NewScheme()
@@ -39,7 +39,8 @@ func TestRegistration(t *testing.T) {
 	c, err := client.New(cluster.Administrator(), client.Options{Scheme: scheme})
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, name := range []string{"forgeplane-system", "other-system"} {
-		g.Expect(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+		err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		g.Expect(client.IgnoreAlreadyExists(err)).To(Succeed())
 	}
 
 	clock := clocktesting.NewFakeClock(time.Now())

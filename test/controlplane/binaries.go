@@ -32,7 +32,7 @@ func FindBinaries() (Binaries, error) {
 		}
 		directories = append(directories, absolute)
 	}
-	if root, err := checkout(); err == nil {
+	if root, err := Checkout(); err == nil {
 		directories = append(directories, filepath.Join(root, "bin", "k8s"))
 	}
 	var b Binaries
@@ -65,8 +65,8 @@ func find(name string, directories []string) string {
 	return ""
 }
 
-// checkout returns the nearest directory above the working directory that contains hack/controlplane.
-func checkout() (string, error) {
+// Checkout returns the checkout of Forgeplane that contains the working directory.
+func Checkout() (string, error) {
 	directory, err := os.Getwd()
 	if err != nil {
 		return "", err

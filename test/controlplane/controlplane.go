@@ -46,26 +46,33 @@ type ControlPlane struct {
 	clients       *authority
 	administrator *rest.Config
 	store         *http.Client
-	group         *process.Group
+	programs      programs
+}
+
+// programs are the running programs of a control plane.
+type programs interface {
+	Stop() error
+	Failed() <-chan error
+	Processes() []*process.Process
 }
 
 // Start starts a control plane and returns when it is ready. The context limits only the start, and Stop ends the control plane. If the start
 // fails, nothing is left running.
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
-	c := &ControlPlane{port: options.Port, group: process.NewGroup()}
-	err := c.start(ctx, options)
+	group := process.NewGroup()
+	c := &ControlPlane{port: options.Port, programs: group}
+	err := c.start(ctx, group, options)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the control plane: %w", err), c.Stop())
 	}
 	return c, nil
 }
 
-func (c *ControlPlane) start(ctx context.Context, options Options) error {
-	var err error
-	if c.directory, err = filepath.Abs(options.Directory); err != nil {
+func (c *ControlPlane) start(ctx context.Context, group *process.Group, options Options) error {
+	err := c.locate(options.Directory)
+	if err != nil {
 		return err
 	}
-	c.store = newStore(c.path(strings.TrimPrefix(etcdSocket, "unix://")))
 	c.logs = c.path("logs")
 	if options.Logs != "" {
 		c.logs = options.Logs
@@ -88,10 +95,10 @@ func (c *ControlPlane) start(ctx context.Context, options Options) error {
 	}
 
 	// kube-apiserver takes seconds to read its own configuration, and waits for etcd by itself.
-	if _, err := c.group.Start(c.etcd(options)); err != nil {
+	if _, err := group.Start(c.etcd(options)); err != nil {
 		return err
 	}
-	if _, err := c.group.Start(c.apiServer(options)); err != nil {
+	if _, err := group.Start(c.apiServer(options)); err != nil {
 		return err
 	}
 	if err := c.waitReady(ctx); err != nil {
@@ -102,7 +109,7 @@ func (c *ControlPlane) start(ctx context.Context, options Options) error {
 			return err
 		}
 	}
-	_, err = c.group.Start(c.controllers(options))
+	_, err = group.Start(c.controllers(options))
 	return err
 }
 
@@ -111,14 +118,14 @@ func (c *ControlPlane) Stop() error {
 	if c.store != nil {
 		c.store.CloseIdleConnections()
 	}
-	return c.group.Stop()
+	return c.programs.Stop()
 }
 
 // Failed receives the error of the first program that ended by itself, with the last lines of its log.
-func (c *ControlPlane) Failed() <-chan error { return c.group.Failed() }
+func (c *ControlPlane) Failed() <-chan error { return c.programs.Failed() }
 
-// Processes returns the programs in the order in which they started.
-func (c *ControlPlane) Processes() []*process.Process { return c.group.Processes() }
+// Processes returns the programs that this process has started, in the order in which they started.
+func (c *ControlPlane) Processes() []*process.Process { return c.programs.Processes() }
 
 // URL returns the address of kube-apiserver.
 func (c *ControlPlane) URL() string { return fmt.Sprintf("https://127.0.0.1:%d", c.port) }
@@ -128,6 +135,13 @@ func (c *ControlPlane) Kubeconfig() string { return c.path(administratorFile) }
 
 // Logs returns the directory of the logs of the programs, one file each.
 func (c *ControlPlane) Logs() string { return c.logs }
+
+// locate sets what follows from the directory.
+func (c *ControlPlane) locate(directory string) (err error) {
+	c.directory, err = filepath.Abs(directory)
+	c.store = newStore(c.path(strings.TrimPrefix(etcdSocket, "unix://")))
+	return err
+}
 
 func (c *ControlPlane) path(elements ...string) string {
 	return filepath.Join(append([]string{c.directory}, elements...)...)

@@ -33,8 +33,7 @@ const (
 // writeKeys writes the credentials of the programs. The authorities and the key of the service accounts survive a restart, so that everything that
 // they have signed stays valid. All other credentials are issued again, so they never expire in a directory that is in use.
 func (c *ControlPlane) writeKeys() error {
-	var err error
-	if c.clients, err = loadAuthority(c.path(clientAuthority)); err != nil {
+	if err := c.readKeys(); err != nil {
 		return err
 	}
 	// The holder of a certificate from this authority can name any user in a header, so it must not be the authority of the clients.
@@ -53,9 +52,6 @@ func (c *ControlPlane) writeKeys() error {
 	if err := errors.Join(serving.write(c.path(servingFile)), proxy.write(c.path(proxyFile)), c.writeServiceAccountKey()); err != nil {
 		return err
 	}
-	if c.administrator, err = c.Identity("administrator", administratorGroup); err != nil {
-		return err
-	}
 	controllers, err := c.Identity("system:kube-controller-manager")
 	if err != nil {
 		return err
@@ -64,6 +60,15 @@ func (c *ControlPlane) writeKeys() error {
 		WriteKubeconfig(c.path(administratorFile), c.administrator),
 		WriteKubeconfig(c.path(controllersFile), controllers),
 	)
+}
+
+// readKeys reads the authority of the clients, or creates it, and issues the administrator's certificate.
+func (c *ControlPlane) readKeys() (err error) {
+	if c.clients, err = loadAuthority(c.path(clientAuthority)); err != nil {
+		return err
+	}
+	c.administrator, err = c.Identity("administrator", administratorGroup)
+	return err
 }
 
 func (c *ControlPlane) writeServiceAccountKey() error {

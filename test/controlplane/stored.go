@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -19,53 +20,63 @@ const registry = "/registry/"
 //
 // It asks etcd, because kube-apiserver answers a list from memory, and waits up to 100 ms until it knows that its memory is up to date.
 func (c *ControlPlane) Stored(ctx context.Context, prefix string) (map[string]string, error) {
-	versions := map[string]string{}
 	prefix = registry + prefix
-	// JSON has keys in base64, and the first key that does not begin with the prefix ends the range.
-	end := []byte(prefix)
-	end[len(end)-1]++
-	question, err := json.Marshal(map[string]any{"key": []byte(prefix), "range_end": end, "keys_only": true})
+	found, err := c.readEtcd(ctx, prefix, false)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := c.askEtcd(ctx, "/v3/kv/range", question)
-	if err != nil {
-		return nil, fmt.Errorf("asking etcd for the keys below %s: %w", prefix, err)
-	}
-	var found struct {
-		Kvs []struct {
-			Key         []byte `json:"key"`
-			ModRevision string `json:"mod_revision"`
-		} `json:"kvs"`
-	}
-	if err := json.Unmarshal(answer, &found); err != nil {
-		return nil, fmt.Errorf("reading the answer of etcd: %w", err)
-	}
-	for _, kv := range found.Kvs {
-		versions[strings.TrimPrefix(string(kv.Key), prefix)] = kv.ModRevision
+	versions := map[string]string{}
+	for _, o := range found {
+		versions[strings.TrimPrefix(string(o.Key), prefix)] = strconv.FormatInt(o.Revision, 10)
 	}
 	return versions, nil
 }
 
-// askEtcd sends a request to the JSON API of etcd.
-func (c *ControlPlane) askEtcd(ctx context.Context, path string, question []byte) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://etcd"+path, bytes.NewReader(question))
+// stored is an object in etcd. JSON has keys and values in base64, and numbers as text.
+type stored struct {
+	Key      []byte `json:"key"`
+	Value    []byte `json:"value"`
+	Revision int64  `json:"mod_revision,string"`
+}
+
+// readEtcd returns the objects below a prefix, with or without values.
+func (c *ControlPlane) readEtcd(ctx context.Context, prefix string, values bool) ([]stored, error) {
+	var found struct {
+		Kvs []stored `json:"kvs"`
+	}
+	// The first key that does not begin with the prefix ends the range.
+	end := []byte(prefix)
+	end[len(end)-1]++
+	err := c.askEtcd(ctx, "/v3/kv/range", map[string]any{"key": []byte(prefix), "range_end": end, "keys_only": !values}, &found)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading the objects below %s: %w", prefix, err)
+	}
+	return found.Kvs, nil
+}
+
+// askEtcd sends a request to the JSON API of etcd, and decodes the answer.
+func (c *ControlPlane) askEtcd(ctx context.Context, path string, question, answer any) error {
+	body, err := json.Marshal(question)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://etcd"+path, bytes.NewReader(body))
+	if err != nil {
+		return err
 	}
 	response, err := c.store.Do(request)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
+	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s", response.Status, bytes.TrimSpace(answer))
+		return fmt.Errorf("%s: %s", response.Status, bytes.TrimSpace(text))
 	}
-	return answer, nil
+	return json.Unmarshal(text, answer)
 }
 
 // newStore returns a client of the etcd that listens on a socket.

@@ -26,11 +26,6 @@ package forge
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -41,17 +36,13 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -60,6 +51,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/informer"
 	"github.com/forgeplane/forgeplane/test/argocd"
 	"github.com/forgeplane/forgeplane/test/controlplane"
+	"github.com/forgeplane/forgeplane/test/controlplane/pool"
 	"github.com/forgeplane/forgeplane/test/suite"
 )
 
@@ -91,23 +83,21 @@ type Cluster struct {
 	statuses    *statusWatch
 }
 
-// StartCluster starts a control plane. A suite calls it in BeforeSuite, and it stops with the suite.
+// StartCluster leases or starts a control plane. A suite calls it in BeforeSuite, and it stops with the suite.
 func StartCluster() *Cluster {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	ctrl.SetLogger(ctrlLogger())
 
-	root, err := repositoryRoot()
+	root, err := controlplane.Checkout()
 	Expect(err).NotTo(HaveOccurred())
 	health, err := argocd.Read(root)
 	Expect(err).NotTo(HaveOccurred())
 	c := &Cluster{scheme: runtime.NewScheme(), writes: &Writes{}, statuses: &statusWatch{health: health}}
 	Expect(clientgoscheme.AddToScheme(c.scheme)).To(Succeed())
 	Expect(v1alpha1.AddToScheme(c.scheme)).To(Succeed())
-	c.plane, err = controlplane.Start(ctx, controlplane.Options{
-		Directory: GinkgoT().TempDir(), Ephemeral: true, Prepare: c.install,
-	})
+	c.plane, err = pool.Start(ctx, GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
 	ended := make(chan struct{})
 	go suite.AbortOn(c.plane.Failed(), ended)
@@ -246,72 +236,6 @@ func (c *Cluster) start(mgr ctrl.Manager) (stop func()) {
 	})
 	DeferCleanup(stop)
 	return stop
-}
-
-// install installs the kinds and the permissions of the controllers in a new control plane.
-func (c *Cluster) install(ctx context.Context, administrator *rest.Config) error {
-	root, err := repositoryRoot()
-	if err != nil {
-		return err
-	}
-	_, err = envtest.InstallCRDs(administrator, envtest.CRDInstallOptions{
-		Paths: []string{filepath.Join(root, "config", "crd")}, ErrorIfPathMissing: true, PollInterval: 10 * time.Millisecond,
-	})
-	if err != nil {
-		return err
-	}
-	admin, err := client.New(administrator, client.Options{Scheme: c.scheme})
-	if err != nil {
-		return err
-	}
-	for _, name := range []string{
-		"rbac/namespace", "rbac/service_account", "rbac/role", "rbac/role_binding", "rbac/tenant_roles", "rbac/activity_roles", "rbac/restore_role", "rbac/rest_roles", "admission/finalizers", "admission/pin", "admission/rolebindings", "admission/secrets", "admission/status",
-	} {
-		if err := createAll(ctx, admin, filepath.Join(root, "config", filepath.FromSlash(name)+".yaml")); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func createAll(ctx context.Context, c client.Client, path string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	for decoder := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
-		var obj unstructured.Unstructured
-		if err := decoder.Decode(&obj); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("reading %s: %w", path, err)
-		}
-		if len(obj.Object) == 0 {
-			continue
-		}
-		if err := c.Create(ctx, &obj); err != nil {
-			return fmt.Errorf("creating what is in %s: %w", path, err)
-		}
-	}
-}
-
-// repositoryRoot returns the nearest directory above the working directory that contains config/crd.
-func repositoryRoot() (string, error) {
-	directory, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(directory, "config", "crd")); err == nil {
-			return directory, nil
-		}
-		parent := filepath.Dir(directory)
-		if parent == directory {
-			return "", errors.New("the working directory is in no checkout of Forgeplane")
-		}
-		directory = parent
-	}
 }
 
 // expectNoPanics fails if a controller of this process has recovered from a panic.
