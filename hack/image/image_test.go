@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"os"
@@ -222,6 +223,12 @@ func TestDockerfile_agreesWithTheImage(t *testing.T) {
 	c := must(i.ConfigFile()).Config
 	g.Expect(text).To(And(ContainSubstring("\nUSER "+c.User+"\n"), ContainSubstring("\nENTRYPOINT [\""+c.Entrypoint[0]+"\"]\n"),
 		ContainSubstring("-o 65532 -g 65532 /var/lib/forgeplane")))
+	arguments := map[string]string{"org.opencontainers.image.version": "$VERSION", "org.opencontainers.image.revision": "$COMMIT"}
+	for label, value := range c.Labels {
+		if label != "org.opencontainers.image.created" { // a container engine has its own record of the time
+			g.Expect(text).To(ContainSubstring(label + `="` + cmp.Or(arguments[label], value) + `"`))
+		}
+	}
 }
 
 func must[T any](value T, err error) T {
