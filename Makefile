@@ -81,7 +81,7 @@ OUT ?= bin/image
 
 .PHONY: image
 image: ## Build the image into OUT without a container engine; PUSH=1 pushes it as IMAGE. See docs/development/image.md.
-	@$(GO) run ./hack/image -image='$(IMAGE)' -output='$(OUT)' $(if $(ARCH),-architectures='$(ARCH)') $(if $(PUSH),-push)
+	@$(GO) run ./hack/image -image='$(IMAGE)' -output='$(OUT)' $(if $(ARCH),-architectures='$(ARCH)') $(if $(filter 1,$(PUSH)),-push)
 
 .PHONY: node
 node: controlplane ## Run a cluster of one node on this machine, with the image in OUT. See docs/development/image.md.

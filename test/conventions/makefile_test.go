@@ -33,3 +33,14 @@ func madeFlags(t *testing.T, given string) string {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return strings.TrimSuffix(string(output), "\n")
 }
+
+func TestMakefile_pushesTheImageOnlyIfAsked(t *testing.T) {
+	for given, pushed := range map[string]bool{"PUSH=": false, "PUSH=0": false, "PUSH=1": true} {
+		command := exec.CommandContext(t.Context(), "make", "--dry-run", "image", given)
+		command.Dir = "../.."
+		command.Env = append(os.Environ(), "MAKEFLAGS=")
+		output, err := command.Output()
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(strings.Contains(string(output), " -push")).To(Equal(pushed), given)
+	}
+}
