@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/forgeplane/forgeplane/internal/git"
 )
 
 // distPackage is a package of the distribution.
@@ -69,7 +71,7 @@ func download(ctx context.Context, architecture, directory string) ([]distPackag
 	// With an empty cache, apt names all archives. The cache can have other ones, from earlier builds.
 	listed, err := run(ctx, "apt-get", slices.Concat(install, []string{"--print-uris", "-o", "Dir::Cache::Archives=" + filepath.Join(directory, "none")})...)
 	if err != nil {
-		return nil, err
+		return nil, explain(err, architecture)
 	}
 	if _, err := run(ctx, "apt-get", slices.Concat(install, []string{"--download-only"})...); err != nil {
 		return nil, err
@@ -88,6 +90,29 @@ func download(ctx context.Context, architecture, directory string) ([]distPackag
 	}
 	slices.SortFunc(packages, func(a, b distPackage) int { return strings.Compare(a.Name, b.Name) })
 	return packages, nil
+}
+
+// explain adds what to do if apt has no packages of an architecture.
+func explain(err error, architecture string) error {
+	if strings.Contains(err.Error(), "Unable to locate package") {
+		return fmt.Errorf("apt has no packages of %s: add a source that has them to /etc/apt/sources.list.d, or use hack/image/Dockerfile with a container engine: %w", architecture, err)
+	}
+	return err
+}
+
+// checkGit fails if the package of git is older than the git that Forgeplane accepts.
+func checkGit(packages []distPackage) error {
+	for _, p := range packages {
+		if p.Name != "git" {
+			continue
+		}
+		v := git.OldestVersion
+		_, upstream, _ := strings.Cut(p.Version, ":") // without the epoch, which git has in Debian
+		if _, err := fmt.Sscanf(upstream, "%d.%d.%d", &v.Major, &v.Minor, &v.Patch); err != nil || !v.AtLeast(git.OldestVersion) {
+			return fmt.Errorf("the git of apt is %s, but Forgeplane needs %s or later: add a source with a newer one to /etc/apt/sources.list.d, or use hack/image/Dockerfile with a container engine", p.Version, git.OldestVersion)
+		}
+	}
+	return nil
 }
 
 // pretend returns the status of packages that apt takes for installed.

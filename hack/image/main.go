@@ -96,6 +96,9 @@ func buildFor(ctx context.Context, architecture string, v version.Version, outpu
 	if err != nil {
 		return nil, fmt.Errorf("downloading packages: %w", err)
 	}
+	if err := checkGit(packages); err != nil {
+		return nil, err
+	}
 	b, err := newBase(packages)
 	if err != nil {
 		return nil, err

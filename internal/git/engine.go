@@ -61,6 +61,9 @@ type Engine struct {
 	scratch                func() (string, error)
 }
 
+// OldestVersion is the oldest version of git that NewEngine accepts.
+var OldestVersion = process.Needed
+
 // NewEngine finds the git binary and determines its version. If the binary is missing or too old, the error says what to install.
 func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	if o.Binary == "" {
