@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // packages are the programs of the distribution that a node needs, with their packages in Debian.
@@ -21,15 +24,22 @@ ip link add node type veth peer name wire
 echo 1 >/proc/sys/net/ipv4/ip_forward
 nft add table ip node`
 
+// limitsMemory reports whether the control groups at a directory have the memory controller, in their first or second version.
+func limitsMemory(groups string) bool {
+	if _, err := os.Stat(filepath.Join(groups, "memory", "cgroup.procs")); err == nil {
+		return true
+	}
+	controllers, err := os.ReadFile(filepath.Join(groups, "cgroup.controllers"))
+	return err == nil && slices.Contains(strings.Fields(string(controllers)), "memory")
+}
+
 // requirements returns an error that says why this machine cannot run a node, or nil.
 func requirements(ctx context.Context) error {
 	if os.Geteuid() != 0 {
 		return errors.New("only root can start containers")
 	}
-	if _, err := os.Stat("/sys/fs/cgroup/memory/cgroup.procs"); err != nil {
-		if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil {
-			return errors.New("/sys/fs/cgroup has no memory controller")
-		}
+	if !limitsMemory("/sys/fs/cgroup") {
+		return errors.New("/sys/fs/cgroup has no memory controller")
 	}
 	var absent []error
 	for program, from := range packages {
