@@ -192,6 +192,7 @@ var _ = Describe("An installation with the commands of the documentation", Order
 
 	It("passes its own test", func() {
 		Expect(run("helm test forgeplane --namespace=" + namespace)).To(ContainSubstring("Succeeded"))
+		Expect(admin.Kubectl("get", "pods", "--namespace="+namespace, "--output=name")).To(BeEmpty(), "helm uninstall would leave the pod")
 	})
 
 	It("accepts other values", func() {
