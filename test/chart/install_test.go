@@ -23,15 +23,21 @@ import (
 
 const account = "system:serviceaccount:" + namespace + ":forgeplane"
 
-// commands returns the commands in a section of a page in docs, block by block.
-func commands(page, heading string) (all []string) {
+// section returns the text of a section of a page in docs.
+func section(page, heading string) string {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(checkout.Dir, "docs", page))
 	Expect(err).NotTo(HaveOccurred())
 	_, rest, found := strings.Cut(string(text), "\n## "+heading+"\n")
 	Expect(found).To(BeTrue(), heading)
 	section, _, _ := strings.Cut(rest, "\n## ")
-	for _, m := range regexp.MustCompile("(?s)```sh\n(.*?)\n```").FindAllStringSubmatch(section, -1) {
+	return section
+}
+
+// commands returns the commands in a section of a page in docs, block by block.
+func commands(page, heading string) (all []string) {
+	GinkgoHelper()
+	for _, m := range regexp.MustCompile("(?s)```sh\n(.*?)\n```").FindAllStringSubmatch(section(page, heading), -1) {
 		all = append(all, m[1])
 	}
 	Expect(all).NotTo(BeEmpty(), heading)
@@ -223,6 +229,12 @@ var _ = Describe("An installation with the commands of the documentation", Order
 			NotTo(ContainSubstring("forgeplane"))
 		Expect(admin.Kubectl("get", "clusterroles,clusterrolebindings", "--output=name")).NotTo(ContainSubstring("forgeplane"))
 		Expect(admin.Kubectl("get", "persistentvolumeclaims", "--namespace="+namespace, "--output=name")).To(ContainSubstring("forgeplane-repositories"))
+		stays := section("uninstall.md", "What stays")
+		for name := range strings.FieldsSeq(admin.Field(".items[*].metadata.name", "secrets,configmaps,pods,persistentvolumeclaims", "--namespace="+namespace)) {
+			if name != "forgeplane-activity" { // the administrator created it for "Several replicas"
+				Expect(stays).To(ContainSubstring("`" + name + "`"))
+			}
+		}
 		admin.Kubectl("get", "namespace", "forgeplane-home")
 		admin.Kubectl("get", "repositorystorage", "default")
 		run(commands("install.md", "Install")[0])
@@ -238,5 +250,14 @@ var _ = Describe("An installation with the commands of the documentation", Order
 		run(steps[1])
 		Expect(admin.Kubectl("get", "crds,clusterroles", "--output=name")).NotTo(ContainSubstring("forgeplane"))
 		admin.Kubectl("wait", "--for=delete", "--timeout=60s", "namespace/forgeplane-home", "namespace/"+namespace)
+	})
+
+	It("is removed with everything without Helm", func() {
+		run("kubectl apply --server-side --kustomize config/default")
+		admin.Kubectl("patch", "persistentvolumeclaim", "forgeplane-repositories", "--namespace="+namespace, "--type=json", `--patch=[{"op":"remove","path":"/metadata/finalizers"}]`)
+		for _, block := range commands("uninstall.md", "Without Helm") {
+			run(block)
+		}
+		Expect(admin.Kubectl("get", "crds,clusterroles,validatingadmissionpolicies,apiservices,namespaces", "--output=name")).NotTo(ContainSubstring("forgeplane"))
 	})
 })
