@@ -229,7 +229,7 @@ func (o *options) validate() error {
 	if _, err := o.activityName(); err != nil {
 		return err
 	}
-	if err := errors.Join(o.audit.validate(), o.images.validate()); err != nil {
+	if err := errors.Join(o.audit.validate(), o.images.validate(o.parts)); err != nil {
 		return err
 	}
 	_, err := o.rootGroupRules()

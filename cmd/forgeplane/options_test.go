@@ -76,6 +76,14 @@ func TestValidate_namesTheWrongFlag(t *testing.T) {
 	NewWithT(t).Expect(parse(t).validate()).To(Succeed())
 }
 
+func TestValidate_requiresTheURLOfASeparateRegistryOfServersOnly(t *testing.T) {
+	g := NewWithT(t)
+	i := defaultImages()
+	i.mode = registrySeparate
+	g.Expect(i.validate(parts{server: true})).To(MatchError(ContainSubstring("--registry=separate requires --registry-url")))
+	g.Expect(i.validate(parts{controllers: true})).To(Succeed(), "a manager has no --registry-url")
+}
+
 func TestLimits_areUnlimitedWhenZero(t *testing.T) {
 	g := NewWithT(t)
 	usual := git.DefaultLimits

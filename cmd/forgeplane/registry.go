@@ -80,7 +80,8 @@ func (i *images) bindCollect(f *pflag.FlagSet) {
 	f.BoolVar(&i.collect.KeepUntagged, "registry-keep-untagged", i.collect.KeepUntagged, "keep images without a tag, which can still be pulled by their digest")
 }
 
-func (i *images) validate() error {
+// validate validates the settings of a process with the parts p. Only servers tell clients where the registry is.
+func (i *images) validate(p parts) error {
 	switch i.mode {
 	case registryEmbedded, registrySeparate, registryOff:
 	default:
@@ -92,7 +93,7 @@ func (i *images) validate() error {
 	if i.lifetime < time.Minute || i.lifetime > token.MaxLifetime {
 		return fmt.Errorf("--registry-token-lifetime must be between %s and %s", time.Minute, token.MaxLifetime)
 	}
-	if i.mode == registrySeparate && i.url == "" {
+	if p.server && i.mode == registrySeparate && i.url == "" {
 		return errors.New("--registry=separate requires --registry-url, the URL of the clients of \"forgeplane registry\"")
 	}
 	if i.maxSize.Sign() < 0 {

@@ -59,7 +59,7 @@ func (o *options) validateRegistry() error {
 	if _, err := o.rates.limits(o.development); err != nil {
 		return err
 	}
-	if err := errors.Join(o.slots.validate(), o.audit.validate(), o.images.validate()); err != nil {
+	if err := errors.Join(o.slots.validate(), o.audit.validate(), o.images.validate(o.parts)); err != nil {
 		return err
 	}
 	_, err := o.rootGroupRules()
@@ -141,7 +141,7 @@ func collectCommand() *cobra.Command {
 and pull meanwhile. The command needs the storage of the images and the activity database, and no cluster. The leading
 manager does the same regularly, as --registry-collect-interval of "forgeplane manager" says.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.images.validate(); err != nil {
+			if err := o.images.validate(o.parts); err != nil {
 				return err
 			}
 			return collect(cmd, o)
