@@ -56,6 +56,15 @@ tolerations: [{key: forge, operator: Exists}]
 affinity: {podAntiAffinity: {}}
 `
 
+// smallest are values of which the chart refuses smaller ones.
+const smallest = `
+limits: {gitMemory: 128Mi, gitMemoryTotal: 128Mi, requestMemoryTotal: 64Mi, uploadDiskTotal: 64Mi, gitCPU: 1s, importTimeout: 1s}
+mirrors: {concurrency: 1, concurrencyPerHost: 1, timeout: 1ms}
+storageMoves: {concurrency: 1, concurrencyPerShard: 1, drain: 1ms, removal: 1ms}
+registry: {cleanupConcurrency: 1, tokenLifetime: 1m}
+slots: {number: {git: 1}, perCaller: 1, reserved: 0}
+`
+
 // separate are the values of processes that share a database.
 const separate = "mode: separate\nactivityDatabase: {secret: {name: forgeplane-activity, key: dsn}}\n"
 
@@ -290,16 +299,18 @@ var _ = Describe("The chart", func() {
 		}
 	})
 
-	It("uses only arguments that the program accepts", func() {
-		for _, values := range []string{image, valuesFile(everything), valuesFile(everything + separate)} {
+	It("uses only arguments that the program accepts, also with the smallest values", func() {
+		// The program validates its arguments before it reads the kubeconfig.
+		started := admin.With("FORGEPLANE_ACTIVITY_DATABASE=postgres://localhost/activity")
+		for _, values := range []string{
+			image, valuesFile(everything), valuesFile(everything + separate), valuesFile(operated), valuesFile(smallest),
+			"--set=limits.gitMemory=0,limits.gitMemoryTotal=0,limits.requestMemoryTotal=0,limits.uploadDiskTotal=0,limits.gitCPU=0s,limits.importTimeout=0s",
+		} {
 			rendered := render(values)
-			for _, o := range rendered {
-				if o.GetKind() != "Deployment" {
-					continue
-				}
-				part := strings.TrimPrefix(o.GetName(), "forgeplane-")
-				// The program parses the arguments before --help, and then only prints its help.
-				admin.Do(checkout.Program("forgeplane"), append(args(rendered, part), "--help")...)
+			for _, name := range of(rendered, "Deployment") {
+				part := strings.TrimPrefix(name, "forgeplane-")
+				Expect(started.Fail(checkout.Program("forgeplane"), append(args(rendered, part), "--kubeconfig=/nonexistent")...)).
+					To(ContainSubstring("reading --kubeconfig"), "%s %s", values, part)
 			}
 		}
 		Expect(admin.Fail(checkout.Program("forgeplane"), "all", "--no-such-flag", "--help")).To(ContainSubstring("unknown flag"))
