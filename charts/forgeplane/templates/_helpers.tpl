@@ -92,3 +92,9 @@ capabilities:
 {{- define "forgeplane.tlsSecret" -}}
 {{ .Values.certificate.secretName | default "forgeplane-apiserver-cert" }}
 {{- end }}
+
+{{/* The whole seconds of a duration such as 1h30m. */}}
+{{- define "forgeplane.seconds" -}}
+{{- $start := toDate "2006" "2000" }}
+{{- sub (mustDateModify . $start | unixEpoch) (unixEpoch $start) }}
+{{- end }}
