@@ -13,18 +13,17 @@ import (
 // sizes estimates how many bytes values have in JSON, and remembers the estimates by type.
 type sizes struct{ known sync.Map }
 
-// sizer estimates the maximum size of values of a type in JSON, in bytes: fixed, plus the result of vary unless that is nil. If exact is
-// set, texts are scanned; otherwise every byte of a text counts as the longest escape.
+// sizer estimates the maximum size of values of a type in JSON, in bytes: fixed, plus the result of vary unless that is nil.
 type sizer struct {
 	fixed int64
-	vary  func(v reflect.Value, exact bool) int64
+	vary  func(v reflect.Value) int64
 }
 
-func (s sizer) of(v reflect.Value, exact bool) int64 {
+func (s sizer) of(v reflect.Value) int64 {
 	if s.vary == nil {
 		return s.fixed
 	}
-	return s.fixed + s.vary(v, exact)
+	return s.fixed + s.vary(v)
 }
 
 const (
@@ -34,17 +33,13 @@ const (
 	plain = 40
 )
 
-// of returns the maximum number of bytes that a value has in JSON. It scans texts if the quick estimate exceeds freeAnswer.
+// of returns the maximum number of bytes that a value has in JSON.
 func (s *sizes) of(value any) int64 {
 	v := reflect.ValueOf(value)
 	if !v.IsValid() {
 		return plain
 	}
-	size := s.sizer(v.Type())
-	if rough := size.of(v, false); rough <= freeAnswer {
-		return rough
-	}
-	return size.of(v, true)
+	return s.sizer(v.Type()).of(v)
 }
 
 // sizer returns the sizer of a type.
@@ -66,7 +61,7 @@ func (c *compiler) sizer(t reflect.Type) sizer {
 		return known.(sizer)
 	}
 	if c.within[t] {
-		return sizer{vary: func(v reflect.Value, exact bool) int64 { return c.sizes.sizer(t).of(v, exact) }}
+		return sizer{vary: func(v reflect.Value) int64 { return c.sizes.sizer(t).of(v) }}
 	}
 	c.within[t] = true
 	made := c.compile(t)
@@ -82,27 +77,27 @@ func (c *compiler) compile(t reflect.Type) sizer {
 	case reflect.String:
 		return sizer{plain, textSize}
 	case reflect.Interface:
-		return sizer{plain, func(v reflect.Value, exact bool) int64 {
+		return sizer{plain, func(v reflect.Value) int64 {
 			if v.IsNil() {
 				return 0
 			}
-			return c.sizes.sizer(v.Elem().Type()).of(v.Elem(), exact)
+			return c.sizes.sizer(v.Elem().Type()).of(v.Elem())
 		}}
 	case reflect.Pointer:
 		to := c.sizer(t.Elem())
-		return sizer{plain, func(v reflect.Value, exact bool) int64 {
+		return sizer{plain, func(v reflect.Value) int64 {
 			if v.IsNil() {
 				return 0
 			}
-			return to.of(v.Elem(), exact)
+			return to.of(v.Elem())
 		}}
 	case reflect.Slice, reflect.Array:
 		return c.compileList(t)
 	case reflect.Map:
 		key, element := c.sizer(t.Key()), c.sizer(t.Elem())
-		return sizer{plain, func(v reflect.Value, exact bool) (bytes int64) {
+		return sizer{plain, func(v reflect.Value) (bytes int64) {
 			for all := v.MapRange(); all.Next(); {
-				bytes += key.of(all.Key(), exact) + element.of(all.Value(), exact)
+				bytes += key.of(all.Key()) + element.of(all.Value())
 			}
 			return bytes
 		}}
@@ -115,17 +110,17 @@ func (c *compiler) compile(t reflect.Type) sizer {
 
 func (c *compiler) compileList(t reflect.Type) sizer {
 	if t == rawType {
-		return sizer{plain, func(v reflect.Value, _ bool) int64 { return int64(v.Len()) }}
+		return sizer{plain, func(v reflect.Value) int64 { return int64(v.Len()) }}
 	}
 	if t.Elem().Kind() == reflect.Uint8 {
-		return sizer{plain, func(v reflect.Value, _ bool) int64 { return int64(base64.StdEncoding.EncodedLen(v.Len())) }}
+		return sizer{plain, func(v reflect.Value) int64 { return int64(base64.StdEncoding.EncodedLen(v.Len())) }}
 	}
 	element := c.sizer(t.Elem())
-	return sizer{plain, func(v reflect.Value, exact bool) int64 {
+	return sizer{plain, func(v reflect.Value) int64 {
 		bytes := int64(v.Len()) * (element.fixed + 1)
 		if element.vary != nil {
 			for i := range v.Len() {
-				bytes += element.vary(v.Index(i), exact)
+				bytes += element.vary(v.Index(i))
 			}
 		}
 		return bytes
@@ -138,7 +133,7 @@ func (c *compiler) compileStruct(t reflect.Type) sizer {
 	}
 	type field struct {
 		index int
-		vary  func(reflect.Value, bool) int64
+		vary  func(reflect.Value) int64
 	}
 	var vary []field
 	fixed := int64(plain)
@@ -159,30 +154,30 @@ func (c *compiler) compileStruct(t reflect.Type) sizer {
 	if len(vary) == 0 {
 		return sizer{fixed: fixed}
 	}
-	return sizer{fixed, func(v reflect.Value, exact bool) (bytes int64) {
+	return sizer{fixed, func(v reflect.Value) (bytes int64) {
 		for _, f := range vary {
-			bytes += f.vary(v.Field(f.index), exact)
+			bytes += f.vary(v.Field(f.index))
 		}
 		return bytes
 	}}
 }
 
 // textSize returns the number of bytes of a text between its quotes.
-func textSize(v reflect.Value, exact bool) int64 {
+func textSize(v reflect.Value) int64 {
 	text := v.String()
-	if !exact {
-		return longest * int64(len(text))
-	}
-	if !utf8.ValidString(text) {
-		return int64(invalidSize(text))
-	}
 	bytes := len(text) + strings.Count(text, `"`) + strings.Count(text, `\`)
 	control, ascii := controls(text)
-	short := strings.Count(text, "\n") + strings.Count(text, "\r") + strings.Count(text, "\t")
-	bytes += short + (longest-1)*(control-short)
-	if !ascii {
+	if control > 0 {
+		short := strings.Count(text, "\n") + strings.Count(text, "\r") + strings.Count(text, "\t")
+		bytes += short + (longest-1)*(control-short)
+	}
+	switch {
+	case ascii:
+	case utf8.ValidString(text):
 		const separator = len("\u2028")
 		bytes += (longest - separator) * (strings.Count(text, "\u2028") + strings.Count(text, "\u2029"))
+	default:
+		bytes = invalidSize(text)
 	}
 	return int64(bytes)
 }
