@@ -48,6 +48,8 @@ func New(reader client.Reader, rules ...RootGroupRule) *Catalog {
 // implements it. It reports false if the reader must be used instead.
 type Indexed interface {
 	ByIndex(kind, index, key string) (found []any, ok bool)
+	// ByName returns the object of a kind without namespaces, or nil.
+	ByName(kind, name string) (found any, ok bool)
 }
 
 // LookUpIn makes the catalog read indexes directly. That is faster than the reader, whose overhead dominates lookups with few or no

@@ -316,6 +316,11 @@ func (c *Catalog) Current(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.P
 // Storage returns the shard with a name, uncopied, or ErrNotFound.
 func (c *Catalog) Storage(ctx context.Context, name string) (*v1alpha1.RepositoryStorage, error) {
 	s := &v1alpha1.RepositoryStorage{}
+	if c.indexed != nil {
+		if found, ok := c.indexed.ByName(fmt.Sprintf("%T", s), name); ok && found != nil {
+			return found.(*v1alpha1.RepositoryStorage), nil
+		}
+	}
 	if err := c.get(ctx, client.ObjectKey{Name: name}, s, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("RepositoryStorage %s: %w", name, err)
 	}

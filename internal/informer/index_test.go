@@ -114,6 +114,14 @@ func TestIndex_findsObjectsInOneOrAllNamespaces(t *testing.T) {
 		_, ok := factory.ByIndex(other[0], other[1], "web/shop")
 		g.Expect(ok).To(BeFalse(), "%v is for the cache to answer", other)
 	}
+	found, ok := factory.ByName("*v1.ConfigMap", "b/four")
+	g.Expect(ok).To(BeTrue())
+	g.Expect(found).To(HaveField("Name", "four"))
+	found, ok = factory.ByName("*v1.ConfigMap", "b/five")
+	g.Expect(ok).To(BeTrue())
+	g.Expect(found).To(BeNil())
+	_, ok = factory.ByName("*v1.Secret", "four")
+	g.Expect(ok).To(BeFalse())
 	moved := configMap("a", "one", "db", "red")
 	moved.ResourceVersion = "2"
 	events.Modify(&moved)

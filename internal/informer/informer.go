@@ -137,14 +137,33 @@ func (f *Factory) Reached(kind string) (int64, bool) {
 // controller-runtime costs beside, which is most of it where few objects have the value. It reports false where that List must be asked:
 // when no informer holds the kind, or more than one does, or when it has not read all of it.
 func (f *Factory) ByIndex(kind, field, value string) ([]any, bool) {
+	all := f.indexer(kind)
+	if all == nil {
+		return nil, false
+	}
+	found, err := all.ByIndex(fieldIndex+field, value)
+	return found, err == nil
+}
+
+// ByName is ByIndex for the object of a kind without namespaces that has a name. It returns nil if there is none.
+func (f *Factory) ByName(kind, name string) (found any, ok bool) {
+	all := f.indexer(kind)
+	if all == nil {
+		return nil, false
+	}
+	found, _, err := all.GetByKey(name)
+	return found, err == nil
+}
+
+// indexer returns the objects of a kind, or nil if they are for the cache to read.
+func (f *Factory) indexer(kind string) cache.Indexer {
 	f.mu.RLock()
 	c := f.byKind[kind]
 	f.mu.RUnlock()
 	if c == nil || !c.complete() {
-		return nil, false
+		return nil
 	}
-	found, err := c.index.GetIndexer().ByIndex(fieldIndex+field, value)
-	return found, err == nil
+	return c.index.GetIndexer()
 }
 
 // Revision returns the revision of the current content of the informers of some kinds, which are named as in Reached. It changes together
