@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -65,7 +66,10 @@ func (l *listener) listen(ctx context.Context) (net.Listener, error) {
 
 // serve serves clients until ctx ends, and then waits for running requests.
 func (l *listener) serve(ctx context.Context, clients net.Listener) error {
-	server := &http.Server{Handler: l.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 64 << 10}
+	server := &http.Server{
+		Handler: l.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(l.log), slog.LevelError),
+	}
 	l.serving.Store(true)
 	defer l.serving.Store(false)
 	stopped := make(chan error, 1)

@@ -7,19 +7,16 @@ import (
 	"net/http"
 	"path/filepath"
 
-	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -200,18 +197,6 @@ func addParts(ctx context.Context, mgr ctrl.Manager, p parts, o *options, s shar
 		}
 	}
 	return addChecks(mgr, s)
-}
-
-func startLogging(o *options) {
-	level := zapcore.WarnLevel
-	if o.verbose {
-		level = zapcore.InfoLevel
-	}
-	// Most errors have external causes, for which a stack trace does not help.
-	log := zap.New(zap.UseDevMode(o.development), zap.Level(level), zap.StacktraceLevel(zapcore.DPanicLevel))
-	ctrl.SetLogger(log)
-	// client-go and the generic API server log through klog.
-	klog.SetLogger(log)
 }
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=forgeplane-system,resources=leases,verbs=create,roleName=forgeplane-manager

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"log"
+	"log/slog"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/gomega"
+	"k8s.io/klog/v2"
+)
+
+func TestRedirectLogs_includesTheStandardLibrary(t *testing.T) {
+	g := NewWithT(t)
+	writer, flags, previous := log.Writer(), log.Flags(), slog.Default()
+	t.Cleanup(func() {
+		klog.ClearLogger()
+		slog.SetDefault(previous)
+		log.SetOutput(writer)
+		log.SetFlags(flags)
+	})
+	var lines []string
+	redirectLogs(funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{}))
+	log.Print("of log")
+	slog.Error("of slog")
+	klog.Error("of klog")
+	g.Expect(lines).To(HaveExactElements(ContainSubstring(`"of log","error":null`), ContainSubstring(`"of slog","error":null`), ContainSubstring("of klog")))
+}
