@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
@@ -31,8 +32,12 @@ branches and so on as custom resources, and its controllers put them into force.
 		runCommand("manager", "Run the controllers only, one of several replicas at a time", parts{controllers: true}),
 		runCommand("apiserver", "Run the server only, Git and REST, in any number of replicas", parts{server: true}),
 		registryCommand(),
-		applyCommand(), unregisterCommand(), checkCommand(), backupCommand(),
 	)
+	for _, helper := range []*cobra.Command{applyCommand(), unregisterCommand(), checkCommand(), backupCommand()} {
+		// People read the log of these, so it has the format of kubectl.
+		helper.PreRun = func(*cobra.Command, []string) { ctrl.SetLogger(klog.Background()) }
+		root.AddCommand(helper)
+	}
 	return root
 }
 

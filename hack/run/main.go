@@ -11,12 +11,16 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 func main() { os.Exit(command()) }
 
 // command is main with an exit status.
 func command() int {
+	log.SetLogger(klog.Background())
 	r := newReporter(os.Stdout)
 	s, err := parseSettings(os.Args[1:], os.Stderr)
 	if errors.Is(err, flag.ErrHelp) {

@@ -11,9 +11,19 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 )
+
+func TestCommand_setsTheLoggerOfControllerRuntime(t *testing.T) {
+	g := NewWithT(t)
+	args := os.Args
+	t.Cleanup(func() { os.Args = args })
+	os.Args = []string{"run", "-help"}
+	g.Expect(command()).To(BeZero())
+	g.Expect(log.Log.Enabled()).To(BeTrue(), "it shows the warnings of the API server")
+}
 
 func TestSettings_preferFlagsToVariablesToDefaults(t *testing.T) {
 	g := NewWithT(t)
