@@ -95,7 +95,8 @@ func addSweeper(mgr ctrl.Manager, s shared) error {
 // activityReachable checks whether the database answers. It logs the reason of a failure, because the answer does not contain the reason.
 func activityReachable(db *database.DB, log logr.Logger) healthz.Checker {
 	return func(r *http.Request) error {
-		err := db.Check(r.Context())
+		// A probe that gives up says nothing about the database, and a database that hangs must not be hidden by probes that give up earlier.
+		err := db.Check(context.WithoutCancel(r.Context()))
 		if err != nil {
 			log.Error(err, "Failed to reach the activity database")
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -88,6 +89,9 @@ func TestActivityReachable_logsWhyTheDatabaseDoesNotAnswer(t *testing.T) {
 	check := activityReachable(db, funcr.New(func(_, args string) { log = append(log, args) }, funcr.Options{}))
 	request := httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody)
 	g.Expect(check(request)).To(Succeed())
+	gone, giveUp := context.WithCancel(t.Context())
+	giveUp()
+	g.Expect(check(request.WithContext(gone))).To(Succeed())
 	g.Expect(log).To(BeEmpty())
 	g.Expect(db.Close()).To(Succeed())
 	g.Expect(check(request)).To(MatchError(ContainSubstring("activity.db")))
