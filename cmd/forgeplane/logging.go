@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"go.uber.org/zap/zapcore"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -18,6 +19,7 @@ func startLogging(o *options) {
 	}
 	// Most errors have external causes, for which a stack trace does not help.
 	log := zap.New(zap.UseDevMode(o.development), zap.Level(level), zap.StacktraceLevel(zapcore.DPanicLevel))
+	log = log.WithSink(calm{log.GetSink()})
 	ctrl.SetLogger(log)
 	redirectLogs(log)
 }
@@ -30,3 +32,24 @@ func redirectLogs(log logr.Logger) {
 	slog.SetLogLoggerLevel(slog.LevelError)
 	slog.SetDefault(slog.New(logr.ToSlogHandler(log)))
 }
+
+// calm is a sink without the errors of leader election that belong to every start and stop.
+type calm struct{ logr.LogSink }
+
+// Error implements logr.LogSink.
+func (c calm) Error(err error, message string, values ...any) {
+	switch {
+	case message == "error received after stop sequence was engaged" && err != nil && err.Error() == "leader election lost":
+		// The manager gives up the lease when it stops. If it loses the lease before, its Start returns the error.
+	case message == "Error initially creating lease lock" && apierrors.IsAlreadyExists(err):
+		// Another manager has created it at the same moment.
+	default:
+		c.LogSink.Error(err, message, values...)
+	}
+}
+
+// WithName implements logr.LogSink.
+func (c calm) WithName(name string) logr.LogSink { return calm{c.LogSink.WithName(name)} }
+
+// WithValues implements logr.LogSink.
+func (c calm) WithValues(values ...any) logr.LogSink { return calm{c.LogSink.WithValues(values...)} }

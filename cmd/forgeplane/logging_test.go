@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"log"
 	"log/slog"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
@@ -35,4 +38,20 @@ func TestHelpers_setTheLoggerOfControllerRuntime(t *testing.T) {
 	helper.SetArgs([]string{"backup", "--activity-database=" + filepath.Join(t.TempDir(), "missing.db"), "-"})
 	g.Expect(helper.Execute()).To(MatchError(ContainSubstring("missing.db")))
 	g.Expect(ctrl.Log.Enabled()).To(BeTrue(), "it shows the warnings of the API server")
+}
+
+func TestCalm_dropsOnlyTheErrorsOfAnOrdinaryStartAndStop(t *testing.T) {
+	g := NewWithT(t)
+	var lines []string
+	noisy := funcr.New(func(name, line string) { lines = append(lines, name+" "+line) }, funcr.Options{})
+	quiet := noisy.WithSink(calm{noisy.GetSink()}).WithName("leases").WithValues("a", "b")
+	const stopped, created = "error received after stop sequence was engaged", "Error initially creating lease lock"
+	quiet.Error(errors.New("leader election lost"), stopped)
+	quiet.Error(apierrors.NewAlreadyExists(schema.GroupResource{}, "forgeplane-manager"), created)
+	g.Expect(lines).To(BeEmpty())
+	quiet.Error(errors.New("the disk is full"), stopped)
+	quiet.Error(nil, stopped)
+	quiet.Error(apierrors.NewForbidden(schema.GroupResource{}, "forgeplane-manager", errors.New("no right")), created)
+	g.Expect(lines).To(HaveLen(3))
+	g.Expect(lines).To(HaveEach(And(HavePrefix("leases "), ContainSubstring(`"a"="b"`))))
 }
