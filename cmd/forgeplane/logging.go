@@ -1,11 +1,16 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"log/slog"
+	"net/http"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"go.uber.org/zap/zapcore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -22,6 +27,7 @@ func startLogging(o *options) {
 	log = log.WithSink(calm{log.GetSink()})
 	ctrl.SetLogger(log)
 	redirectLogs(log)
+	ignoreGoneClients()
 }
 
 // redirectLogs sends to log what libraries log without controller-runtime.
@@ -53,3 +59,20 @@ func (c calm) WithName(name string) logr.LogSink { return calm{c.LogSink.WithNam
 
 // WithValues implements logr.LogSink.
 func (c calm) WithValues(values ...any) logr.LogSink { return calm{c.LogSink.WithValues(values...)} }
+
+// ignoreGoneClients keeps the generic API server from logging that a client has ended its request. kube-apiserver ends four of the five requests
+// with which it finds out whether an APIService is available.
+func ignoreGoneClients() {
+	report := utilruntime.ErrorHandlers[0]
+	utilruntime.ErrorHandlers[0] = func(ctx context.Context, err error, message string, values ...any) {
+		if errors.Is(ctx.Err(), context.Canceled) || err != nil && isGone(err.Error()) {
+			return
+		}
+		report(ctx, err, message, values...)
+	}
+}
+
+// isGone reports whether an error says that the client has ended its request. The errors are wrapped as text.
+func isGone(text string) bool {
+	return strings.Contains(text, "http2: stream closed") || strings.Contains(text, http.ErrHandlerTimeout.Error())
+}

@@ -1,16 +1,21 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"log"
 	"log/slog"
+	"net/http"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
@@ -54,4 +59,24 @@ func TestCalm_dropsOnlyTheErrorsOfAnOrdinaryStartAndStop(t *testing.T) {
 	quiet.Error(apierrors.NewForbidden(schema.GroupResource{}, "forgeplane-manager", errors.New("no right")), created)
 	g.Expect(lines).To(HaveLen(3))
 	g.Expect(lines).To(HaveEach(And(HavePrefix("leases "), ContainSubstring(`"a"="b"`))))
+}
+
+func TestIgnoreGoneClients_keepsOtherErrors(t *testing.T) {
+	g := NewWithT(t)
+	handlers := slices.Clone(utilruntime.ErrorHandlers)
+	t.Cleanup(func() { utilruntime.ErrorHandlers = handlers })
+	var reports []string
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(_ context.Context, _ error, message string, _ ...any) { reports = append(reports, message) }}
+	ignoreGoneClients()
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	slow, end := context.WithTimeout(t.Context(), 0)
+	defer end()
+	utilruntime.HandleErrorWithContext(gone, nil, "Timeout or abort while handling")
+	utilruntime.HandleError(errors.New("apiserver was unable to write a application/json response: http2: stream closed"))
+	utilruntime.HandleError(fmt.Errorf("apiserver was unable to write a fallback application/json response: %w", http.ErrHandlerTimeout))
+	g.Expect(reports).To(BeEmpty())
+	utilruntime.HandleErrorWithContext(slow, nil, "Timeout or abort while handling")
+	utilruntime.HandleError(errors.New("the disk is full"))
+	g.Expect(reports).To(HaveLen(2))
 }
