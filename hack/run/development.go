@@ -24,14 +24,14 @@ type development struct {
 	controlPlane *controlplane.ControlPlane
 	forgeplane   *process.Group
 	client       client.Client
-	// unready is the number of samples that did not become ready.
+	// unready is the number of objects that did not become ready.
 	unready int
 }
 
 // start starts everything, and returns when it is ready and described. It calls fail when a part of it ends by itself, then or later.
 func (d *development) start(ctx context.Context, fail context.CancelCauseFunc) error {
 	for _, step := range []func(context.Context, context.CancelCauseFunc) error{
-		d.startControlPlane, d.startForgeplane, d.applySamples, d.addActivity, d.describe,
+		d.startControlPlane, d.startForgeplane, d.applySamples, d.addActivity, d.waitRegistered, d.describe,
 	} {
 		if err := step(ctx, fail); err != nil {
 			return err

@@ -76,16 +76,16 @@ func (d *development) waitEstablished(ctx context.Context, objects []*unstructur
 	kinds := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
 		return o.GetKind() != "CustomResourceDefinition"
 	})
-	waiting, err := d.waitFor(ctx, kinds, "Established")
+	waiting, err := d.waitFor(ctx, kinds, "Established", false)
 	if err != nil {
 		return fmt.Errorf("%w:\n%s", err, strings.Join(waiting, "\n"))
 	}
 	return nil
 }
 
-// waitFor polls objects until they have a condition, and returns the reasons of the objects that do not have it. It does not wait for objects that
-// are gone.
-func (d *development) waitFor(ctx context.Context, objects []*unstructured.Unstructured, condition string) ([]string, error) {
+// waitFor polls objects until they have a condition, and returns the reasons of the objects that do not have it. If they are optional, it does not
+// wait for those that do not exist.
+func (d *development) waitFor(ctx context.Context, objects []*unstructured.Unstructured, condition string, optional bool) ([]string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.settings.readyTimeout, fmt.Errorf("not %s within %s", condition, d.settings.readyTimeout))
 	defer cancel()
 	for {
@@ -94,10 +94,10 @@ func (d *development) waitFor(ctx context.Context, objects []*unstructured.Unstr
 			current := &unstructured.Unstructured{}
 			current.SetGroupVersionKind(object.GroupVersionKind())
 			err := d.client.Get(ctx, client.ObjectKeyFromObject(object), current)
-			if apierrors.IsNotFound(err) {
+			if apierrors.IsNotFound(err) && optional {
 				continue
 			}
-			if err != nil && ctx.Err() == nil {
+			if client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
 				return nil, fmt.Errorf("reading %s: %w", title(object), err)
 			}
 			if has, why := hasCondition(current, condition); !has {

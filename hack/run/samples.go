@@ -73,18 +73,22 @@ func (d *development) renderLocal() ([]byte, error) {
 	return manifests.Bytes(), err
 }
 
-// waitReady waits until the objects of Forgeplane's own kinds are ready. It reports objects that do not become ready, but does not stop anything,
-// because everything must run to find the cause.
+// waitReady waits until the objects of Forgeplane's own kinds are ready, except for those that were deleted after an earlier start.
 func (d *development) waitReady(ctx context.Context, objects []*unstructured.Unstructured) error {
 	declared := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
 		return o.GroupVersionKind().Group != forgeplaneGroup
 	})
 	d.reporter.say("waiting for %d objects to be Ready", len(declared))
-	waiting, err := d.waitFor(ctx, declared, "Ready")
+	waiting, err := d.waitFor(ctx, declared, "Ready", true)
+	return d.goOnWithout(ctx, waiting, err)
+}
+
+// goOnWithout reports objects that do not become ready. It does not stop anything, because everything must run to find the cause.
+func (d *development) goOnWithout(ctx context.Context, waiting []string, err error) error {
 	if len(waiting) == 0 || ctx.Err() != nil {
 		return err
 	}
 	d.reporter.say("%v; Forgeplane runs, but without these:\n          %s", err, strings.Join(waiting, "\n          "))
-	d.unready = len(waiting)
+	d.unready += len(waiting)
 	return nil
 }

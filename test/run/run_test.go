@@ -138,9 +138,6 @@ var _ = Describe("make run", func() {
 		})
 
 		It("leaves no process behind when it is interrupted", func() {
-			for _, state := range []string{"create", "condition=Available"} { // so that there is a registration to remove, see the next spec
-				admin.Kubectl("wait", "--for="+state, "--timeout=60s", "apiservice/v4.rest.forgeplane.dev")
-			}
 			// Processes that read repositories can be among them.
 			parts := slices.DeleteFunc(checkout.Processes(), func(line string) bool { return strings.Contains(line, "git ") })
 			Expect(parts).To(HaveLen(6), "itself, the two of Forgeplane, and the three of the control plane")

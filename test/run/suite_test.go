@@ -51,6 +51,8 @@ func start(env ...string) {
 	running = checkout.Start(slices.Concat(ports.Variables(), []string{"RUN_SPLIT=true", "RUN_FLAGS=--leader-elect=false"}, env)...)
 	readyTime = running.WaitReady()
 	admin = checkout.Sourced()
+	// From now on, kubectl complains about no group.
+	admin.Kubectl("wait", "--for=condition=Available", "--timeout=0", "apiservice/v4.rest.forgeplane.dev", "apiservice/v1alpha1.activity.forgeplane.dev")
 }
 
 // expectCleanLogs expects that the logs and the output of the last two starts contain no token, whether plain or encoded for HTTP and Secrets.
