@@ -126,17 +126,6 @@ var _ = Describe("make run", func() {
 			before = identities()
 		})
 
-		It("stops with an error, and with all its parts, when a part stops", func() {
-			Expect(syscall.Kill(checkout.PID("forgeplane apiserver"), syscall.SIGKILL)).To(Succeed())
-			Expect(running.WaitEnded()).To(MatchError(ContainSubstring("exit status 1")))
-			// Lines of its log follow, so this need not be among the last lines.
-			Expect(running.Output()).To(ContainSubstring("forgeplane ended (signal: killed)"))
-			Expect(checkout.Processes()).To(BeEmpty())
-			expectCleanLogs()
-			start()
-			Expect(identities()).To(Equal(before))
-		})
-
 		It("leaves no process behind when it is interrupted", func() {
 			// Processes that read repositories can be among them.
 			parts := slices.DeleteFunc(checkout.Processes(), func(line string) bool { return strings.Contains(line, "git ") })
@@ -144,6 +133,7 @@ var _ = Describe("make run", func() {
 			report("stopped after", running.Interrupt())
 			Expect(checkout.Processes()).To(BeEmpty())
 			expectCleanLogs()
+			expectQuietLogs()
 			Expect(filepath.Join(checkout.Data(), "env")).To(BeARegularFile(), "who has a shell open can go on later")
 		})
 
@@ -168,6 +158,17 @@ var _ = Describe("make run", func() {
 			Expect(used()).To(ConsistOf("etcd", "kube-apiserver"))
 			Expect(identities()).To(Equal(before))
 			Expect(as().Git("ls-remote", url(), "refs/heads/main")).To(HavePrefix(head))
+		})
+
+		It("stops with an error, and with all its parts, when a part stops", func() {
+			Expect(syscall.Kill(checkout.PID("forgeplane apiserver"), syscall.SIGKILL)).To(Succeed())
+			Expect(running.WaitEnded()).To(MatchError(ContainSubstring("exit status 1")))
+			// Lines of its log follow, so this need not be among the last lines.
+			Expect(running.Output()).To(ContainSubstring("forgeplane ended (signal: killed)"))
+			Expect(checkout.Processes()).To(BeEmpty())
+			expectCleanLogs()
+			start()
+			Expect(identities()).To(Equal(before))
 		})
 	})
 })

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -47,8 +48,8 @@ var _ = BeforeSuite(func() {
 // start starts make run, waits until it is ready and sources its environment.
 func start(env ...string) {
 	GinkgoHelper()
-	// Each part has only the rights of its own account. After a crash, the only manager need not wait until the Lease of the killed manager expires.
-	running = checkout.Start(slices.Concat(ports.Variables(), []string{"RUN_SPLIT=true", "RUN_FLAGS=--leader-elect=false"}, env)...)
+	// Each part has only the rights of its own account.
+	running = checkout.Start(slices.Concat(ports.Variables(), []string{"RUN_SPLIT=true"}, env)...)
 	readyTime = running.WaitReady()
 	admin = checkout.Sourced()
 	// From now on, kubectl complains about no group.
@@ -64,6 +65,16 @@ func expectCleanLogs() {
 		for _, form := range []string{accesstoken.Prefix, base64.StdEncoding.EncodeToString([]byte(admin.Getenv("FORGEPLANE_TOKEN")))} {
 			Expect(strings.Contains(string(text), form)).To(BeFalse(), "%s holds a token", file)
 		}
+	}
+}
+
+// expectQuietLogs expects that the parts of Forgeplane have logged nothing: they log only warnings and errors by default.
+func expectQuietLogs() {
+	GinkgoHelper()
+	for _, part := range []string{"manager", "apiserver"} {
+		text, err := os.ReadFile(filepath.Join(checkout.Data(), "logs", part, "forgeplane.log"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(text)).To(BeEmpty(), part)
 	}
 }
 

@@ -49,15 +49,16 @@ var apart = map[string]string{
 // helm is the directory of Helm.
 var (
 	checkout *installation.Checkout
+	running  *installation.Run
 	helm     string
 )
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	helm = installation.Helm(ctx)
 	checkout = installation.NewCheckout()
-	run := checkout.Start(installation.FreePorts().Variables()...)
-	DeferCleanup(run.Stop)
-	run.WaitReady()
+	running = checkout.Start(installation.FreePorts().Variables()...)
+	DeferCleanup(running.Stop)
+	running.WaitReady()
 })
 
 var _ = Describe("The commands", Ordered, ContinueOnFailure, func() {
@@ -133,6 +134,15 @@ var _ = Describe("The commands", Ordered, ContinueOnFailure, func() {
 					Expect(err).NotTo(HaveOccurred(), "%s, line %d\n%s", page.path, block.line, screen)
 				}
 			}
+		}
+	})
+
+	It("leave only errors in the log that they cause, up to a stop", func() {
+		running.Interrupt()
+		log, err := os.ReadFile(filepath.Join(checkout.Data(), "logs", "forgeplane.log"))
+		Expect(err).NotTo(HaveOccurred())
+		for line := range strings.Lines(string(log)) {
+			Expect(line).To(ContainSubstring("the repository is no longer on storage default"), "docs/backup.md loses one")
 		}
 	})
 
