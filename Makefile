@@ -33,7 +33,7 @@ help: ## Show the targets.
 	@awk 'BEGIN {FS = ":.*## "} \
 		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
 		/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '\nVariables of run: HTTP_PORT KUBE_PORT TLS_PORT HEALTH_PORT METRICS_PORT DEV_DIR RUN_FLAGS RUN_SPLIT. KUBEBUILDER_ASSETS: see README.md.\nVariables of image: IMAGE PUSH OUT ARCH.\n'
+	@printf '\nVariables of run: HTTP_PORT KUBE_PORT TLS_PORT HEALTH_PORT METRICS_PORT DEV_DIR RUN_FLAGS RUN_SPLIT RUN_SAMPLES. KUBEBUILDER_ASSETS: see README.md.\nVariables of image: IMAGE PUSH OUT ARCH.\n'
 
 .PHONY: run
 run: build controlplane ## Run Forgeplane on this machine, with its own control plane and samples.

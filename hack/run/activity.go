@@ -29,7 +29,7 @@ type object = map[string]any
 
 // addActivity creates a merge request and an issue in the sample project, unless an earlier start has created them.
 func (d *development) addActivity(ctx context.Context, _ context.CancelCauseFunc) error {
-	if d.unready > 0 {
+	if !d.settings.samples || d.unready > 0 {
 		return nil // the project may not be there
 	}
 	project := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Project"}}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/test/forgeplane"
@@ -22,16 +23,18 @@ const (
 	importedPath = "forgeplane/forgeplane"
 )
 
-// describe writes the file to source, and prints the addresses and some commands to try.
+// describe writes the file to source, and prints the addresses and some commands to try. Without samples, the administrator can be missing.
 func (d *development) describe(ctx context.Context, _ context.CancelCauseFunc) error {
 	token, err := d.token(ctx, administratorSecret)
-	if err != nil {
+	if err != nil && (d.settings.samples || !apierrors.IsNotFound(err)) {
 		return err
 	}
 	s := &d.settings
-	credentials := fmt.Sprintf("http://%s:%s@%s\n", administrator, token, s.host())
-	if err := os.WriteFile(s.gitCredentials(), []byte(credentials), 0o600); err != nil {
-		return err
+	if token != "" {
+		credentials := fmt.Sprintf("http://%s:%s@%s\n", administrator, token, s.host())
+		if err := os.WriteFile(s.gitCredentials(), []byte(credentials), 0o600); err != nil {
+			return err
+		}
 	}
 	// The file is put in place atomically, because another process may be waiting to read it.
 	if err := os.WriteFile(s.env()+".new", []byte(d.environment(token)), 0o600); err != nil {
@@ -71,7 +74,9 @@ func (d *development) environment(token string) string {
 		// kubectl caches the kinds of a cluster for hours, but here they can change with every start.
 		{"KUBECACHEDIR", s.kubectlCache()},
 	} {
-		fmt.Fprintf(&text, "export %s=%s\n", variable[0], quote(variable[1]))
+		if variable[1] != "" {
+			fmt.Fprintf(&text, "export %s=%s\n", variable[0], quote(variable[1]))
+		}
 	}
 	fmt.Fprintf(&text, "export PATH=%s:\"$PATH\"\n", quote(filepath.Dir(d.binaries.Kubectl)))
 	return text.String()
@@ -97,8 +102,12 @@ func (d *development) summary() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "\n%s after %s. Ctrl-C stops it; the data stays in %s.\n\n",
 		state, d.reporter.elapsed().Round(100*time.Millisecond), s.shown(s.data))
+	address := s.url()
+	if s.samples {
+		address += " (administrator: " + administrator + ")"
+	}
 	for _, row := range [][2]string{
-		{"git, REST", s.url() + " (administrator: " + administrator + ")"},
+		{"git, REST", address},
 		{"kubeconfig", s.shown(d.controlPlane.Kubeconfig())},
 		{"repositories", s.shown(filepath.Dir(s.storage("default")))},
 		{"logs", s.shown(s.logs())},
@@ -107,15 +116,23 @@ func (d *development) summary() string {
 		fmt.Fprintf(&text, "  %-13s %s\n", row[0], row[1])
 	}
 	text.WriteString("\nTry next, in another shell in this directory:\n\n")
-	source := ". " + quote(s.sourced())
-	repository := `"$FORGEPLANE_URL/` + importedPath + `.git"`
-	helper := `"store --file ` + quote(s.shown(s.gitCredentials())) + `"`
-	for _, command := range []string{
-		"kubectl get forge --all-namespaces",
-		"git clone " + repository + ` "$(mktemp -d)/forgeplane"`,
-		"git -c credential.helper=" + helper + " push " + repository + " HEAD:refs/heads/first-try",
-	} {
-		fmt.Fprintf(&text, "  %s && %s\n", source, command)
+	for _, command := range d.commands() {
+		fmt.Fprintf(&text, "  . %s && %s\n", quote(s.sourced()), command)
 	}
 	return text.String()
+}
+
+// commands returns some commands to try. Those on a repository need the samples.
+func (d *development) commands() []string {
+	list := "kubectl get forge --all-namespaces"
+	if !d.settings.samples {
+		return []string{list}
+	}
+	repository := `"$FORGEPLANE_URL/` + importedPath + `.git"`
+	helper := `"store --file ` + quote(d.settings.shown(d.settings.gitCredentials())) + `"`
+	return []string{
+		list,
+		"git clone " + repository + ` "$(mktemp -d)/forgeplane"`,
+		"git -c credential.helper=" + helper + " push " + repository + " HEAD:refs/heads/first-try",
+	}
 }

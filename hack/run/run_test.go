@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/forgeplane/forgeplane/test/controlplane"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 )
 
@@ -37,10 +38,23 @@ func TestSettings_preferFlagsToVariablesToDefaults(t *testing.T) {
 	g.Expect(s.data).To(Equal("/data"))
 	g.Expect(s.flags).To(Equal([]string{"--a=b", "--c"}))
 	g.Expect(s.url()).To(Equal("http://127.0.0.1:9001"))
-	g.Expect(s.split).To(BeTrue())
-	t.Setenv("RUN_SPLIT", "perhaps")
-	_, err = parseSettings(nil, io.Discard)
-	g.Expect(err).To(MatchError(ContainSubstring("RUN_SPLIT")))
+	g.Expect([]bool{s.split, s.samples}).To(Equal([]bool{true, true}))
+	for _, variable := range []string{"RUN_SPLIT", "RUN_SAMPLES"} {
+		t.Setenv(variable, "perhaps")
+		_, err = parseSettings(nil, io.Discard)
+		g.Expect(err).To(MatchError(ContainSubstring(variable)))
+		t.Setenv(variable, "false")
+	}
+	s, err = parseSettings(nil, io.Discard)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect([]bool{s.split, s.samples}).To(Equal([]bool{false, false}))
+}
+
+func TestDescription_needsNoAdministratorWithoutSamples(t *testing.T) {
+	g := NewWithT(t)
+	d := development{settings: settings{checkout: "/c", data: "/c/.dev"}, controlPlane: &controlplane.ControlPlane{}, reporter: newReporter(io.Discard)}
+	g.Expect(d.environment("")).To(And(ContainSubstring("FORGEPLANE_URL="), Not(ContainSubstring("FORGEPLANE_TOKEN"))))
+	g.Expect(d.summary()).To(And(ContainSubstring("kubectl get"), Not(ContainSubstring("git clone")), Not(ContainSubstring("administrator: "))))
 }
 
 // helpful is a program that knows some flags of each part.

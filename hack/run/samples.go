@@ -25,6 +25,9 @@ var local string
 // applySamples applies the samples and the objects in local, and waits until all of them are ready. It applies them if they are new or have
 // changed, so that changes of the objects in an earlier run stay.
 func (d *development) applySamples(ctx context.Context, _ context.CancelCauseFunc) error {
+	if !d.settings.samples {
+		return nil
+	}
 	samples, err := d.render(ctx, "config/samples")
 	if err != nil {
 		return err

@@ -23,6 +23,7 @@ type settings struct {
 	metricsPort  int
 	flags        []string // further ones of Forgeplane
 	split        bool     // whether each part of Forgeplane is a process with an account of its own
+	samples      bool     // whether to declare the samples, and to add a merge request and an issue
 	readyTimeout time.Duration
 }
 
@@ -67,11 +68,16 @@ func parseSettings(args []string, messages io.Writer) (settings, error) {
 		return nil
 	})
 	s.flags = strings.Fields(os.Getenv("RUN_FLAGS"))
-	split, err := environmentBool("RUN_SPLIT")
+	split, err := environmentBool("RUN_SPLIT", false)
 	if err != nil {
 		return settings{}, err
 	}
 	flags.BoolVar(&s.split, "split", split, "whether to run the controllers and the server in separate processes, each with its own account (variable RUN_SPLIT)")
+	samples, err := environmentBool("RUN_SAMPLES", true)
+	if err != nil {
+		return settings{}, err
+	}
+	flags.BoolVar(&s.samples, "samples", samples, "whether to declare config/samples, and to add a merge request and an issue (variable RUN_SAMPLES)")
 	flags.StringVar(&s.checkout, "checkout", ".", "`directory` of the checkout, with config and bin in it")
 	flags.DurationVar(&s.readyTimeout, "ready-timeout", time.Minute, "time limit for Forgeplane, and then for its objects, to become ready")
 	if err := flags.Parse(args); err != nil {
@@ -92,8 +98,8 @@ func environmentPort(p port) (int, error) {
 	return int(number), nil
 }
 
-func environmentBool(name string) (bool, error) {
-	is, err := strconv.ParseBool(environment(name, "false"))
+func environmentBool(name string, standard bool) (bool, error) {
+	is, err := strconv.ParseBool(environment(name, strconv.FormatBool(standard)))
 	if err != nil {
 		return false, fmt.Errorf("the variable %s must be true or false, and is %q", name, os.Getenv(name))
 	}
