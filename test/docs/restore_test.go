@@ -37,10 +37,10 @@ var _ = Describe("The commands for a backup", func() {
 		f.CreateOverREST(made)
 		f.ExpectReady(label, made)
 
-		// The block is part of a list, and therefore indented.
-		_, script, found := strings.Cut(read("docs/concepts.md").text, "kubectl get forge,forge-admin --all-namespaces --output json --show-managed-fields > all.json\n")
+		_, script, found := strings.Cut(read("docs/backup.md").text, "for part in ")
 		Expect(found).To(BeTrue())
-		script, _, _ = strings.Cut(script, "```")
+		script, _, _ = strings.Cut(script, "done\n")
+		script = "for part in " + script + "done\n"
 		dir := GinkgoT().TempDir()
 		var all unstructured.UnstructuredList
 		for _, kind := range []string{"GroupList", "LabelList"} {

@@ -49,6 +49,7 @@ var apart = map[string]string{
 // helm is the directory of Helm.
 var (
 	checkout *installation.Checkout
+	ports    installation.Ports
 	running  *installation.Run
 	helm     string
 )
@@ -56,10 +57,14 @@ var (
 var _ = BeforeSuite(func(ctx context.Context) {
 	helm = installation.Helm(ctx)
 	checkout = installation.NewCheckout()
-	running = checkout.Start(installation.FreePorts().Variables()...)
-	DeferCleanup(running.Stop)
+	ports = installation.FreePorts()
+	start()
+	DeferCleanup(func() { running.Stop() })
 	running.WaitReady()
 })
+
+// start starts make run with further variables.
+func start(env ...string) { running = checkout.Start(append(ports.Variables(), env...)...) }
 
 var _ = Describe("The commands", Ordered, ContinueOnFailure, func() {
 	ran := map[string]bool{}
@@ -81,7 +86,7 @@ var _ = Describe("The commands", Ordered, ContinueOnFailure, func() {
 			})
 
 			for _, block := range page.blocks {
-				if block.runner {
+				if block.mark == withRunner || block.mark == restores {
 					continue
 				}
 				It(fmt.Sprintf("in line %d", block.line), func() {
@@ -97,7 +102,7 @@ var _ = Describe("The commands", Ordered, ContinueOnFailure, func() {
 						script.WriteString(command)
 					}
 					screen, err := shell.run(script.String())
-					if block.refused {
+					if block.mark == refused {
 						Expect(err).To(HaveOccurred(), "%s\n%s", block.text, screen)
 						return
 					}
@@ -127,13 +132,8 @@ var _ = Describe("The commands", Ordered, ContinueOnFailure, func() {
 		id := regexp.MustCompile(`^\[\{"id":(\d+)`).FindStringSubmatch(jobs)
 		Expect(id).NotTo(BeNil(), jobs)
 		Expect(shell.run(show + "jobs/" + id[1] + `/trace"`)).To(ContainSubstring("Tested for dana"))
-		for _, page := range pages() {
-			for _, block := range page.blocks {
-				if block.runner {
-					screen, err := shell.run(". .dev/env\n" + block.text)
-					Expect(err).NotTo(HaveOccurred(), "%s, line %d\n%s", page.path, block.line, screen)
-				}
-			}
+		for _, block := range marked(withRunner) {
+			shell.must(block, ". .dev/env\n"+block.text)
 		}
 	})
 
@@ -144,6 +144,27 @@ var _ = Describe("The commands", Ordered, ContinueOnFailure, func() {
 		for line := range strings.Lines(string(log)) {
 			Expect(line).To(ContainSubstring("the repository is no longer on storage default"), "docs/backup.md loses one")
 		}
+	})
+
+	It("of docs/backup.md restore everything into an empty cluster", func() {
+		if _, err := exec.LookPath("jq"); err != nil {
+			Skip("SKIPPED: jq is not installed, so no restore is tried")
+		}
+		shell := open()
+		for _, block := range marked(restores) {
+			before, after, starts := strings.Cut(block.text, "make run RUN_SAMPLES=false\n")
+			shell.must(block, before)
+			if starts {
+				start("RUN_SAMPLES=false")
+				running.WaitReady()
+				shell.must(block, after)
+			}
+		}
+		Expect(shell.run("cat .dev/restored.json.ids")).To(ContainSubstring("Project acme/website "))
+		const pushed = "rev-parse refs/remotes/origin/tested"
+		now, err := shell.run("git -C .dev/website " + pushed)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(shell.run("git -C .dev.lost/website " + pushed)).To(Equal(now))
 	})
 
 	It("that are run elsewhere still exist", func() {
@@ -178,6 +199,13 @@ eval "$2"
 	return s.terminal.Try("sh", "-c", script, "sh", s.state, block)
 }
 
+// must runs a script for a block, which must succeed.
+func (s *shell) must(b block, script string) {
+	GinkgoHelper()
+	screen, err := s.run(script)
+	Expect(err).NotTo(HaveOccurred(), "%s, line %d\n%s", b.page, b.line, screen)
+}
+
 // needSkopeo skips a spec where skopeo is not installed.
 func needSkopeo() {
 	GinkgoHelper()
@@ -194,12 +222,36 @@ type page struct {
 	blocks []block
 }
 
-// block is a fenced block of commands. A block that is marked as refused ends with a command that fails, and one that is marked with runner needs the
-// runner of make runner.
+// block is a fenced block of commands.
 type block struct {
-	line            int
-	text            string
-	refused, runner bool
+	page string
+	line int
+	text string
+	mark string
+}
+
+// These are the marks of blocks.
+const (
+	// untested is for commands that need what is not here.
+	untested = "untested"
+	// refused is for blocks that end with a command that fails.
+	refused = "refused"
+	// withRunner is for blocks that need the runner of make runner.
+	withRunner = "runner"
+	// restores is for blocks that restore a backup, with make run stopped.
+	restores = "restore"
+)
+
+// marked returns the blocks of all pages with a mark.
+func marked(mark string) (all []block) {
+	for _, page := range pages() {
+		for _, block := range page.blocks {
+			if block.mark == mark {
+				all = append(all, block)
+			}
+		}
+	}
+	return all
 }
 
 // pages returns README.md and then the pages in docs, in the order of their names.
@@ -219,13 +271,13 @@ func pages() []page {
 		if err != nil {
 			panic(err)
 		}
-		all = append(all, page{path, blocks(string(text))})
+		all = append(all, page{path, blocks(path, string(text))})
 	}
 	return all
 }
 
 // blocks returns the text between each line that begins with "```sh" and the next fence, except blocks that are marked as untested.
-func blocks(text string) []block {
+func blocks(page, text string) []block {
 	var all []block
 	var open *block
 	number := 0
@@ -237,8 +289,8 @@ func blocks(text string) []block {
 		case fence && open != nil:
 			all = append(all, *open)
 			open = nil
-		case fence && language == "sh" && mark != "untested":
-			open = &block{line: number + 1, refused: mark == "refused", runner: mark == "runner"}
+		case fence && language == "sh" && mark != untested:
+			open = &block{page: page, line: number + 1, mark: mark}
 		case open != nil:
 			open.text += line
 		}
