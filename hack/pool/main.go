@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 
 	"github.com/go-logr/logr"
@@ -24,6 +25,8 @@ func main() {
 	}
 	ctrl.SetLogger(logr.Discard())
 	var ended *exec.ExitError
+	// The command gets the signal, too, and the control planes end after it.
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	if err := run(context.Background(), os.Args[1], os.Args[2:]...); errors.As(err, &ended) {
 		os.Exit(1) // the command has said why
 	} else if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forgeplane/forgeplane/test/controlplane/pool"
 	"github.com/forgeplane/forgeplane/test/soak"
 )
 
@@ -222,6 +223,7 @@ func run(t *testing.T, directory, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir = directory
+	cmd.Env = append(os.Environ(), pool.Variable+"=") // its control planes have the kinds of this checkout
 	var said strings.Builder
 	cmd.Stderr = &said
 	out, err := cmd.Output()

@@ -22,6 +22,9 @@ func Start(ctx context.Context, directory string) (*controlplane.ControlPlane, e
 	if socket == "" {
 		return controlplane.Start(ctx, options(directory))
 	}
+	if err := readInputs(); err != nil {
+		return nil, err
+	}
 	leased, err := take(ctx, socket)
 	if err != nil {
 		return nil, fmt.Errorf("leasing a control plane from the pool at %s: %w", socket, err)

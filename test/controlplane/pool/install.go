@@ -23,6 +23,21 @@ func options(directory string) controlplane.Options {
 	return controlplane.Options{Directory: directory, Ephemeral: true, Prepare: install}
 }
 
+// readInputs looks at the programs and directories from which the pool makes a control plane. Go runs a test again if one of these has changed, but it
+// knows only what the process of the test reads.
+func readInputs() error {
+	if _, err := controlplane.FindBinaries(); err != nil {
+		return err
+	}
+	root, err := controlplane.Checkout()
+	for _, name := range []string{"crd", "rbac", "admission"} {
+		if err == nil {
+			_, err = os.ReadDir(filepath.Join(root, "config", name))
+		}
+	}
+	return err
+}
+
 // install installs the kinds and the permissions of the controllers in a new control plane.
 func install(ctx context.Context, administrator *rest.Config) error {
 	root, err := controlplane.Checkout()

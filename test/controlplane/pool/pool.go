@@ -92,11 +92,16 @@ func (p *Pool) lease(client net.Conn) {
 // take returns a control plane that is idle, and starts one if there is none.
 func (p *Pool) take() (*plane, error) {
 	p.lock.Lock()
-	if last := len(p.idle) - 1; last >= 0 {
+	for last := len(p.idle) - 1; last >= 0; last-- {
 		taken := p.idle[last]
 		p.idle = p.idle[:last]
-		p.lock.Unlock()
-		return taken, nil
+		select {
+		case err := <-taken.Failed():
+			_ = errors.Join(err, taken.Stop())
+		default:
+			p.lock.Unlock()
+			return taken, nil
+		}
 	}
 	p.started++
 	directory := filepath.Join(p.Directory, strconv.Itoa(p.started))
