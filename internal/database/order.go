@@ -17,7 +17,8 @@ type Order struct {
 	Ascending bool
 	// Last is the condition of rows that come last in both directions. It is empty if there are none.
 	Last string
-	// Index is the index that has the rows of each project in this order. It is empty if there is none.
+	// Index is the index that has the rows of each project in this order. It is empty if there is none, and for a list of several projects, whose rows it
+	// would not have in order.
 	Index string
 	// FindFirst says that the table has indexes by which few rows are found faster than in this order.
 	FindFirst bool

@@ -87,16 +87,17 @@ func (of Query) selected(db bun.IDB) *bun.SelectQuery {
 // sorted selects and sorts the issues of a query. total is their number.
 func (of Query) sorted(db bun.IDB, total int) *bun.SelectQuery {
 	order := database.Order{Table: "issues", Alias: "issue", By: "issue." + string(of.Order), Ascending: of.Ascending, Few: few}
-	switch of.Order {
-	case ByCreation:
+	one := len(of.Projects) == 1
+	switch {
+	case of.Order == ByCreation && one:
 		order.Index = "issues_by_creation"
-	case ByUpdate:
+	case of.Order == ByUpdate && one:
 		order.Index = "issues_by_update"
-	case ByTitle:
+	case of.Order == ByTitle:
 		order.By = search.TitleOf(db, "issue.text")
-	case ByDue:
+	case of.Order == ByDue:
 		order.Last = "issue.due_date = ''"
-	case ByWeight:
+	case of.Order == ByWeight:
 		order.Last = "issue.weight IS NULL"
 	}
 	return order.Sort(db, total, of.selected)

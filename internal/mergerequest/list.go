@@ -62,12 +62,13 @@ func (of Query) sorted(db bun.IDB, total int) *bun.SelectQuery {
 	order := database.Order{
 		Table: "merge_requests", Alias: "merge_request", By: "merge_request." + string(of.Order), Ascending: of.Ascending, FindFirst: true, Few: few,
 	}
-	switch of.Order {
-	case ByCreation:
+	one := len(of.Projects) == 1
+	switch {
+	case of.Order == ByCreation && one:
 		order.Index = "merge_requests_by_creation"
-	case ByUpdate:
+	case of.Order == ByUpdate && one:
 		order.Index = "merge_requests_by_update"
-	case ByTitle:
+	case of.Order == ByTitle:
 		order.By = search.TitleOf(db, "merge_request.text")
 	}
 	return order.Sort(db, total, of.selected)

@@ -36,10 +36,12 @@ func TestList_scansNoTableOfMergeRequests(t *testing.T) {
 		}
 		for filter, all := range filters {
 			for _, order := range []Order{ByCreation, ByUpdate, ByTitle} {
-				q := Query{Projects: []types.UID{"web"}, Conditions: all, Order: order}
-				for _, total := range []int{few, few + 1} {
-					for _, step := range databasetest.Scans(t, db, "merge_request", func(db bun.IDB) *bun.SelectQuery { return q.sorted(db, total) }) {
-						t.Errorf("%s by %s, %d merge requests: %s", filter, order, total, step)
+				for _, projects := range [][]types.UID{{"web"}, {"web", "shop"}} {
+					q := Query{Projects: projects, Conditions: all, Order: order}
+					for _, total := range []int{few, few + 1} {
+						for _, step := range databasetest.Scans(t, db, "merge_request", func(db bun.IDB) *bun.SelectQuery { return q.sorted(db, total) }) {
+							t.Errorf("%s by %s, %d merge requests of %v: %s", filter, order, total, projects, step)
+						}
 					}
 				}
 			}
@@ -49,11 +51,16 @@ func TestList_scansNoTableOfMergeRequests(t *testing.T) {
 
 func TestList_readsIndexOfTextsUnlessManyMergeRequestsAreFound(t *testing.T) {
 	db := databasetest.Open(t, databasetest.SQLite(t), iid.Migrations(), milestone.Migrations(), Migrations(), reaction.Migrations())
-	q := Query{Projects: []types.UID{"web"}, Conditions: []Condition{Containing("text", "")}, Order: ByCreation}
-	for total, want := range map[int]bool{few: true, few + 1: false} {
-		plan := strings.Join(databasetest.Plan(t, db, func(db bun.IDB) *bun.SelectQuery { return q.sorted(db, total) }), "\n")
-		if strings.Contains(plan, "VIRTUAL TABLE") != want {
-			t.Errorf("with %d merge requests, the index of texts must be read: %t; got %s", total, want, plan)
+	one, several := []types.UID{"web"}, []types.UID{"web", "shop"}
+	for _, tt := range []struct {
+		projects []types.UID
+		total    int
+		want     bool
+	}{{one, few, true}, {one, few + 1, false}, {several, few, true}, {several, few + 1, true}} {
+		q := Query{Projects: tt.projects, Conditions: []Condition{Containing("text", "")}, Order: ByCreation}
+		plan := strings.Join(databasetest.Plan(t, db, func(db bun.IDB) *bun.SelectQuery { return q.sorted(db, tt.total) }), "\n")
+		if strings.Contains(plan, "VIRTUAL TABLE") != tt.want {
+			t.Errorf("with %d merge requests of %v, the index of texts must be read: %t; got %s", tt.total, tt.projects, tt.want, plan)
 		}
 	}
 }
