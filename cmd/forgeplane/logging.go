@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -65,11 +66,17 @@ func (c calm) WithValues(values ...any) logr.LogSink { return calm{c.LogSink.Wit
 func ignoreGoneClients() {
 	report := utilruntime.ErrorHandlers[0]
 	utilruntime.ErrorHandlers[0] = func(ctx context.Context, err error, message string, values ...any) {
-		if errors.Is(ctx.Err(), context.Canceled) || err != nil && isGone(err.Error()) {
+		if errors.Is(ctx.Err(), context.Canceled) && !panicked(values) || err != nil && isGone(err.Error()) {
 			return
 		}
 		report(ctx, err, message, values...)
 	}
+}
+
+// panicked reports whether the values of a report have the panic of a handler.
+func panicked(values []any) bool {
+	at := slices.Index(values, any("result"))
+	return at >= 0 && at+1 < len(values) && values[at+1] != nil
 }
 
 // isGone reports whether an error says that the client has ended its request. The errors are wrapped as text.

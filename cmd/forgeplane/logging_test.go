@@ -73,10 +73,12 @@ func TestIgnoreGoneClients_keepsOtherErrors(t *testing.T) {
 	slow, end := context.WithTimeout(t.Context(), 0)
 	defer end()
 	utilruntime.HandleErrorWithContext(gone, nil, "Timeout or abort while handling")
+	utilruntime.HandleErrorWithContext(gone, nil, "Post-timeout activity", "path", "/apis", "result", nil)
 	utilruntime.HandleError(errors.New("apiserver was unable to write a application/json response: http2: stream closed"))
 	utilruntime.HandleError(fmt.Errorf("apiserver was unable to write a fallback application/json response: %w", http.ErrHandlerTimeout))
 	g.Expect(reports).To(BeEmpty())
 	utilruntime.HandleErrorWithContext(slow, nil, "Timeout or abort while handling")
+	utilruntime.HandleErrorWithContext(gone, nil, "Post-timeout activity", "path", "/apis", "result", "a panic")
 	utilruntime.HandleError(errors.New("the disk is full"))
-	g.Expect(reports).To(HaveLen(2))
+	g.Expect(reports).To(HaveLen(3))
 }
