@@ -305,6 +305,7 @@ var _ = Describe("The chart", func() {
 		for _, values := range []string{
 			image, valuesFile(everything), valuesFile(everything + separate), valuesFile(operated), valuesFile(smallest),
 			"--set=limits.gitMemory=0,limits.gitMemoryTotal=0,limits.requestMemoryTotal=0,limits.uploadDiskTotal=0,limits.gitCPU=0s,limits.importTimeout=0s",
+			"--set=blobs.url=file:///mnt/blobs,registry.enabled=false,registry.tokenLifetime=30s",
 		} {
 			rendered := render(values)
 			for _, name := range of(rendered, "Deployment") {
