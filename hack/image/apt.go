@@ -92,10 +92,13 @@ func download(ctx context.Context, architecture, directory string) ([]distPackag
 	return packages, nil
 }
 
+// remedy says what to do if apt lacks a package.
+const remedy = "to /etc/apt/sources.list.d, or use hack/image/Dockerfile with a container engine"
+
 // explain adds what to do if apt has no packages of an architecture.
 func explain(err error, architecture string) error {
 	if strings.Contains(err.Error(), "Unable to locate package") {
-		return fmt.Errorf("apt has no packages of %s: add a source that has them to /etc/apt/sources.list.d, or use hack/image/Dockerfile with a container engine: %w", architecture, err)
+		return fmt.Errorf("apt has no packages of %s: add a source that has them "+remedy+": %w", architecture, err)
 	}
 	return err
 }
@@ -107,9 +110,9 @@ func checkGit(packages []distPackage) error {
 			continue
 		}
 		v := git.OldestVersion
-		_, upstream, _ := strings.Cut(p.Version, ":") // without the epoch, which git has in Debian
+		upstream := p.Version[strings.Index(p.Version, ":")+1:] // without the epoch, which git has in Debian
 		if _, err := fmt.Sscanf(upstream, "%d.%d.%d", &v.Major, &v.Minor, &v.Patch); err != nil || !v.AtLeast(git.OldestVersion) {
-			return fmt.Errorf("the git of apt is %s, but Forgeplane needs %s or later: add a source with a newer one to /etc/apt/sources.list.d, or use hack/image/Dockerfile with a container engine", p.Version, git.OldestVersion)
+			return fmt.Errorf("the git of apt is %s, but Forgeplane needs %s or later: add a source with a newer one "+remedy, p.Version, git.OldestVersion)
 		}
 	}
 	return nil

@@ -25,7 +25,7 @@ func TestDownload_saysThatAnArchitectureIsMissing(t *testing.T) {
 func TestCheckGit_refusesOldVersions(t *testing.T) {
 	for version, accepted := range map[string]bool{
 		"1:2.39.5-0+deb12u2": true, "1:2.39.1-0.1": true, "1:2.43.0-1ubuntu7.3": true, "1:2.100.0": true,
-		"1:2.39.0-1": false, "1:2.34.1-1ubuntu1.15": false, "1:1.99.9": false, "unknown": false,
+		"1:2.39.0-1": false, "1:2.34.1-1ubuntu1.15": false, "1:1.99.9": false, "2.39.0-1": false, "unknown": false,
 	} {
 		err := checkGit([]distPackage{{Name: "dash", Version: "0.5"}, {Name: "git", Version: version}})
 		if accepted {
