@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,7 +13,7 @@ var registered = []string{"v4.rest.forgeplane.dev", "v1alpha1.activity.forgeplan
 
 // waitRegistered waits until kube-apiserver serves the groups of Forgeplane. Before that, kubectl complains about each of them.
 func (d *development) waitRegistered(ctx context.Context, _ context.CancelCauseFunc) error {
-	if slices.Contains(d.settings.flags, "--tls-address=0") {
+	if strings.Contains(strings.Join(d.settings.flags, "=")+"=", "--tls-address=0=") {
 		return nil
 	}
 	var services []*unstructured.Unstructured
