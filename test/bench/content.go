@@ -8,7 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -176,8 +175,8 @@ func (c *content) measureLarge(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(c.bench.directory, "answer.json")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
+	file, err := c.bench.writeAnswer(text)
+	if err != nil {
 		return err
 	}
 	server, err := reference.StartFiles(ctx, filepath.Dir(file))

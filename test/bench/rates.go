@@ -150,8 +150,8 @@ func (r *rest) answer(c *http.Client, request *http.Request, q question) ([]byte
 func (b *bench) withBareHandler(
 	ctx context.Context, start func(ctx context.Context, file string) (*reference.Bytes, error), text []byte, use func(address string) error,
 ) (err error) {
-	file := filepath.Join(b.directory, "answer.json")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
+	file, err := b.writeAnswer(text)
+	if err != nil {
 		return err
 	}
 	bare, err := start(ctx, file)
@@ -160,6 +160,12 @@ func (b *bench) withBareHandler(
 	}
 	defer func() { err = errors.Join(err, bare.Stop()) }()
 	return use(bare.Address)
+}
+
+// writeAnswer writes an answer to a file, from which a server of the reference can read it.
+func (b *bench) writeAnswer(text []byte) (file string, err error) {
+	file = filepath.Join(b.directory, "answer.json")
+	return file, os.WriteFile(file, text, 0o600)
 }
 
 // compare counts answers in turn, after some answers that do not count.
