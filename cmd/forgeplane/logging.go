@@ -66,17 +66,25 @@ func (c calm) WithValues(values ...any) logr.LogSink { return calm{c.LogSink.Wit
 func ignoreGoneClients() {
 	report := utilruntime.ErrorHandlers[0]
 	utilruntime.ErrorHandlers[0] = func(ctx context.Context, err error, message string, values ...any) {
-		if errors.Is(ctx.Err(), context.Canceled) && !panicked(values) || err != nil && isGone(err.Error()) {
+		if errors.Is(ctx.Err(), context.Canceled) && isAborted(message, values) || err != nil && isGone(err.Error()) {
 			return
 		}
 		report(ctx, err, message, values...)
 	}
 }
 
-// panicked reports whether the values of a report have the panic of a handler.
-func panicked(values []any) bool {
-	at := slices.Index(values, any("result"))
-	return at >= 0 && at+1 < len(values) && values[at+1] != nil
+// isAborted reports whether a report says only that a request was aborted, or that its handler has ended afterwards. If the handler has panicked, the
+// report has the panic as its result.
+func isAborted(message string, values []any) bool {
+	switch message {
+	case "Timeout or abort while handling":
+		return true
+	case "Post-timeout activity":
+		at := slices.Index(values, any("result"))
+		return at >= 0 && at+1 < len(values) && values[at+1] == nil
+	default:
+		return false
+	}
 }
 
 // isGone reports whether an error says that the client has ended its request. The errors are wrapped as text.

@@ -79,6 +79,9 @@ func TestIgnoreGoneClients_keepsOtherErrors(t *testing.T) {
 	g.Expect(reports).To(BeEmpty())
 	utilruntime.HandleErrorWithContext(slow, nil, "Timeout or abort while handling")
 	utilruntime.HandleErrorWithContext(gone, nil, "Post-timeout activity", "path", "/apis", "result", "a panic")
+	utilruntime.HandleErrorWithContext(slow, nil, "Post-timeout activity", "path", "/apis", "result", nil)
+	utilruntime.HandleErrorWithContext(gone, nil, "Post-timeout activity", "path", "/apis")
+	utilruntime.HandleErrorWithContext(gone, errors.New("the disk is full"), "Failed to encode watch event")
 	utilruntime.HandleError(errors.New("the disk is full"))
-	g.Expect(reports).To(HaveLen(3))
+	g.Expect(reports).To(HaveLen(6))
 }
