@@ -56,7 +56,7 @@ tolerations: [{key: forge, operator: Exists}]
 affinity: {podAntiAffinity: {}}
 `
 
-// smallest are values of which the chart refuses smaller ones.
+// smallest has the smallest values that the chart accepts.
 const smallest = `
 limits: {gitMemory: 128Mi, gitMemoryTotal: 128Mi, requestMemoryTotal: 64Mi, uploadDiskTotal: 64Mi, gitCPU: 1s, importTimeout: 1s}
 mirrors: {concurrency: 1, concurrencyPerHost: 1, timeout: 1ms}

@@ -89,7 +89,7 @@ func (p *Pool) lease(client net.Conn) {
 	p.put(leased)
 }
 
-// take returns a control plane that is idle, and starts one if there is none.
+// take returns an idle control plane, or starts one.
 func (p *Pool) take() (*plane, error) {
 	p.lock.Lock()
 	for last := len(p.idle) - 1; last >= 0; last-- {

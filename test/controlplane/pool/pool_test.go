@@ -70,7 +70,7 @@ func TestPool_restoresControlPlaneAfterLease(t *testing.T) {
 	g.Expect(c.Delete(t.Context(), kind)).To(Succeed())
 
 	second, _ := lease(t)
-	g.Expect(second.URL()).NotTo(Equal(first.URL()), "nobody else has a control plane that is leased")
+	g.Expect(second.URL()).NotTo(Equal(first.URL()), "no other client has a leased control plane")
 	g.Expect(first.Stop()).To(Succeed())
 
 	again, c := lease(t)
