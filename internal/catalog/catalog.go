@@ -10,6 +10,7 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -48,8 +49,8 @@ func New(reader client.Reader, rules ...RootGroupRule) *Catalog {
 // implements it. It reports false if the reader must be used instead.
 type Indexed interface {
 	ByIndex(kind, index, key string) (found []any, ok bool)
-	// ByName returns the object of a kind without namespaces, or nil.
-	ByName(kind, name string) (found any, ok bool)
+	// ByName returns the object of a kind by its name, or nil.
+	ByName(kind string, name types.NamespacedName) (found any, ok bool)
 }
 
 // LookUpIn makes the catalog read indexes directly. That is faster than the reader, whose overhead dominates lookups with few or no

@@ -110,8 +110,7 @@ func ForEachByIndex(ctx context.Context, c *Catalog, l client.ObjectList, index 
 // withKey calls visit for the objects of the list's kind that have one key in an index.
 func (c *Catalog) withKey(ctx context.Context, l client.ObjectList, index, key string, visit func(client.Object)) error {
 	if c.indexed != nil {
-		kind := strings.TrimSuffix(reflect.TypeOf(l).String(), "List")
-		if found, ok := c.indexed.ByIndex(kind, index, key); ok {
+		if found, ok := c.indexed.ByIndex(goType(l), index, key); ok {
 			for _, o := range found {
 				visit(o.(client.Object))
 			}
@@ -130,21 +129,34 @@ func (c *Catalog) withKey(ctx context.Context, l client.ObjectList, index, key s
 
 // Get returns a copy of the object of one kind with a name, or ErrNotFound. The namespace is empty for cluster-scoped kinds.
 func Get[T v1alpha1.Object](ctx context.Context, c *Catalog, namespace, name string) (T, error) {
+	found, err := get[T](ctx, c, namespace, name)
+	if err != nil {
+		return found, fmt.Errorf("%s %s: %w", kindOf(found), name, err)
+	}
+	return found.DeepCopyObject().(T), nil
+}
+
+// get is Get without a copy, and for any kind.
+func get[T client.Object](ctx context.Context, c *Catalog, namespace, name string) (T, error) {
+	var none T
+	key := client.ObjectKey{Namespace: namespace, Name: name}
+	if c.indexed != nil {
+		if found, ok := c.indexed.ByName(goType(none), key); ok {
+			if found == nil {
+				return none, ErrNotFound
+			}
+			return found.(T), nil
+		}
+	}
 	obj := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
-	if err := c.get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj); err != nil {
-		var none T
-		return none, fmt.Errorf("%s %s: %w", kindOf(obj), name, err)
+	if err := c.reader.Get(ctx, key, obj, client.UnsafeDisableDeepCopy); err != nil {
+		if apierrors.IsNotFound(err) {
+			return none, ErrNotFound
+		}
+		return none, fmt.Errorf("reading %s: %w", key, err)
 	}
 	return obj, nil
 }
 
-// get reads one object by name. It returns ErrNotFound if the object does not exist.
-func (c *Catalog) get(ctx context.Context, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
-	if err := c.reader.Get(ctx, key, obj, options...); err != nil {
-		if apierrors.IsNotFound(err) {
-			return ErrNotFound
-		}
-		return fmt.Errorf("reading %s: %w", key, err)
-	}
-	return nil
-}
+// goType returns the name by which Indexed and Revisions know the kind of an object or a list.
+func goType(o runtime.Object) string { return strings.TrimSuffix(reflect.TypeOf(o).String(), "List") }

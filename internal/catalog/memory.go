@@ -41,7 +41,7 @@ func (c *Catalog) Reached(kind client.Object, resourceVersion string) bool {
 		return true
 	}
 	wanted, err := strconv.ParseInt(resourceVersion, 10, 64)
-	reached, known := c.revisions.Reached(fmt.Sprintf("%T", kind))
+	reached, known := c.revisions.Reached(goType(kind))
 	return err == nil && known && reached >= wanted
 }
 
@@ -75,7 +75,7 @@ func NewMemory[K comparable, V any](c *Catalog, size int, kinds ...client.Object
 	m := &Memory[K, V]{of: c, size: size}
 	only := only{Reader: c.reader}
 	for _, kind := range kinds {
-		m.kinds = append(m.kinds, fmt.Sprintf("%T", kind))
+		m.kinds = append(m.kinds, goType(kind))
 		only.types = append(only.types, reflect.TypeOf(kind))
 		if listed, ok := kind.(v1alpha1.Object); ok {
 			only.types = append(only.types, reflect.TypeOf(listed.NewList()))

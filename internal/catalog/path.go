@@ -136,8 +136,8 @@ func (c *Catalog) Admits(ctx context.Context, allowed *v1alpha1.AllowedNamespace
 	case allowed.From != v1alpha1.NamespacesFromSelector || allowed.Selector == nil:
 		return false, nil
 	}
-	var ns corev1.Namespace
-	if err := c.get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {
+	ns, err := get[*corev1.Namespace](ctx, c, "", namespace)
+	if err != nil {
 		return false, err
 	}
 	want := labels.Set{}
@@ -149,8 +149,8 @@ func (c *Catalog) Admits(ctx context.Context, allowed *v1alpha1.AllowedNamespace
 
 // Terminating reports whether a namespace is being deleted, so that nothing can be created in it.
 func (c *Catalog) Terminating(ctx context.Context, namespace string) bool {
-	var ns corev1.Namespace
-	return c.get(ctx, client.ObjectKey{Name: namespace}, &ns) == nil && !ns.DeletionTimestamp.IsZero()
+	ns, err := get[*corev1.Namespace](ctx, c, "", namespace)
+	return err == nil && !ns.DeletionTimestamp.IsZero()
 }
 
 // Ancestors returns g and the groups above it, the nearest first.
@@ -241,8 +241,7 @@ func (c *Catalog) Group(ctx context.Context, namespace string, ref v1alpha1.Refe
 func (c *Catalog) AnyGroup(ctx context.Context, namespace string, ref v1alpha1.Reference) (g *v1alpha1.Group, err error) {
 	switch {
 	case ref.Name != "":
-		g = &v1alpha1.Group{}
-		err = c.get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, g)
+		g, err = get[*v1alpha1.Group](ctx, c, namespace, ref.Name)
 	case ref.Path != "":
 		g, err = c.GroupByPath(ctx, ref.Path)
 	default:
@@ -285,8 +284,7 @@ func (c *Catalog) Project(ctx context.Context, namespace string, ref v1alpha1.Re
 func (c *Catalog) AnyProject(ctx context.Context, namespace string, ref v1alpha1.Reference) (p *v1alpha1.Project, err error) {
 	switch {
 	case ref.Name != "":
-		p = &v1alpha1.Project{}
-		err = c.get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, p)
+		p, err = get[*v1alpha1.Project](ctx, c, namespace, ref.Name)
 	case ref.Path != "":
 		p, err = c.ProjectByPath(ctx, ref.Path)
 	default:
@@ -315,13 +313,8 @@ func (c *Catalog) Current(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.P
 
 // Storage returns the shard with a name, uncopied, or ErrNotFound.
 func (c *Catalog) Storage(ctx context.Context, name string) (*v1alpha1.RepositoryStorage, error) {
-	s := &v1alpha1.RepositoryStorage{}
-	if c.indexed != nil {
-		if found, ok := c.indexed.ByName(fmt.Sprintf("%T", s), name); ok && found != nil {
-			return found.(*v1alpha1.RepositoryStorage), nil
-		}
-	}
-	if err := c.get(ctx, client.ObjectKey{Name: name}, s, client.UnsafeDisableDeepCopy); err != nil {
+	s, err := get[*v1alpha1.RepositoryStorage](ctx, c, "", name)
+	if err != nil {
 		return nil, fmt.Errorf("RepositoryStorage %s: %w", name, err)
 	}
 	return s, nil

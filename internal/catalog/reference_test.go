@@ -266,3 +266,36 @@ func TestKeysBelow(t *testing.T) {
 	g.Expect(c.KeysBelow(t.Context(), Group("c", "x", Pinned(8), Below(ByID(9))))).To(ContainElement("n:c/y"), "a cycle ends")
 	g.Expect(c.KeysBelow(t.Context(), User("max", 1))).To(BeEmpty())
 }
+
+// indexed has the objects of some kinds.
+type indexed map[string]map[client.ObjectKey]any
+
+func (indexed) ByIndex(string, string, string) ([]any, bool) { return nil, false }
+
+func (i indexed) ByName(kind string, name client.ObjectKey) (any, bool) {
+	all, ok := i[kind]
+	return all[name], ok
+}
+
+func TestGet_looksUpInIndex(t *testing.T) {
+	g := NewWithT(t)
+	mary := User("mary", 1)
+	acme, web := Group("a", "acme", Pinned(10)), Project("a", "web", ByName("acme"), Known(100))
+	c := catalogtest.New(t, mary, Group("a", "other", Pinned(11)), Project("a", "web", ByName("acme"), Known(100))).Catalog()
+	c.LookUpIn(indexed{
+		"*v1alpha1.Group": {{Namespace: "a", Name: "acme"}: acme}, "*v1alpha1.Project": {{Namespace: "a", Name: "web"}: web},
+	})
+	group, err := c.Group(t.Context(), "a", ByName("acme"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(group).To(BeIdenticalTo(acme))
+	_, err = c.Group(t.Context(), "a", ByName("other"))
+	g.Expect(err).To(MatchError(catalog.ErrNotFound), "only the reader has it")
+	_, err = c.Group(t.Context(), "b", ByName("acme"))
+	g.Expect(err).To(MatchError(catalog.ErrNotFound))
+	user, err := c.User(t.Context(), ByName("mary"))
+	g.Expect(err).NotTo(HaveOccurred(), "the reader has a kind without an index")
+	g.Expect(user.Name).To(Equal("mary"))
+	project, err := catalog.Get[*v1alpha1.Project](t.Context(), c, "a", "web")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(project).To(And(Equal(web), Not(BeIdenticalTo(web))))
+}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/claim"
 )
@@ -17,8 +15,7 @@ func (c *Catalog) User(ctx context.Context, ref v1alpha1.Reference) (*v1alpha1.U
 	var err error
 	switch {
 	case ref.Name != "":
-		u = &v1alpha1.User{}
-		err = c.get(ctx, client.ObjectKey{Name: ref.Name}, u)
+		u, err = get[*v1alpha1.User](ctx, c, "", ref.Name)
 	case ref.Path != "":
 		if u, err = c.UserByUsername(ctx, ref.Path); err != nil {
 			return nil, err

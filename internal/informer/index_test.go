@@ -114,13 +114,13 @@ func TestIndex_findsObjectsInOneOrAllNamespaces(t *testing.T) {
 		_, ok := factory.ByIndex(other[0], other[1], "web/shop")
 		g.Expect(ok).To(BeFalse(), "%v is for the cache to answer", other)
 	}
-	found, ok := factory.ByName("*v1.ConfigMap", "b/four")
+	found, ok := factory.ByName("*v1.ConfigMap", client.ObjectKey{Namespace: "b", Name: "four"})
 	g.Expect(ok).To(BeTrue())
 	g.Expect(found).To(HaveField("Name", "four"))
-	found, ok = factory.ByName("*v1.ConfigMap", "b/five")
+	found, ok = factory.ByName("*v1.ConfigMap", client.ObjectKey{Namespace: "b", Name: "five"})
 	g.Expect(ok).To(BeTrue())
 	g.Expect(found).To(BeNil())
-	_, ok = factory.ByName("*v1.Secret", "four")
+	_, ok = factory.ByName("*v1.Secret", client.ObjectKey{Name: "four"})
 	g.Expect(ok).To(BeFalse())
 	moved := configMap("a", "one", "db", "red")
 	moved.ResourceVersion = "2"

@@ -145,13 +145,13 @@ func (f *Factory) ByIndex(kind, field, value string) ([]any, bool) {
 	return found, err == nil
 }
 
-// ByName is ByIndex for the object of a kind without namespaces that has a name. It returns nil if there is none.
-func (f *Factory) ByName(kind, name string) (found any, ok bool) {
+// ByName is ByIndex for the object with a name, whose namespace is empty for cluster-scoped kinds. It returns nil if there is none.
+func (f *Factory) ByName(kind string, name types.NamespacedName) (found any, ok bool) {
 	all := f.indexer(kind)
 	if all == nil {
 		return nil, false
 	}
-	found, _, err := all.GetByKey(name)
+	found, _, err := all.GetByKey(cache.NamespacedNameAsObjectName(name).String())
 	return found, err == nil
 }
 
