@@ -29,9 +29,9 @@ import (
 
 const (
 	// GroupName is the group of the aggregated API.
-	GroupName = "rest.forgeplane.dev"
+	GroupName = registration.RESTGroup
 	// Version is its version.
-	Version = "v4"
+	Version = registration.RESTVersion
 	// Prefix is the prefix of the paths of endpoints.
 	Prefix = "/apis/" + GroupName + "/" + Version
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -74,16 +73,13 @@ func (d *door) validate() error {
 	return nil
 }
 
-// served returns the API groups of the door.
-func served() []schema.GroupVersion { return aggregated.Served(virtualGroups(activity.Options{})...) }
-
 // virtualGroups returns the groups that the door serves beside the REST API.
 func virtualGroups(o activity.Options) []virtual.Group { return []virtual.Group{activity.Group(o)} }
 
 // registration returns the configuration that all processes share.
 func (o *options) registration(mgr ctrl.Manager, direct client.Client) registration.Options {
 	return registration.Options{
-		Groups: served(),
+		Groups: registration.Groups(),
 		Client: direct, Service: client.ObjectKey{Namespace: o.namespace, Name: o.service.name},
 		Port: o.service.port, ExternalName: o.service.externalName,
 		Clock: clock.RealClock{}, Log: mgr.GetLogger().WithName("registration"),

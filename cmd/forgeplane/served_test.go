@@ -9,17 +9,24 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/forgeplane/forgeplane/apiserver/activity"
+	"github.com/forgeplane/forgeplane/apiserver/aggregated"
+	"github.com/forgeplane/forgeplane/internal/registration"
 	"github.com/forgeplane/forgeplane/test/rights"
 )
 
 // uninstalled has the names of the APIServices that the chart removes.
 var uninstalled = regexp.MustCompile(`resources: \[apiservices\]\n +resourceNames: \[(.*)\]`)
 
-func TestServed_matchesTheRoles(t *testing.T) {
+func TestGroups_areServed(t *testing.T) {
+	NewWithT(t).Expect(registration.Groups()).To(ConsistOf(aggregated.Served(virtualGroups(activity.Options{})...)))
+}
+
+func TestGroups_matchTheRoles(t *testing.T) {
 	g := NewWithT(t)
 	var names []string
-	for _, group := range served() {
-		names = append(names, group.Version+"."+group.Group)
+	for _, group := range registration.Groups() {
+		names = append(names, registration.APIService(group))
 	}
 
 	granted, err := rights.Granted(filepath.Join("..", "..", "config", "rbac", "role.yaml"))

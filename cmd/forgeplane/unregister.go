@@ -48,7 +48,7 @@ removes the rights of the servers: no namespace of the cluster can be deleted wh
 			if err := deleteDeployment(ctx, c, deployment); err != nil {
 				return fmt.Errorf("deleting the Deployment %s: %w", deployment, err)
 			}
-			o := registration.Options{Groups: served(), Client: c, Service: client.ObjectKey{Namespace: deployment.Namespace, Name: service.name}}
+			o := registration.Options{Groups: registration.Groups(), Client: c, Service: client.ObjectKey{Namespace: deployment.Namespace, Name: service.name}}
 			if err := o.Unregister(ctx); err != nil {
 				return fmt.Errorf("removing the registration: %w", err)
 			}

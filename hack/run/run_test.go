@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -132,6 +133,20 @@ func TestCheckPlace_refusesDataOfAnotherCheckout(t *testing.T) {
 	g.Expect(here.checkPlace()).To(Succeed(), "again")
 	there := settings{data: data, checkout: "/there"}
 	g.Expect(there.checkPlace()).To(MatchError(ContainSubstring("/here")))
+}
+
+func TestServesTLS_readsTheLastFlag(t *testing.T) {
+	for flags, want := range map[string]bool{
+		"": true, "--tls-address=0": false, "--tls-address 0": false, "--verbose --tls-address 0 --concurrency 2": false,
+		"--tls-address=0 --tls-address=:8443": true, "--tls-address=:8443 --tls-address=0": false, "--tls-address=0.0.0.0:8443": true,
+	} {
+		g := NewWithT(t)
+		serves, err := servesTLS(strings.Fields(flags))
+		g.Expect(err).NotTo(HaveOccurred(), flags)
+		g.Expect(serves).To(Equal(want), flags)
+	}
+	_, err := servesTLS([]string{"--tls-address"})
+	NewWithT(t).Expect(err).To(HaveOccurred())
 }
 
 func TestDecode_sortsNamespacesFirst(t *testing.T) {
