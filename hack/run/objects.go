@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -13,8 +11,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/test/manifest"
 )
 
 const forgeplaneGroup = "forgeplane.dev"
@@ -33,20 +32,9 @@ func (d *development) render(ctx context.Context, directory string) ([]byte, err
 
 // decode reads manifests and sorts namespaces first, because other objects need them.
 func decode(manifests []byte) ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(&object.Object)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading manifests: %w", err)
-		}
-		if len(object.Object) > 0 {
-			objects = append(objects, object)
-		}
+	objects, err := manifest.Read(bytes.NewReader(manifests))
+	if err != nil {
+		return nil, err
 	}
 	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return order(a) - order(b) })
 	return objects, nil

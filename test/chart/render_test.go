@@ -1,9 +1,6 @@
 package chart_test
 
 import (
-	"bytes"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/forgeplane/forgeplane/test/manifest"
 )
 
 const namespace = "forgeplane-system"
@@ -84,36 +82,28 @@ func template(args ...string) []string {
 	return slices.Concat([]string{"template", "forgeplane", "charts/forgeplane", "--namespace=" + namespace}, args)
 }
 
-func render(args ...string) []unstructured.Unstructured {
+func render(args ...string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	return decode(admin.Do("helm", template(args...)...))
 }
 
-func decode(text string) (all []unstructured.Unstructured) {
+func decode(text string) []*unstructured.Unstructured {
 	GinkgoHelper()
-	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(text), 4096); ; {
-		var o unstructured.Unstructured
-		err := decoder.Decode(&o.Object)
-		if errors.Is(err, io.EOF) {
-			return all
-		}
-		Expect(err).NotTo(HaveOccurred())
-		if len(o.Object) > 0 {
-			all = append(all, o)
-		}
-	}
+	all, err := manifest.Read(strings.NewReader(text))
+	Expect(err).NotTo(HaveOccurred())
+	return all
 }
 
 // named returns the object of a kind with a name.
-func named(all []unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
+func named(all []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
 	GinkgoHelper()
-	at := slices.IndexFunc(all, func(o unstructured.Unstructured) bool { return o.GetKind() == kind && o.GetName() == name })
+	at := slices.IndexFunc(all, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind && o.GetName() == name })
 	Expect(at).To(BeNumerically(">=", 0), "%s %s", kind, name)
-	return &all[at]
+	return all[at]
 }
 
 // find is named with the Go type of the object, which has every field that is set.
-func find[T any](all []unstructured.Unstructured, kind, name string) *T {
+func find[T any](all []*unstructured.Unstructured, kind, name string) *T {
 	GinkgoHelper()
 	object := new(T)
 	Expect(runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(named(all, kind, name).Object, object, true)).To(Succeed())
@@ -121,13 +111,13 @@ func find[T any](all []unstructured.Unstructured, kind, name string) *T {
 }
 
 // pod returns the pod of the Deployment of a part.
-func pod(all []unstructured.Unstructured, part string) corev1.PodSpec {
+func pod(all []*unstructured.Unstructured, part string) corev1.PodSpec {
 	GinkgoHelper()
 	return find[appsv1.Deployment](all, "Deployment", "forgeplane-"+part).Spec.Template.Spec
 }
 
 // args returns the arguments of the process of a part.
-func args(all []unstructured.Unstructured, part string) []string {
+func args(all []*unstructured.Unstructured, part string) []string {
 	GinkgoHelper()
 	return pod(all, part).Containers[0].Args
 }
@@ -256,7 +246,7 @@ var _ = Describe("The chart", func() {
 			valuesFile(separate + "image: {repository: forge.example/forgeplane}"): {"manager": "forgeplane-manager", "apiserver": "forgeplane-apiserver"},
 		} {
 			// The accounts of Jobs have names of their own.
-			rendered := slices.DeleteFunc(render(mode), func(o unstructured.Unstructured) bool {
+			rendered := slices.DeleteFunc(render(mode), func(o *unstructured.Unstructured) bool {
 				return strings.HasSuffix(o.GetName(), "-setup") || strings.HasSuffix(o.GetName(), "-uninstall")
 			})
 			var accounts, used []string

@@ -38,7 +38,7 @@ extraVolumeMounts: [{name: roots, mountPath: /etc/ssl/roots}]
 `
 
 // of returns the names of the objects of a kind.
-func of(all []unstructured.Unstructured, kind string) (names []string) {
+func of(all []*unstructured.Unstructured, kind string) (names []string) {
 	for _, o := range all {
 		if o.GetKind() == kind {
 			names = append(names, o.GetName())
@@ -48,7 +48,7 @@ func of(all []unstructured.Unstructured, kind string) (names []string) {
 }
 
 // jobArgs returns the arguments of the process of a Job.
-func jobArgs(all []unstructured.Unstructured, name string) []string {
+func jobArgs(all []*unstructured.Unstructured, name string) []string {
 	GinkgoHelper()
 	return find[batchv1.Job](all, "Job", name).Spec.Template.Spec.Containers[0].Args
 }
@@ -170,7 +170,7 @@ var _ = Describe("The values of the chart", func() {
 		Expect(certificate["dnsNames"]).To(Equal([]any{"forgeplane-apiserver.forgeplane-system.svc"}))
 		given := render("--set=certificate.source=Secret,certificate.secretName=given")
 		Expect(of(given, "Certificate")).To(BeEmpty())
-		for part, rendered := range map[string][]unstructured.Unstructured{"apiserver": issued, "all": given} {
+		for part, rendered := range map[string][]*unstructured.Unstructured{"apiserver": issued, "all": given} {
 			tls, _ := mounted(pod(rendered, part), "/etc/forgeplane/tls")
 			if part == "all" {
 				Expect(tls.Secret.SecretName).To(Equal("given"))

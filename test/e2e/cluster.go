@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
-	"io"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -12,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/test/manifest"
 	"github.com/forgeplane/forgeplane/test/patience"
 )
 
@@ -36,16 +34,10 @@ func connect() {
 // apply applies manifests like "kubectl apply --server-side --force-conflicts".
 func apply(manifests string) {
 	GinkgoHelper()
-	for decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifests), 4096); ; {
-		var o unstructured.Unstructured
-		err := decoder.Decode(&o.Object)
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		Expect(err).NotTo(HaveOccurred())
-		if o.Object != nil {
-			Expect(api.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(&o), client.FieldOwner("kubectl"), client.ForceOwnership)).To(Succeed())
-		}
+	objects, err := manifest.Read(strings.NewReader(manifests))
+	Expect(err).NotTo(HaveOccurred())
+	for _, o := range objects {
+		Expect(api.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("kubectl"), client.ForceOwnership)).To(Succeed())
 	}
 }
 

@@ -2,9 +2,7 @@ package pool
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -16,12 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/forgeplane/forgeplane/test/controlplane"
+	"github.com/forgeplane/forgeplane/test/manifest"
 )
 
 // options returns the options of a control plane in a directory.
 func options(directory string) controlplane.Options {
 	return controlplane.Options{Directory: directory, Ephemeral: true, Prepare: install}
 }
+
+// directories are the directories of config that have the objects of a new control plane, the definitions of the kinds first.
+var directories = []string{"crd", "rbac", "admission"}
 
 // readInputs looks at the programs and directories from which the pool makes a control plane. Go runs a test again if one of these has changed, but it
 // knows only what the process of the test reads.
@@ -30,7 +32,7 @@ func readInputs() error {
 		return err
 	}
 	root, err := controlplane.Checkout()
-	for _, name := range []string{"crd", "rbac", "admission"} {
+	for _, name := range directories {
 		if err == nil {
 			_, err = os.ReadDir(filepath.Join(root, "config", name))
 		}
@@ -45,7 +47,7 @@ func install(ctx context.Context, administrator *rest.Config) error {
 		return err
 	}
 	_, err = envtest.InstallCRDs(administrator, envtest.CRDInstallOptions{
-		Paths: []string{filepath.Join(root, "config", "crd")}, ErrorIfPathMissing: true, PollInterval: 10 * time.Millisecond,
+		Paths: []string{filepath.Join(root, "config", directories[0])}, ErrorIfPathMissing: true, PollInterval: 10 * time.Millisecond,
 	})
 	if err != nil {
 		return err
@@ -54,35 +56,49 @@ func install(ctx context.Context, administrator *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{
-		"rbac/namespace", "rbac/service_account", "rbac/role", "rbac/role_binding", "rbac/tenant_roles", "rbac/activity_roles", "rbac/restore_role",
-		"rbac/rest_roles", "admission/finalizers", "admission/pin", "admission/rolebindings", "admission/secrets", "admission/status",
-	} {
-		if err := createAll(ctx, admin, filepath.Join(root, "config", filepath.FromSlash(name)+".yaml")); err != nil {
+	for _, name := range directories[1:] {
+		if err := createAll(ctx, admin, filepath.Join(root, "config", name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func createAll(ctx context.Context, c client.Client, path string) error {
-	file, err := os.Open(path)
+// createAll creates the objects of a directory in the order of its kustomization.
+func createAll(ctx context.Context, c client.Client, directory string) error {
+	text, err := os.ReadFile(filepath.Join(directory, "kustomization.yaml"))
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	for decoder := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
-		var obj unstructured.Unstructured
-		if err := decoder.Decode(&obj); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("reading %s: %w", path, err)
+	var kustomization struct {
+		Resources []string `json:"resources"`
+	}
+	if err := yaml.Unmarshal(text, &kustomization); err != nil {
+		return fmt.Errorf("reading the kustomization of %s: %w", directory, err)
+	}
+	for _, name := range kustomization.Resources {
+		objects, err := readFile(filepath.Join(directory, name))
+		if err != nil {
+			return err
 		}
-		if len(obj.Object) == 0 {
-			continue
-		}
-		if err := c.Create(ctx, &obj); err != nil {
-			return fmt.Errorf("creating what is in %s: %w", path, err)
+		for _, object := range objects {
+			if err := c.Create(ctx, object); err != nil {
+				return fmt.Errorf("creating the objects of %s: %w", filepath.Join(directory, name), err)
+			}
 		}
 	}
+	return nil
+}
+
+func readFile(path string) ([]*unstructured.Unstructured, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	objects, err := manifest.Read(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return objects, nil
 }
