@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -15,12 +16,20 @@ import (
 // patience is the time limit for a build from sources.
 const patience = 15 * time.Minute
 
+// images has the paths of the programs that this process has looked up.
+var images sync.Map
+
 // Images returns the path of a program of hack/images. It builds the program unless Go's build cache has it.
 func Images(tb testing.TB, program string) string {
 	tb.Helper()
+	if path, ok := images.Load(program); ok {
+		return path.(string)
+	}
 	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	defer cancel()
-	return output(ctx, tb, "go", "tool", "-C", root(ctx, tb), "-modfile=hack/images/go.mod", "-n", program)
+	path := output(ctx, tb, "go", "tool", "-C", root(ctx, tb), "-modfile=hack/images/go.mod", "-n", program)
+	images.Store(program, path)
+	return path
 }
 
 // Client generates a client of the API that an OpenAPI document describes, and returns what a program of hack/client/testdata prints that
