@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"net/http"
 	"strconv"
@@ -30,6 +31,18 @@ func (c *ControlPlane) Stored(ctx context.Context, prefix string) (map[string]st
 		versions[strings.TrimPrefix(string(o.Key), prefix)] = strconv.FormatInt(o.Revision, 10)
 	}
 	return versions, nil
+}
+
+// Remove removes objects, by what follows prefix in their keys of etcd. Like Restore, it writes to etcd: clients see the deletions, and no finalizer
+// delays them.
+func (c *ControlPlane) Remove(ctx context.Context, prefix string, paths iter.Seq[string]) error {
+	for path := range paths {
+		key := []byte(registry + prefix + path)
+		if err := c.askEtcd(ctx, "/v3/kv/deleterange", map[string]any{"key": key}, &struct{}{}); err != nil {
+			return fmt.Errorf("removing %s: %w", key, err)
+		}
+	}
+	return nil
 }
 
 // stored is an object in etcd. JSON has keys and values in base64, and numbers as text.

@@ -26,6 +26,7 @@ package forge
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -35,10 +36,12 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -209,11 +212,13 @@ func (c *Cluster) newManager(ctx context.Context, w *Writes, d *deliveries) (ctr
 	identity.UserAgent = "forgeplane"
 	informers := &informer.Factory{}
 	mgr, err := ctrl.NewManager(identity, ctrl.Options{
-		Scheme:   c.scheme,
-		Metrics:  server.Options{BindAddress: "0"},
-		NewCache: d.newCache,
-		Cache:    informers.CacheOptions(PlatformNamespace, true),
-		Client:   client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+		Scheme:  c.scheme,
+		Metrics: server.Options{BindAddress: "0"},
+		// The kinds stay the same, so one mapper asks for them.
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return c.live.RESTMapper(), nil },
+		NewCache:       d.newCache,
+		Cache:          informers.CacheOptions(PlatformNamespace, true),
+		Client:         client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
 		// A process starts several managers, one after another.
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
