@@ -1,6 +1,8 @@
 package chart_test
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,10 +71,10 @@ const separate = "mode: separate\nactivityDatabase: {secret: {name: forgeplane-a
 // replicas are the numbers of these processes, which the mode all refuses.
 const replicas = "manager: {replicas: 3, extraArgs: [\"--leader-elect=true\"]}\napiserver: {replicas: 4, extraArgs: [\"--pprof-address=:6060\"]}\n"
 
-// valuesFile writes values to a file, and returns the argument that names the file.
+// valuesFile writes values to a file, which is the same for the same values, and returns the argument that names the file.
 func valuesFile(values string) string {
 	GinkgoHelper()
-	path := filepath.Join(GinkgoT().TempDir(), "values.yaml")
+	path := filepath.Join(filepath.Dir(checkout.Dir), fmt.Sprintf("%x.yaml", sha256.Sum256([]byte(values))))
 	Expect(os.WriteFile(path, []byte(values), 0o600)).To(Succeed())
 	return "--values=" + path
 }
@@ -82,9 +84,20 @@ func template(args ...string) []string {
 	return slices.Concat([]string{"template", "forgeplane", "charts/forgeplane", "--namespace=" + namespace}, args)
 }
 
+// renderings are the objects that Helm has rendered, by its arguments. Many specs look at the same ones.
+var renderings = map[string][]*unstructured.Unstructured{}
+
 func render(args ...string) []*unstructured.Unstructured {
 	GinkgoHelper()
-	return decode(admin.Do("helm", template(args...)...))
+	key := strings.Join(args, " ")
+	if renderings[key] == nil {
+		renderings[key] = decode(admin.Do("helm", template(args...)...))
+	}
+	own := make([]*unstructured.Unstructured, len(renderings[key]))
+	for i := range own {
+		own[i] = renderings[key][i].DeepCopy()
+	}
+	return own
 }
 
 func decode(text string) []*unstructured.Unstructured {
