@@ -3,7 +3,7 @@
 # minutes. All parts run even if one fails.
 set -eu
 
-parts="ci crash e2e fuzz git image moves node registry replicas rest tenancy toy vulncheck"
+parts="chart ci crash e2e fuzz git image moves node registry replicas rest tenancy toy vulncheck walkthrough"
 export FORGEPLANE_SOAK=1 FORGEPLANE_TEST_SKOPEO=required
 # The seed is printed, so that a failure can be repeated.
 export FORGEPLANE_TEST_SEED="${FORGEPLANE_TEST_SEED:-$(date +%s)}"
@@ -13,6 +13,7 @@ tests() { sh hack/memory.sh go test -count=1 -vet=off -ldflags=-s -p 2 -timeout 
 
 soak() {
 	case $1 in
+	chart) tests ./test/chart ;;
 	ci) make --no-print-directory gitlab-ci-local && tests ./test/expansion ;;
 	crash) tests ./test/crash -ginkgo.skip-file moves_test.go ;;
 	e2e) tests ./test/e2e/... ;;
@@ -27,6 +28,7 @@ soak() {
 	tenancy) tests ./test/tenancy ;;
 	toy) tests ./test/toy ;;
 	vulncheck) make --no-print-directory vulncheck ;;
+	walkthrough) tests ./test/walkthrough ;;
 	*)
 		echo "$1 is not a part of make soak, which are: $parts" >&2
 		return 2

@@ -68,7 +68,7 @@ var _ = Describe("A storage move in two processes", func() {
 		Expect(website.Status.LastMove.Attempt).To(Equal(m.Status.Attempt))
 	})
 
-	It("does not remove the live copy if the process that removes wakes up after the project was moved back", func() {
+	It("does not remove the live copy if the process that removes wakes up after the project was moved back", suite.Soak, func() {
 		var removing atomic.Bool
 		reached, wake := sleeper.HaltAt(func(request string) bool {
 			return removing.Load() && strings.HasPrefix(request, "GET ") && strings.HasSuffix(request, "/projects/website")

@@ -19,6 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/installation"
 	"github.com/forgeplane/forgeplane/test/patience"
 	"github.com/forgeplane/forgeplane/test/process"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 const account = "system:serviceaccount:" + namespace + ":forgeplane"
@@ -154,7 +155,7 @@ var _ = Describe("An installation with the commands of the documentation", Order
 		Expect(after).To(Equal(before))
 	})
 
-	It("gets its administrator in an upgrade only if there is none, as after an installation that failed", func() {
+	It("gets its administrator in an upgrade only if there is none, as after an installation that failed", suite.Soak, func() {
 		upgrade := commands("upgrade.md", "Upgrade")[0]
 		admin.Kubectl("patch", "user", "root", "--type=merge", `--patch={"spec":{"name":"Somebody"}}`)
 		run(upgrade)
@@ -201,7 +202,7 @@ var _ = Describe("An installation with the commands of the documentation", Order
 		Expect(admin.Kubectl("get", "pods", "--namespace="+namespace, "--output=name")).To(BeEmpty(), "helm uninstall would leave the pod")
 	})
 
-	It("accepts other values", func() {
+	It("accepts other values", suite.Soak, func() {
 		for _, block := range commands("helm.md", "Values") {
 			run(block)
 		}
@@ -218,7 +219,7 @@ var _ = Describe("An installation with the commands of the documentation", Order
 			To(Equal("deployment.apps/forgeplane-apiserver\ndeployment.apps/forgeplane-manager"))
 	})
 
-	It("is removed except for what holds data, even if a server was killed, and can be installed again", func() {
+	It("is removed except for what holds data, even if a server was killed", func() {
 		Expect(forge.Kill()).To(Succeed())
 		admin.Kubectl("get", "apiservice", "v4.rest.forgeplane.dev")
 		for _, block := range commands("uninstall.md", "Remove the release") {
@@ -237,10 +238,10 @@ var _ = Describe("An installation with the commands of the documentation", Order
 		}
 		admin.Kubectl("get", "namespace", "forgeplane-home")
 		admin.Kubectl("get", "repositorystorage", "default")
-		run(commands("install.md", "Install")[0])
 	})
 
-	It("is removed with everything", func() {
+	It("can be installed again, and removed with everything", suite.Soak, func() {
+		run(commands("install.md", "Install")[0])
 		start()
 		steps := commands("uninstall.md", "Remove everything")
 		run(steps[0])
@@ -252,7 +253,7 @@ var _ = Describe("An installation with the commands of the documentation", Order
 		admin.Kubectl("wait", "--for=delete", "--timeout=60s", "namespace/forgeplane-home", "namespace/"+namespace)
 	})
 
-	It("is removed with everything without Helm", func() {
+	It("is removed with everything without Helm", suite.Soak, func() {
 		run("kubectl apply --server-side --kustomize config/default")
 		admin.Kubectl("patch", "persistentvolumeclaim", "forgeplane-repositories", "--namespace="+namespace, "--type=json", `--patch=[{"op":"remove","path":"/metadata/finalizers"}]`)
 		for _, block := range commands("uninstall.md", "Without Helm") {

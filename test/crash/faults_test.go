@@ -13,6 +13,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/test/suite"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
@@ -146,7 +147,7 @@ var _ = Describe("A shard that vanishes", Ordered, func() {
 	})
 })
 
-var _ = Describe("A volume that is not mounted", Ordered, func() {
+var _ = Describe("A volume that is not mounted", Ordered, suite.Soak, func() {
 	var clone terminal.Terminal
 	var directory string
 
@@ -216,7 +217,7 @@ mount --bind "$directory.volume" "$directory"`)
 	})
 })
 
-var _ = Describe("A shard on a small volume", Ordered, func() {
+var _ = Describe("A shard on a small volume", Ordered, suite.Soak, func() {
 	const size = 24 // MiB
 	var clone terminal.Terminal
 	var directory string

@@ -12,14 +12,14 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/forge"
-	"github.com/forgeplane/forgeplane/test/soak"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 // nomad is a project that moves between two shards.
 const nomad = "nomad"
 
 // moveRounds is the number of rounds. Each round kills at least one server.
-var moveRounds = soak.Times(1, 100)
+const moveRounds = 100
 
 const (
 	// generation is the number of rounds after which a new project begins, because the clients make each round longer.
@@ -87,7 +87,7 @@ func (l *load) expectServed(cut []failure, killed []*server) {
 
 // A round moves a project to the other shard, while clients of two servers push to it, commit over REST and fetch, and a fork of it begins. One
 // server is killed, or both, with or without the processes that it has started. The clients of the other one go on until the move has ended.
-var _ = Describe("Forgeplane, killed in the middle of storage moves", Ordered, func() {
+var _ = Describe("Forgeplane, killed in the middle of storage moves", Ordered, suite.Soak, func() {
 	var chance *rand.Rand
 	var clients *load
 	var whole time.Duration // the duration of a move without interruptions

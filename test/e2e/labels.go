@@ -12,6 +12,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/v4/labels"
 	"github.com/forgeplane/forgeplane/test/rest"
+	"github.com/forgeplane/forgeplane/test/suite"
 )
 
 var _ = Describe("Labels", Ordered, func() {
@@ -73,7 +74,7 @@ spec: {groupRef: {name: loom}, title: urgent, color: "#abc"}
 		}
 		Consistently(versions).WithTimeout(500 * time.Millisecond).WithPolling(100 * time.Millisecond).Should(Equal(before))
 	},
-		Entry("client-side"),
+		Entry("client-side", suite.Soak),
 		Entry("server-side", "--server-side", "--force-conflicts"),
 	)
 

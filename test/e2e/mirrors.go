@@ -179,7 +179,7 @@ spec: {projectRef: {name: app}, url: "` + target.url + `", secretRef: {name: hel
 		return target
 	}
 
-	It("shows its password to no process, and resumes after a crash during a push", func() {
+	It("shows its password to no process, and resumes after a crash during a push", suite.Soak, func() {
 		const secret = "abbey-correct-horse-battery"
 		target := held(secret)
 		Eventually(target.asked).WithPolling(polling).Should(BeTrue())

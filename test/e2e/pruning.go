@@ -163,7 +163,7 @@ var _ = Describe("A whole team in one file", Ordered, func() {
 		expectUnwritten("bakery", func() { set(string(text)) })
 	}
 
-	It("can be pruned by an apply set", func() {
+	It("can be pruned by an apply set", suite.Soak, func() {
 		prunes(func(manifests string) {
 			admin.With("KUBECTL_APPLYSET=true").DoWith(manifests, "kubectl", "apply", "--server-side", "--prune", "--applyset=bakery", "--namespace=bakery", "--filename=-")
 		})

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/test/forgeplane"
+	"github.com/forgeplane/forgeplane/test/suite"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
@@ -52,7 +53,7 @@ var _ = Describe("The samples", Ordered, func() {
 		Consistently(versions).WithTimeout(500 * time.Millisecond).WithPolling(100 * time.Millisecond).Should(Equal(before))
 	},
 		Entry("server-side", "--server-side"),
-		Entry("client-side"),
+		Entry("client-side", suite.Soak),
 	)
 
 	It("let only their members clone the project", func() {

@@ -146,7 +146,7 @@ var _ = Describe("The commands", Ordered, ContinueOnFailure, func() {
 		}
 	})
 
-	It("of docs/backup.md restore everything into an empty cluster", func() {
+	It("of docs/backup.md restore everything into an empty cluster", suite.Soak, func() {
 		if _, err := exec.LookPath("jq"); err != nil {
 			Skip("SKIPPED: jq is not installed, so no restore is tried")
 		}
