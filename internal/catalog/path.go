@@ -301,14 +301,11 @@ func (c *Catalog) AnyProject(ctx context.Context, namespace string, ref v1alpha1
 
 // Current returns the current state of a project, uncopied, or ErrNotFound if it is gone.
 func (c *Catalog) Current(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.Project, error) {
-	found, err := List[*v1alpha1.Project](ctx, c, IndexUID, string(p.UID))
-	if err != nil {
-		return nil, err
-	}
-	if len(found) == 0 {
+	now, err := get[*v1alpha1.Project](ctx, c, p.Namespace, p.Name)
+	if err == nil && now.UID != p.UID {
 		return nil, ErrNotFound
 	}
-	return found[0], nil
+	return now, err
 }
 
 // Storage returns the shard with a name, uncopied, or ErrNotFound.
