@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -14,34 +13,31 @@ import (
 // branchesDir is the directory of the branches in a repository, and the prefix of their ref names.
 const branchesDir = "refs/heads"
 
-// shownEmpty is the maximum number of repositories for which an engine remembers whether they have a branch.
-const shownEmpty = 16384
-
 // emptiness says whether a repository has no branch. It has the file that changes before that does.
 type emptiness struct {
 	empty   bool
 	path    string
-	witness os.FileInfo
+	witness disk.Stamp
 }
 
 // stands reports whether the file has not changed.
-func (e emptiness) stands() bool {
-	now, err := os.Lstat(e.path)
-	return err == nil && os.SameFile(now, e.witness) && now.ModTime().Equal(e.witness.ModTime())
+func (e *emptiness) stands() bool {
+	now, err := disk.Look(e.path)
+	return err == nil && now == e.witness
 }
 
 // Empty reports whether the repository has no branch. It reads only files (gitrepository-layout(5)) and starts no process. As long as a
-// repository does not change, it reads the attributes of one file.
+// repository does not change, a handle reads the attributes of one file when it is asked again.
 func (r *Repository) Empty() (bool, error) {
-	if known, ok := r.engine.empties.Get(r.dir); ok && known.(emptiness).stands() {
-		return known.(emptiness).empty, nil
+	if known := r.known.Load(); known != nil && known.stands() {
+		return known.empty, nil
 	}
 	now, err := r.emptiness()
 	if err != nil {
 		return false, err
 	}
-	if now.witness != nil {
-		r.engine.empties.Add(r.dir, now)
+	if now.path != "" {
+		r.known.Store(&now)
 	}
 	return now.empty, nil
 }
@@ -57,13 +53,13 @@ func (r *Repository) emptiness() (e emptiness, err error) {
 		return e, err
 	}
 	settled := time.Now().Add(-disk.Tick)
-	witness := func(path string, info os.FileInfo) {
-		if info != nil && info.ModTime().Before(settled) {
-			e.path, e.witness = path, info
+	witness := func(path string, is disk.Stamp) {
+		if is != (disk.Stamp{}) && is.Modified().Before(settled) {
+			e.path, e.witness = path, is
 		}
 	}
 	heads, packed := filepath.Join(r.dir, branchesDir), filepath.Join(r.dir, "packed-refs")
-	ofHeads, err := lstat(heads)
+	ofHeads, err := look(heads)
 	if err != nil {
 		return e, err
 	}
@@ -77,7 +73,7 @@ func (r *Repository) emptiness() (e emptiness, err error) {
 			return e, err
 		}
 	}
-	ofPacked, err := lstat(packed)
+	ofPacked, err := look(packed)
 	if err != nil {
 		return e, err
 	}
@@ -92,14 +88,11 @@ func (r *Repository) emptiness() (e emptiness, err error) {
 	return e, nil
 }
 
-// lstat returns nil for a path that does not exist.
-func lstat(path string) (os.FileInfo, error) {
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// look returns the zero Stamp for a path that does not exist.
+func look(path string) (disk.Stamp, error) {
+	is, err := disk.Look(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return is, fmt.Errorf("looking for refs: %w", err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("looking for refs: %w", err)
-	}
-	return info, nil
+	return is, nil
 }

@@ -15,8 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/utils/lru"
-
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git/internal/process"
 	"github.com/forgeplane/forgeplane/internal/git/internal/recall"
@@ -49,8 +47,6 @@ type Engine struct {
 	processes *process.Runner
 	readers   *readers
 	answers   *recall.Memory
-	// empties maps the directory of a repository to an emptiness.
-	empties *lru.Cache
 	// layouts maps a layoutKind to a layout.
 	layouts sync.Map
 	// The slots that callers share.
@@ -76,7 +72,7 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{processes: processes, answers: recall.New(), empties: lru.New(shownEmpty), limits: limits, held: o.Memory, scratch: o.Scratch}
+	e := &Engine{processes: processes, answers: recall.New(), limits: limits, held: o.Memory, scratch: o.Scratch}
 	e.share(o.Slots)
 	e.readers = newReaders(processes, cmp.Or(o.ReaderIdle, readerIdle))
 	processes.OnShortage(e.readers.dismiss)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/forgeplane/forgeplane/internal/git/internal/disk"
@@ -47,6 +48,8 @@ type Repository struct {
 	joined []*Repository
 	// mounted may be nil; see Guard.
 	mounted func() error
+	// known is what Empty last found, or nil.
+	known atomic.Pointer[emptiness]
 }
 
 // Repository returns a handle on the repository at path, a relative path without "..", in the absolute directory storage. The repository

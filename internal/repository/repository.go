@@ -22,10 +22,12 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/upkeep"
 )
 
-// The number of projects whose branch names are held in memory: projects with few branches, and all others.
+// The number of projects whose handles on repositories are held in memory, and of those whose branch names are: projects with few branches,
+// and all others.
 const (
-	cachedSmall = 16384
-	cachedLarge = 512
+	cachedHandles = 16384
+	cachedSmall   = 16384
+	cachedLarge   = 512
 	// few is a number of branches that most projects do not exceed.
 	few = 32
 )
@@ -37,6 +39,8 @@ var ErrNoStorage = errors.New("the project has no storage yet")
 type Repositories struct {
 	engine  *git.Engine
 	catalog *catalog.Catalog
+	// handles holds a handle for the code of a project by the UID of the project.
+	handles *lru.Cache
 	// small and large hold the names of branches by the UIDs of their projects.
 	small, large *lru.Cache
 	// waiters is nil if nothing calls Follow.
@@ -47,7 +51,9 @@ type Repositories struct {
 
 // New returns Repositories that use engine.
 func New(engine *git.Engine, cat *catalog.Catalog) *Repositories {
-	return &Repositories{engine: engine, catalog: cat, small: lru.New(cachedSmall), large: lru.New(cachedLarge)}
+	return &Repositories{
+		engine: engine, catalog: cat, handles: lru.New(cachedHandles), small: lru.New(cachedSmall), large: lru.New(cachedLarge),
+	}
 }
 
 // Path returns the path of a project's repository on its shard. It is derived from the namespace and name of the object and from the id. So
@@ -81,7 +87,25 @@ func (r *Repositories) Of(ctx context.Context, p *v1alpha1.Project) (*git.Reposi
 	if err != nil {
 		return nil, err
 	}
-	return r.at(s, Path(p))
+	if known, ok := r.handles.Get(p.UID); ok && known.(handle).of(s, p) {
+		return known.(handle).Repository, nil
+	}
+	repo, err := r.at(s, Path(p))
+	if err == nil {
+		r.handles.Add(p.UID, handle{repo, s, p.RESTID()})
+	}
+	return repo, err
+}
+
+// handle is a handle on the repository of the project with an id, on a shard as it is in the cache.
+type handle struct {
+	*git.Repository
+	shard *v1alpha1.RepositoryStorage
+	id    int64
+}
+
+func (h handle) of(s *v1alpha1.RepositoryStorage, p *v1alpha1.Project) bool {
+	return h.shard == s && h.id == p.RESTID()
 }
 
 // Content is Of for callers that read or change the content of the repository. The error is ErrNoStorage if the project has no repository yet, and

@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -56,6 +57,35 @@ func (s *shop) observe(t *testing.T) v1alpha1.ProjectStatus {
 	t.Helper()
 	NewWithT(t).Expect(s.repos.Observe(t.Context(), s.project)).To(Succeed())
 	return s.project.Status
+}
+
+// shards are in the cache by their names.
+type shards map[string]*v1alpha1.RepositoryStorage
+
+func (shards) ByIndex(string, string, string) ([]any, bool) { return nil, false }
+
+func (s shards) ByName(_ string, name types.NamespacedName) (any, bool) { return s[name.Name], true }
+
+func TestOf_followsShardAndID(t *testing.T) {
+	g := NewWithT(t)
+	s := newShop(t, "sha1")
+	cached := shards{"shard": shardAt(t.TempDir(), "shard", "shard")}
+	cat := catalogtest.New(t).Catalog()
+	cat.LookUpIn(cached)
+	repos := repository.New(s.git.Engine(), cat)
+	of := func(p *v1alpha1.Project) *git.Repository {
+		repo, err := repos.Of(t.Context(), p)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(repo.Dir()).To(Equal(filepath.Join(cached["shard"].Spec.Path, repository.Path(p))))
+		return repo
+	}
+	first := of(s.project)
+	g.Expect(of(s.project.DeepCopy())).To(BeIdenticalTo(first), "Empty does not look for branches again")
+	cached["shard"] = shardAt(t.TempDir(), "shard", "shard")
+	g.Expect(of(s.project)).NotTo(BeIdenticalTo(first))
+	renumbered := s.project.DeepCopy()
+	renumbered.Spec.ID = 8
+	of(renumbered)
 }
 
 func TestPath_dependsOnNamespaceNameAndID(t *testing.T) {
