@@ -13,19 +13,16 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr/testr"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -44,7 +41,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/ids"
-	"github.com/forgeplane/forgeplane/internal/index"
 	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/quota"
 )
@@ -80,6 +76,9 @@ type Forge struct {
 	// Header is sent with each request, beside the token.
 	Header http.Header
 
+	// cached has what Client has, as the cache of a server does.
+	cached  *catalogtest.World
+	caching sync.Mutex
 	created time.Time
 }
 
@@ -99,16 +98,21 @@ func New(t testing.TB, objects ...client.Object) *Forge {
 			objects = append(objects, f.token(u))
 		}
 	}
-	f.Client = f.fake(t, objects)
-	f.IDs = ids.New(f.Client, f.Client, f.Client, Namespace, ids.Range{First: 100})
+	f.Client, f.cached = f.fake(t, objects), catalogtest.New(t)
+	for _, o := range objects {
+		if err := f.cache(t.Context(), f.Client, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.IDs = ids.New(f.cached.Reader(), f.Client, f.Client, Namespace, ids.Range{First: 100})
 	f.Kit = family.Kit{
 		IDs: f.IDs, Credentials: credential.NewStore(f.Client, Namespace),
 		Maintain: func(types.NamespacedName) bool { return true }, Activity: activity.Stores{Uses: f.Uses}, Queue: f.queue,
 		OnWritten: func(string, func(context.Context, change.Event) error) {},
-		Features:  feature.New(f.Client, Namespace, nil), Quotas: quota.DefaultLimits(), Clock: f.Clock,
+		Features:  feature.New(f.cached.Reader(), Namespace, nil), Quotas: quota.DefaultLimits(), Clock: f.Clock,
 		WebURL: WebURL, Version: "test", Namespace: Namespace, Home: "home",
 	}
-	f.Catalog = catalog.New(f.Client)
+	f.Catalog = f.cached.Catalog()
 	f.Visible = visible.NewProjects(f.Catalog, f.Clock)
 	f.Writer = f.WriterReading(f.Client)
 	f.Background = f.Writer
@@ -253,40 +257,6 @@ func (f *Forge) stamp(o client.Object) {
 	}
 }
 
-func (f *Forge) fake(t testing.TB, objects []client.Object) client.Client {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithStatusSubresource(&v1alpha1.User{}, &v1alpha1.Group{}, &v1alpha1.Project{}, &v1alpha1.AccessToken{}, &v1alpha1.TriggerToken{},
-			&v1alpha1.RemoteMirror{}, &v1alpha1.StorageMove{}, &v1alpha1.Variable{}).
-		WithInterceptorFuncs(interceptor.Funcs{
-			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-				f.stamp(o)
-				return f.before("create", o, func() error { return c.Create(ctx, o, opts...) })
-			},
-			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-				return f.before("patch", o, func() error { return c.Patch(ctx, o, p, opts...) })
-			},
-			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-				return f.before("delete", o, func() error { return c.Delete(ctx, o, opts...) })
-			},
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-				return f.before("patch "+sub, o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
-			},
-		})
-	for _, add := range []func(context.Context, client.FieldIndexer) error{index.Add, catalogtest.AddSelectable} {
-		if err := add(t.Context(), indexer{builder}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return builder.Build()
-}
-
 // During lets the catalog cache its answers, as a server does, and calls do when the catalog checks for the nth time whether its cache
 // is up to date. After a request, changed reports whether that has happened.
 func (f *Forge) During(nth int, do func()) (changed func() bool) {
@@ -324,23 +294,6 @@ func (f *Forge) BeforePatch(name string, do func()) {
 		}
 		return nil
 	}
-}
-
-func (f *Forge) before(verb string, o client.Object, write func() error) error {
-	if f.Before != nil {
-		if err := f.Before(verb, o); err != nil {
-			return err
-		}
-	}
-	return write()
-}
-
-// indexer registers the indexes of the catalog with a fake client.
-type indexer struct{ builder *fake.ClientBuilder }
-
-func (i indexer) IndexField(_ context.Context, o client.Object, field string, values client.IndexerFunc) error {
-	i.builder.WithIndex(o, field, values)
-	return nil
 }
 
 // Answer is the answer to a request.

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -35,12 +34,10 @@ import (
 
 // World has the declared objects. Only one goroutine can use it.
 type World struct {
-	t         testing.TB
-	scheme    *runtime.Scheme
-	cache     cache.Cache
-	informers map[schema.GroupVersionKind]toolscache.SharedIndexInformer
-	clock     time.Time
-	mu        sync.Mutex
+	t     testing.TB
+	cache cache.Cache
+	clock time.Time
+	mu    sync.Mutex
 	// changes counts the changes of each kind, except those that v1alpha1.Observing drops, and all changes under "".
 	changes map[string]int64
 	// delayed has the resource versions of kinds whose cache is behind.
@@ -50,17 +47,15 @@ type World struct {
 // New returns a world with the objects. Each is younger than the one before.
 func New(t testing.TB, objects ...client.Object) *World {
 	t.Helper()
-	w := &World{
-		t: t, scheme: runtime.NewScheme(), informers: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{},
-		changes: map[string]int64{}, clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
-	}
+	w := &World{t: t, changes: map[string]int64{}, clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme} {
-		w.must(add(w.scheme))
+		w.must(add(scheme))
 	}
-	kinds, err := mapper(w.scheme)
+	kinds, err := mapper(scheme)
 	w.must(err)
 	w.cache, err = cache.New(&rest.Config{Host: "http://nobody.invalid"}, cache.Options{
-		Scheme: w.scheme, Mapper: kinds, HTTPClient: http.DefaultClient, NewInformer: w.newInformer,
+		Scheme: scheme, Mapper: kinds, HTTPClient: http.DefaultClient, NewInformer: newStill,
 	})
 	w.must(err)
 	w.must(index.Add(t.Context(), w.cache))
@@ -194,18 +189,9 @@ func (w *World) Remove(o client.Object) {
 
 func (w *World) indexer(o client.Object) toolscache.Indexer {
 	w.t.Helper()
-	_, err := w.cache.GetInformer(w.t.Context(), o)
+	informer, err := w.cache.GetInformer(w.t.Context(), o)
 	w.must(err)
-	gvk, err := apiutil.GVKForObject(o, w.scheme)
-	w.must(err)
-	return w.informers[gvk].GetIndexer()
-}
-
-func (w *World) newInformer(_ toolscache.ListerWatcher, o runtime.Object, _ time.Duration, by toolscache.Indexers) toolscache.SharedIndexInformer {
-	gvk, err := apiutil.GVKForObject(o, w.scheme)
-	w.must(err)
-	w.informers[gvk] = still{toolscache.NewSharedIndexInformer(nil, o, 0, by)}
-	return w.informers[gvk]
+	return informer.(still).GetIndexer()
 }
 
 func (w *World) must(err error) {
@@ -217,6 +203,10 @@ func (w *World) must(err error) {
 
 // still is an informer that neither lists nor watches: tests fill its indexer.
 type still struct{ toolscache.SharedIndexInformer }
+
+func newStill(_ toolscache.ListerWatcher, o runtime.Object, _ time.Duration, by toolscache.Indexers) toolscache.SharedIndexInformer {
+	return still{toolscache.NewSharedIndexInformer(nil, o, 0, by)}
+}
 
 func (still) HasSynced() bool { return true }
 
