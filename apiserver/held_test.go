@@ -19,7 +19,6 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
@@ -116,12 +115,8 @@ func TestMemory_isBoundedForClientThatStopsReading(t *testing.T) {
 	engine := git.Options{Memory: fair.NewMemory("test", limits), Slots: git.DefaultSlots()}
 	engine.Slots.Blobs.Wait = limits.Wait
 	w := newWorldWith(t, v1alpha1.VisibilityPublic, engine)
-	app, err := catalog.ByID[*v1alpha1.Project](t.Context(), w.store.world.Catalog(), projectID)
-	if err != nil {
-		t.Fatal(err)
-	}
 	c, blobs, short := hoard(t)
-	familytest.Push(t, w.repos, app, c)
+	c.Git(t, "push", "--quiet", "--mirror", w.repository.Dir())
 	limited := ratelimit.New(ratelimit.Options{Clock: clocktesting.NewFakePassiveClock(noon)}).Handler(w.handler)
 	const compare = "/projects/10/repository/compare?from=main&to=wide"
 	at := func(id string) string { return "/projects/10/repository/blobs/" + id }

@@ -11,8 +11,6 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
-	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
 // TestCostlyEndpoints_areServedFiveTimesAMinute counts archives of all formats together, and only large files.
@@ -20,11 +18,7 @@ func TestCostlyEndpoints_areServedFiveTimesAMinute(t *testing.T) {
 	w := newWorld(t, v1alpha1.VisibilityPublic)
 	c := history(t)
 	c.Commit(t, "large", strings.Repeat("0123456789abcde\n", 10<<16+1))
-	app, err := catalog.ByID[*v1alpha1.Project](t.Context(), w.store.world.Catalog(), projectID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	familytest.Push(t, w.repos, app, c)
+	c.Git(t, "push", "--quiet", "--mirror", w.repository.Dir())
 	large := "/projects/10/repository/blobs/" + c.Git(t, "rev-parse", "HEAD:large")
 	limited := ratelimit.New(ratelimit.Options{Endpoints: true, Clock: clocktesting.NewFakePassiveClock(noon)}).Handler(w.handler)
 	for e := range w.handler.Endpoints() {

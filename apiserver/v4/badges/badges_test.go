@@ -232,10 +232,10 @@ func TestBadge_showsTheNewestCommitDespiteStaleStatus(t *testing.T) {
 	repos := familytest.Repositories(t, f.Catalog)
 	f.Repositories = repos
 	f.Serve(New(f.Kit).Table())
-	c := gittest.New(t, "sha1")
+	c, repo := gittest.New(t, "sha1"), familytest.Init(t, repos, web, "sha1")
 	for range 2 {
 		newest := c.Commit(t, "README.md", rand.Text())
-		familytest.Push(t, repos, web, c)
+		c.Git(t, "push", "--quiet", "--mirror", repo.Dir())
 		for request, status := range map[string]int{
 			"GET /projects/20/badges": 200, "GET /projects/20/badges/30": 200, "PUT /projects/20/badges/30": 200, "POST /projects/20/badges": 201,
 			"GET /projects/20/badges/render?link_url=https://a&image_url=https://ci.example/%25{commit_sha}.svg": 200,

@@ -1,6 +1,10 @@
 package familytest
 
 import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,11 +60,28 @@ func Init(t testing.TB, repos *repository.Repositories, p *v1alpha1.Project, obj
 	return r
 }
 
-// Push creates the repository of a project with all refs of a client.
+// Push creates the repository of a project with all objects and refs of a client. It copies files instead of starting git, which would take
+// most of the time of many tests.
 func Push(t testing.TB, repos *repository.Repositories, p *v1alpha1.Project, c *gittest.Client) *git.Repository {
 	t.Helper()
 	r := Init(t, repos, p, c.Git(t, "rev-parse", "--show-object-format"))
-	c.Git(t, "push", "--quiet", "--mirror", r.Dir())
+	from := os.DirFS(filepath.Join(c.Dir, ".git"))
+	for _, part := range []string{"objects", "refs"} {
+		files, err := fs.Sub(from, part)
+		if err == nil {
+			err = os.CopyFS(filepath.Join(r.Dir(), part), files)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	packed, err := fs.ReadFile(from, "packed-refs")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(r.Dir(), "packed-refs"), packed, 0o600)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
 	return r
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/note"
-	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // gitWorld is a forge with the public project acme/web (20) and its fork acme/fork (21). Olga is an Owner, mary a Maintainer, dora a Developer and rita
@@ -53,9 +52,9 @@ func newGitWorld(t *testing.T, c *gittest.Client) gitWorld {
 	w.Activity = familytest.Activity(t, w.Clock)
 	w.Authenticator.Collaborating(w.Activity.MergeRequests)
 	w.Keep(repos)
-	w.store, w.binary, w.starts = copied(t, repos, web, c), binary, starts
+	w.store, w.binary, w.starts = familytest.Push(t, repos, web, c), binary, starts
 	w.web = &gittest.Client{Dir: w.store.Dir()}
-	w.fork = &gittest.Client{Dir: copied(t, repos, fork, c).Dir()}
+	w.fork = &gittest.Client{Dir: familytest.Push(t, repos, fork, c).Dir()}
 	w.Serve(mergerequests.New(w.Kit).Table())
 	return w
 }
@@ -69,18 +68,6 @@ func protected(branch string, id int64, merge v1alpha1.AccessRole) *v1alpha1.Pro
 			Push: []v1alpha1.AccessLevel{{Role: v1alpha1.AccessMaintainer}}, Merge: []v1alpha1.AccessLevel{{Role: merge}},
 		},
 	}
-}
-
-// copied creates the repository of a project with all objects and refs of a client. It starts no process for that, unlike a push.
-func copied(t *testing.T, repos *repository.Repositories, p *v1alpha1.Project, c *gittest.Client) *git.Repository {
-	t.Helper()
-	r := familytest.Init(t, repos, p, "sha1")
-	for _, part := range []string{"objects", "refs"} {
-		if err := os.CopyFS(filepath.Join(r.Dir(), part), os.DirFS(filepath.Join(c.Dir, ".git", part))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return r
 }
 
 // template has the files of the work tree that branched copies.
