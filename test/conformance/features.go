@@ -75,7 +75,7 @@ var _ = Describe("A feature that is declared by kubectl", func() {
 			return is
 		}
 		Eventually(states).WithPolling(polling).Should(HaveKeyWithValue(feature.RestrictMergeStatusRecheck, "on"))
-		value := true
+		value, since := true, logged()
 		Eventually(func(g Gomega) {
 			value = !value
 			var both sync.WaitGroup
@@ -85,7 +85,7 @@ var _ = Describe("A feature that is declared by kubectl", func() {
 			both.Wait()
 			want := map[bool]string{true: "on", false: "off"}[value]
 			g.Expect(states(g)).To(And(HaveKeyWithValue(feature.MergeRequestApprovedFilter, want), HaveKeyWithValue(feature.ChangelogCommitsLimitation, want)))
-			g.Expect(unused()).NotTo(ContainElement("forgeplane-apiserver in forgeplane-system: get configmaps forgeplane-features"))
+			g.Expect(unused(since)).NotTo(ContainElement("forgeplane-apiserver in forgeplane-system: get configmaps forgeplane-features"))
 		}).WithPolling(polling).Should(Succeed())
 	})
 })

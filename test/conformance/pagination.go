@@ -23,7 +23,7 @@ const (
 	// crowd is the name of a namespace and of the group in it, and the prefix of the names of all objects in the lists.
 	crowd = "crowd"
 	// many is the number of objects of each kind.
-	many = 45
+	many = 25
 )
 
 // declareCrowd declares, through Kubernetes, a group and a project with that many objects of each kind.
@@ -185,15 +185,15 @@ func tokensOfOutsider(c *gitlab.Client, o gitlab.ListOptions, options ...gitlab.
 	return tokensIn(c.PersonalAccessTokens.ListPersonalAccessTokens(&gitlab.ListPersonalAccessTokensOptions{ListOptions: o, Search: gitlab.Ptr(crowd)}, options...))
 }
 
-// expectPages expects that the client finds everything, both page by page and with its iterator.
+// expectPages expects that the client finds everything on pages of 10, on pages of the default size, and with its iterator.
 func expectPages(c *gitlab.Client, of list) {
 	GinkgoHelper()
 	var all []int64
-	for page, size := range map[int64]int{1: 20, 2: 20, 3: 5} {
-		ids, r, err := of(c, gitlab.ListOptions{PerPage: 20, Page: page})
+	for page, size := range map[int64]int{1: 10, 2: 10, 3: 5} {
+		ids, r, err := of(c, gitlab.ListOptions{PerPage: 10, Page: page})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(ids).To(HaveLen(size))
-		Expect([]int64{r.TotalItems, r.TotalPages, r.ItemsPerPage, r.CurrentPage}).To(Equal([]int64{many, 3, 20, page}))
+		Expect([]int64{r.TotalItems, r.TotalPages, r.ItemsPerPage, r.CurrentPage}).To(Equal([]int64{many, 3, 10, page}))
 		Expect(r.PreviousPage).To(Equal(page - 1))
 		Expect(r.NextPage).To(Equal((page + 1) % 4))
 		all = append(all, ids...)
@@ -206,11 +206,12 @@ func expectPages(c *gitlab.Client, of list) {
 	for next := int64(1); next != 0; requests++ {
 		ids, r, err := of(c, gitlab.ListOptions{Page: next})
 		Expect(err).NotTo(HaveOccurred())
+		Expect(r.ItemsPerPage).To(BeEquivalentTo(20))
 		followed, next = append(followed, ids...), r.NextPage
 	}
-	Expect(requests).To(Equal(3))
+	Expect(requests).To(Equal(2))
 	scanned, err := gitlab.ScanAndCollect(func(page gitlab.PaginationOptionFunc) ([]int64, *gitlab.Response, error) {
-		return of(c, gitlab.ListOptions{PerPage: 20}, page)
+		return of(c, gitlab.ListOptions{PerPage: 10}, page)
 	})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(scanned).To(Equal(followed))
@@ -218,7 +219,7 @@ func expectPages(c *gitlab.Client, of list) {
 	Expect(scanned).To(Equal(all))
 }
 
-var _ = Describe("45 objects with 20 on a page:", Ordered, ContinueOnFailure, func() {
+var _ = Describe("25 objects with 10 on a page:", Ordered, ContinueOnFailure, func() {
 	BeforeAll(declareCrowd)
 	describe(expectPagination, each()...)
 })
@@ -231,7 +232,7 @@ func expectPagination(d *door) {
 
 	It("deploy keys of all projects", func() {
 		all, err := gitlab.ScanAndCollect(func(page gitlab.PaginationOptionFunc) ([]*gitlab.InstanceDeployKey, *gitlab.Response, error) {
-			return d.as(root).DeployKeys.ListAllDeployKeys(&gitlab.ListInstanceDeployKeysOptions{ListOptions: gitlab.ListOptions{PerPage: 20}}, page)
+			return d.as(root).DeployKeys.ListAllDeployKeys(&gitlab.ListInstanceDeployKeysOptions{ListOptions: gitlab.ListOptions{PerPage: 10}}, page)
 		})
 		Expect(err).NotTo(HaveOccurred())
 		there := 0
@@ -246,7 +247,7 @@ func expectPagination(d *door) {
 	for _, order := range []string{"asc", "desc"} {
 		It("projects and groups by keyset, "+order, func() {
 			for name, of := range map[string]list{"all": lists["projects"], "of a group": lists["projects of a group"], "groups": lists["groups"]} {
-				o := gitlab.ListOptions{Pagination: "keyset", OrderBy: "id", Sort: order, PerPage: 20}
+				o := gitlab.ListOptions{Pagination: "keyset", OrderBy: "id", Sort: order, PerPage: 10}
 				ids, r, err := of(d.as(owner), o)
 				Expect(err).NotTo(HaveOccurred(), name)
 				requests := 1
@@ -277,7 +278,7 @@ func expectPagination(d *door) {
 	})
 
 	It("links to pages with the address of the door, every parameter, and the defaults", func() {
-		_, r, err := lists["protected branches"](d.as(owner), gitlab.ListOptions{Page: 2})
+		_, r, err := lists["protected branches"](d.as(owner), gitlab.ListOptions{PerPage: 10, Page: 2})
 		Expect(err).NotTo(HaveOccurred())
 		var relations []string
 		for _, part := range regexp.MustCompile(`<([^>]*)>; rel="([a-z]*)"(, )?`).FindAllStringSubmatch(r.Header.Get("Link"), -1) {
@@ -288,7 +289,7 @@ func expectPagination(d *door) {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(link.Scheme + "://" + link.Host).To(Equal(base.Scheme + "://" + base.Host))
 			want := map[string]string{"prev": "1", "next": "3", "first": "1", "last": "3"}[part[2]]
-			Expect(link.Query()).To(Equal(url.Values{"page": {want}, "per_page": {"20"}, "search": {crowd}}))
+			Expect(link.Query()).To(Equal(url.Values{"page": {want}, "per_page": {"10"}, "search": {crowd}}))
 			request, err := http.NewRequest(http.MethodGet, part[1], http.NoBody)
 			Expect(err).NotTo(HaveOccurred())
 			if d.tokens {

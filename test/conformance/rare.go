@@ -241,6 +241,7 @@ spec: {projectRef: {name: app}, branch: main}
 	})
 
 	It("rotates a token once when several clients rotate it at the same time", func() {
+		since := logged()
 		Eventually(func(g Gomega) {
 			made, _, err := own.as(root).Users.CreatePersonalAccessToken(developer.id, &gitlab.CreatePersonalAccessTokenOptions{
 				Name: gitlab.Ptr(fresh("token")), Scopes: &[]string{"read_api"}, ExpiresAt: gitlab.Ptr(gitlab.ISOTime(time.Now().Add(48 * time.Hour))),
@@ -255,7 +256,7 @@ spec: {projectRef: {name: app}, branch: main}
 			}
 			all.Wait()
 			for _, verb := range []string{"get", "delete"} {
-				g.Expect(unused()).NotTo(ContainElement("forgeplane-apiserver everywhere: " + verb + " accesstokens.forgeplane.dev"))
+				g.Expect(unused(since)).NotTo(ContainElement("forgeplane-apiserver everywhere: " + verb + " accesstokens.forgeplane.dev"))
 			}
 		}).WithPolling(polling).Should(Succeed())
 	})

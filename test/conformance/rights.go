@@ -1,8 +1,9 @@
 package conformance
 
 import (
-	"bytes"
+	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,10 +21,18 @@ var (
 	held  []rights.Right
 )
 
-// unused returns the rights that no request has needed so far.
-func unused() []string {
+// logged is the number of bytes in the audit log of kube-apiserver.
+func logged() int64 {
 	GinkgoHelper()
-	return seen().Unused(granted())
+	log, err := os.Stat(controlPlane.AuditLog())
+	Expect(err).NotTo(HaveOccurred())
+	return log.Size()
+}
+
+// unused returns the rights that no request has needed since the audit log had a number of bytes.
+func unused(since int64) []string {
+	GinkgoHelper()
+	return seen(since).Unused(granted())
 }
 
 func granted() []rights.Right {
@@ -33,12 +42,15 @@ func granted() []rights.Right {
 	return all
 }
 
-// seen returns the requests of Forgeplane's accounts so far.
-func seen() *rights.Requests {
+// seen returns the requests of Forgeplane's accounts since the audit log had a number of bytes.
+func seen(since int64) *rights.Requests {
 	GinkgoHelper()
-	log, err := os.ReadFile(controlPlane.AuditLog())
+	log, err := os.Open(controlPlane.AuditLog())
 	Expect(err).NotTo(HaveOccurred())
-	q, err := rights.Seen(bytes.NewReader(log), forgeplane.Namespace)
+	defer log.Close()
+	_, err = log.Seek(since, io.SeekStart)
+	Expect(err).NotTo(HaveOccurred())
+	q, err := rights.Seen(bufio.NewReader(log), forgeplane.Namespace)
 	Expect(err).NotTo(HaveOccurred())
 	return q
 }
@@ -52,7 +64,7 @@ var _ = AfterSuite(func() {
 	for _, p := range processes {
 		Expect(p.Stop()).To(Succeed())
 	}
-	asked, held = seen(), granted()
+	asked, held = seen(0), granted()
 	told.check()
 	checkWrites(identified)
 })
