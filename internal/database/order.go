@@ -15,11 +15,13 @@ type Order struct {
 	// By is the expression by which the rows are sorted. Equal ones are sorted by id, in the same direction.
 	By        string
 	Ascending bool
-	// Last is the condition of rows that come last in both directions. It is empty if there are none.
+	// Last is a condition. Rows that meet it come last in both directions. If it is empty, no rows do.
 	Last string
-	// Index is the index that has the rows of each project in this order. It is empty if there is none, and for a list of several projects, whose rows it
-	// would not have in order.
+	// Index names the index that has the rows of a project in this order. It must be empty if there is no such index. Sort does not use it for rows of
+	// several projects.
 	Index string
+	// Projects is the number of projects that the rows belong to.
+	Projects int
 	// FindFirst says that the table has indexes by which few rows are found faster than in this order.
 	FindFirst bool
 	// Few is the maximum number of rows that count as few.
@@ -32,7 +34,7 @@ func (o Order) Sort(db bun.IDB, total int, selected func(bun.IDB) *bun.SelectQue
 	if o.Ascending {
 		direction = " ASC"
 	}
-	switch indexed := o.Index != "" && db.Dialect().Name() == dialect.SQLite; {
+	switch indexed := o.Index != "" && o.Projects == 1 && db.Dialect().Name() == dialect.SQLite; {
 	case indexed && total > o.Few:
 		db, table = rowByRow{db}, table+" INDEXED BY "+o.Index
 	case indexed && o.FindFirst:

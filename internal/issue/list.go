@@ -86,18 +86,17 @@ func (of Query) selected(db bun.IDB) *bun.SelectQuery {
 
 // sorted selects and sorts the issues of a query. total is their number.
 func (of Query) sorted(db bun.IDB, total int) *bun.SelectQuery {
-	order := database.Order{Table: "issues", Alias: "issue", By: "issue." + string(of.Order), Ascending: of.Ascending, Few: few}
-	one := len(of.Projects) == 1
-	switch {
-	case of.Order == ByCreation && one:
+	order := database.Order{Table: "issues", Alias: "issue", By: "issue." + string(of.Order), Ascending: of.Ascending, Projects: len(of.Projects), Few: few}
+	switch of.Order {
+	case ByCreation:
 		order.Index = "issues_by_creation"
-	case of.Order == ByUpdate && one:
+	case ByUpdate:
 		order.Index = "issues_by_update"
-	case of.Order == ByTitle:
+	case ByTitle:
 		order.By = search.TitleOf(db, "issue.text")
-	case of.Order == ByDue:
+	case ByDue:
 		order.Last = "issue.due_date = ''"
-	case of.Order == ByWeight:
+	case ByWeight:
 		order.Last = "issue.weight IS NULL"
 	}
 	return order.Sort(db, total, of.selected)

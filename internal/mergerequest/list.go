@@ -60,15 +60,15 @@ func (of Query) selected(db bun.IDB) *bun.SelectQuery {
 // sorted selects and sorts the merge requests of a query. total is their number.
 func (of Query) sorted(db bun.IDB, total int) *bun.SelectQuery {
 	order := database.Order{
-		Table: "merge_requests", Alias: "merge_request", By: "merge_request." + string(of.Order), Ascending: of.Ascending, FindFirst: true, Few: few,
+		Table: "merge_requests", Alias: "merge_request", By: "merge_request." + string(of.Order), Ascending: of.Ascending,
+		Projects: len(of.Projects), FindFirst: true, Few: few,
 	}
-	one := len(of.Projects) == 1
-	switch {
-	case of.Order == ByCreation && one:
+	switch of.Order {
+	case ByCreation:
 		order.Index = "merge_requests_by_creation"
-	case of.Order == ByUpdate && one:
+	case ByUpdate:
 		order.Index = "merge_requests_by_update"
-	case of.Order == ByTitle:
+	case ByTitle:
 		order.By = search.TitleOf(db, "merge_request.text")
 	}
 	return order.Sort(db, total, of.selected)
