@@ -158,11 +158,11 @@ func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint
 	if err := item.CheckFilters(all); err != nil {
 		return endpoint.List[Listed]{}, err
 	}
-	q := mergerequest.Query{Conditions: all, Order: mergerequest.Order(r.OrderBy), Ascending: r.Sort == "asc"}
-	if q.Page, err = f.items.Page(ctx, mergerequest.Kind, in.projects(), p, r.alone()); err != nil {
+	q := mergerequest.Query{Projects: in.projects(), Conditions: all, Order: mergerequest.Order(r.OrderBy), Ascending: r.Sort == "asc"}
+	if q.Page, err = f.items.Page(ctx, mergerequest.Kind, q.Projects, p, r.alone()); err != nil {
 		return endpoint.List[Listed]{}, err
 	}
-	rows, total, err := f.rows(ctx, in, q)
+	rows, total, err := f.Activity.MergeRequests.List(ctx, q)
 	if err != nil {
 		return endpoint.List[Listed]{}, err
 	}
@@ -185,12 +185,6 @@ func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint
 func (r filters) alone() bool {
 	return !r.Milestone.Set && !r.ApprovedByIDs.Set && !r.ApproverIDs.Set && r.Approved == "" && !r.MyReaction.Set &&
 		r.Environment == "" && !sent(r.DeployedAfter) && !sent(r.DeployedBefore) && !r.Not.Milestone.Set && len(r.Not.MyReaction) == 0
-}
-
-// rows returns a page of the merge requests that a query selects in some places, and their total number.
-func (f *Family) rows(ctx context.Context, in places, q mergerequest.Query) ([]mergerequest.MergeRequest, int, error) {
-	q.Projects = in.projects()
-	return f.Activity.MergeRequests.List(ctx, q)
 }
 
 func same(m mergerequest.MergeRequest) mergerequest.MergeRequest { return m }

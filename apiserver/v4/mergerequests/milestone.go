@@ -28,8 +28,9 @@ func (f *Family) ofMilestone(ctx context.Context, s auth.Subject, in places, r *
 	if err != nil {
 		return endpoint.List[MergeRequest]{}, err
 	}
-	q := mergerequest.Query{Conditions: []mergerequest.Condition{mergerequest.InMilestone(m.ID)}, Order: mergerequest.ByCreation, Page: item.PageOf(r.Paging)}
-	rows, total, err := f.rows(ctx, in, q)
+	rows, total, err := f.Activity.MergeRequests.List(ctx, mergerequest.Query{
+		Projects: in.projects(), Conditions: []mergerequest.Condition{mergerequest.InMilestone(m.ID)}, Order: mergerequest.ByCreation, Page: item.PageOf(r.Paging),
+	})
 	if err != nil {
 		return endpoint.List[MergeRequest]{}, err
 	}
