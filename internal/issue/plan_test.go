@@ -2,7 +2,6 @@ package issue
 
 import (
 	"maps"
-	"strings"
 	"testing"
 	"time"
 
@@ -36,14 +35,9 @@ func TestList_scansNoTableOfIssues(t *testing.T) {
 		}
 		for filter, all := range filters {
 			for _, order := range []Order{ByCreation, ByUpdate, ByTitle, ByDue, ByWeight} {
-				for _, projects := range [][]types.UID{{"web"}, {"web", "shop"}} {
-					q := Query{Seen: Seen{Projects: projects, Viewer: "a"}, Conditions: all, Order: order}
-					for _, total := range []int{few, few + 1} {
-						for _, step := range databasetest.Scans(t, db, "issue", func(db bun.IDB) *bun.SelectQuery { return q.sorted(db, total) }) {
-							t.Errorf("%s by %s, %d issues of %v: %s", filter, order, total, projects, step)
-						}
-					}
-				}
+				databasetest.CheckScans(t, db, "issue", few, filter+" by "+string(order), func(db bun.IDB, projects []types.UID, total int) *bun.SelectQuery {
+					return Query{Seen: Seen{Projects: projects, Viewer: "a"}, Conditions: all, Order: order}.sorted(db, total)
+				})
 			}
 		}
 	})
@@ -51,16 +45,7 @@ func TestList_scansNoTableOfIssues(t *testing.T) {
 
 func TestList_readsIndexOfTextsUnlessManyIssuesAreFound(t *testing.T) {
 	db := databasetest.Open(t, databasetest.SQLite(t), iid.Migrations(), milestone.Migrations(), epic.Migrations(), Migrations(), reaction.Migrations())
-	one, several := []types.UID{"web"}, []types.UID{"web", "shop"}
-	for _, tt := range []struct {
-		projects []types.UID
-		total    int
-		want     bool
-	}{{one, few, true}, {one, few + 1, false}, {several, few, true}, {several, few + 1, true}} {
-		q := Query{Seen: Seen{Projects: tt.projects, Viewer: "a"}, Conditions: []Condition{Containing("text", "")}, Order: ByCreation}
-		plan := strings.Join(databasetest.Plan(t, db, func(db bun.IDB) *bun.SelectQuery { return q.sorted(db, tt.total) }), "\n")
-		if strings.Contains(plan, "VIRTUAL TABLE") != tt.want {
-			t.Errorf("with %d issues of %v, the index of texts must be read: %t; got %s", tt.total, tt.projects, tt.want, plan)
-		}
-	}
+	databasetest.CheckTexts(t, db, few, func(db bun.IDB, projects []types.UID, total int) *bun.SelectQuery {
+		return Query{Seen: Seen{Projects: projects, Viewer: "a"}, Conditions: []Condition{Containing("text", "")}, Order: ByCreation}.sorted(db, total)
+	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/internal/database"
 )
@@ -47,4 +48,42 @@ func Scans(tb testing.TB, d *database.DB, prefix string, query func(db bun.IDB) 
 		}
 	}
 	return scans
+}
+
+// List is a query of a list: it selects rows of projects in order. total is their number.
+type List func(db bun.IDB, projects []types.UID, total int) *bun.SelectQuery
+
+// listed is a case in which a list can have another plan.
+type listed struct {
+	projects []types.UID
+	total    int
+	// rowByRow says that SQLite reads the rows in the order of the list.
+	rowByRow bool
+}
+
+// cases returns the cases of lists in which up to few rows count as few.
+func cases(few int) []listed {
+	one, several := []types.UID{"web"}, []types.UID{"web", "shop"}
+	return []listed{{one, few, false}, {one, few + 1, true}, {several, few, false}, {several, few + 1, false}}
+}
+
+// CheckScans checks that a list reads the whole of no table whose name begins with a prefix, neither with few rows nor with more. what is for messages.
+func CheckScans(t *testing.T, d *database.DB, prefix string, few int, what string, query List) {
+	t.Helper()
+	for _, c := range cases(few) {
+		for _, step := range Scans(t, d, prefix, func(db bun.IDB) *bun.SelectQuery { return query(db, c.projects, c.total) }) {
+			t.Errorf("%s, %d rows of %v: %s", what, c.total, c.projects, step)
+		}
+	}
+}
+
+// CheckTexts checks that SQLite finds the rows of a search through the index of texts, unless more than few rows of one project are found.
+func CheckTexts(t *testing.T, d *database.DB, few int, query List) {
+	t.Helper()
+	for _, c := range cases(few) {
+		plan := strings.Join(Plan(t, d, func(db bun.IDB) *bun.SelectQuery { return query(db, c.projects, c.total) }), "\n")
+		if strings.Contains(plan, "VIRTUAL TABLE") == c.rowByRow {
+			t.Errorf("with %d rows of %v, the index of texts must be read: %t; got %s", c.total, c.projects, !c.rowByRow, plan)
+		}
+	}
 }
