@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -226,4 +227,20 @@ func TestOpen_hidesPasswordInErrors(t *testing.T) {
 		_, err := database.Open(t.Context(), name, notes())
 		g.Expect(err).To(MatchError(And(want, Not(ContainSubstring("hush")), Not(ContainSubstring("sh@")))), name)
 	}
+}
+
+func TestWrite_keepsValues(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		d := open(t, name)
+		all := []string{"", "'", "''", "a'b", "word", "a long text that has no quotes", "12", "1234", "-1234", "?", "$1 :a @a", "; DROP TABLE notes", "-- ", "\\", "\n", "日本"}
+		for _, text := range all {
+			NewWithT(t).Expect(write(t.Context(), d, text)).To(Succeed(), text)
+		}
+		slices.Sort(all)
+		texts, err := read(t.Context(), d)
+		slices.Sort(texts)
+		g := NewWithT(t)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(texts).To(Equal(all))
+	})
 }

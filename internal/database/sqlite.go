@@ -16,7 +16,7 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/sqlitedialect"
-	_ "modernc.org/sqlite" // the driver of database/sql, in pure Go
+	"modernc.org/sqlite" // the driver of database/sql, in pure Go
 )
 
 // openSQLite opens a file by two pools: a single writer, and readers, who never wait for it.
@@ -62,10 +62,11 @@ func sqlitePool(path string, connections int, extra url.Values) *bun.DB {
 		}
 	}
 	source := "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + query.Encode()
-	pool, err := sql.Open("sqlite", source)
+	connector, err := sqlite.NewConnector(source)
 	if err != nil {
-		panic(err) // the driver is linked in
+		panic(err) // the source is well formed
 	}
+	pool := sql.OpenDB(preparing{connector})
 	pool.SetMaxOpenConns(connections)
 	pool.SetMaxIdleConns(connections)
 	return bun.NewDB(pool, sqlitedialect.New())
