@@ -69,7 +69,7 @@ func (of Query) sorted(db bun.IDB, total int) *bun.SelectQuery {
 	case ByUpdate:
 		order.Index = "merge_requests_by_update"
 	case ByTitle:
-		order.By = search.TitleOf(db, "merge_request.text")
+		order.By, order.Index = search.TitleOf(db, "merge_request.text"), "merge_requests_by_title"
 	}
 	return order.Sort(db, total, of.selected)
 }

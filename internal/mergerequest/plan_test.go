@@ -2,6 +2,7 @@ package mergerequest
 
 import (
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,4 +49,15 @@ func TestList_readsIndexOfTextsUnlessManyMergeRequestsAreFound(t *testing.T) {
 	databasetest.CheckTexts(t, db, few, func(db bun.IDB, projects []types.UID, total int) *bun.SelectQuery {
 		return Query{Projects: projects, Conditions: []Condition{Containing("text", "")}, Order: ByCreation}.sorted(db, total)
 	})
+}
+
+func TestList_sortsNothingIfManyMergeRequestsAreFound(t *testing.T) {
+	db := databasetest.Open(t, databasetest.SQLite(t), iid.Migrations(), milestone.Migrations(), Migrations(), reaction.Migrations())
+	for _, order := range []Order{ByCreation, ByUpdate, ByTitle} {
+		q := Query{Projects: []types.UID{"web"}, Conditions: []Condition{Approved()}, Order: order}
+		plan := strings.Join(databasetest.Plan(t, db, func(db bun.IDB) *bun.SelectQuery { return q.sorted(db, few+1) }), "\n")
+		if strings.Contains(plan, "TEMP B-TREE") {
+			t.Errorf("by %s: %s", order, plan)
+		}
+	}
 }
