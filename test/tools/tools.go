@@ -32,7 +32,7 @@ func Images(tb testing.TB, program string) string {
 	return path
 }
 
-// Client generates a client of the API that an OpenAPI document describes, and returns what a program of hack/client/testdata prints that
+// Client generates a client of the API that an OpenAPI document describes, and returns the output of a program of hack/client/testdata that
 // uses it.
 func Client(tb testing.TB, document []byte, program string, args ...string) string {
 	tb.Helper()
