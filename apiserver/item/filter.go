@@ -32,7 +32,7 @@ func PageOf(p endpoint.Paging) database.Page {
 }
 
 // Page returns the requested page of a list of the items of a kind in some projects. It has the version of the items, unless there are several projects.
-// alone says that the list is about the items alone: what else its filters are about can change without the version, such as reactions.
+// alone says that the list is about the items alone: what else its filters are about can change without the version, such as titles of milestones.
 func (f Finder) Page(ctx context.Context, kind string, projects []types.UID, p endpoint.Paging, alone bool) (page database.Page, err error) {
 	page = PageOf(p)
 	if alone && len(projects) == 1 {

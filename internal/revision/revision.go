@@ -1,5 +1,5 @@
 // Package revision records the last change of each merge request, issue, pipeline and job, for clients that watch them. It is a table of the activity
-// database, which triggers on the tables of these items write.
+// database, which triggers on the tables of these items write. Reactions to an item and approvals are changes of it.
 package revision
 
 import (
@@ -20,8 +20,8 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// Migrations returns the migrations of the tables, for database.Open. They need the tables of the packages mergerequest, issue
-// and pipeline.
+// Migrations returns the migrations of the tables, for database.Open. They need the tables of the packages mergerequest, issue,
+// pipeline and reaction.
 func Migrations() fs.FS { return migrations }
 
 const (

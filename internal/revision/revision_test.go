@@ -23,6 +23,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/pipeline"
+	"github.com/forgeplane/forgeplane/internal/reaction"
 	"github.com/forgeplane/forgeplane/internal/revision"
 )
 
@@ -38,12 +39,15 @@ type stores struct {
 	issues        *issue.Store
 	mergeRequests *mergerequest.Store
 	pipelines     *pipeline.Store
+	reactions     *reaction.Store
 }
 
 func open(t *testing.T, name string) stores {
 	t.Helper()
-	db := databasetest.Open(t, name, iid.Migrations(), issue.Migrations(), job.Migrations(), mergerequest.Migrations(), pipeline.Migrations(), revision.Migrations())
-	return stores{revision.New(db), db, issue.New(db, clock.RealClock{}), mergerequest.New(db, clock.RealClock{}), pipeline.New(db, clock.RealClock{})}
+	db := databasetest.Open(t, name, iid.Migrations(), issue.Migrations(), job.Migrations(), mergerequest.Migrations(), pipeline.Migrations(), reaction.Migrations(),
+		revision.Migrations())
+	c := clock.RealClock{}
+	return stores{revision.New(db), db, issue.New(db, c), mergerequest.New(db, c), pipeline.New(db, c), reaction.New(db, c)}
 }
 
 func (s stores) issue(t *testing.T, in database.Subject) issue.Issue {
@@ -287,6 +291,34 @@ func TestSince_seesLabelsThatGo(t *testing.T) {
 		g.Expect(s.issues.Labels().Forget(t.Context(), bug)).To(Succeed())
 		all, _ := s.since(t, issue.Kind, now)
 		g.Expect(all).To(Equal([]string{"web 1 opened"}))
+	})
+}
+
+func TestSince_seesReactionsAndApprovals(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g := NewWithT(t)
+		s := open(t, name)
+		i, m := s.issue(t, web), s.mergeRequest(t, "feature")
+		_, now := s.since(t, issue.Kind, 1)
+		expect := func(err error, issues, mergeRequests []string) {
+			t.Helper()
+			g.Expect(err).NotTo(HaveOccurred())
+			all, _ := s.since(t, issue.Kind, now)
+			g.Expect(all).To(Equal(issues))
+			all, now = s.since(t, mergerequest.Kind, now)
+			g.Expect(all).To(Equal(mergeRequests))
+		}
+		mary := database.User{ID: 1, UID: "mary"}
+		for _, to := range []database.Item{i.Item(), m.Item(), {Kind: "note", ID: m.ID}} {
+			changed := map[string][]string{to.Kind: {"web 1 opened"}}
+			r := reaction.Reaction{In: web, To: to, Name: "rocket", User: mary}
+			expect(s.reactions.Add(t.Context(), &r), changed[issue.Kind], changed[mergerequest.Kind])
+			expect(s.reactions.Delete(t.Context(), r.ID), changed[issue.Kind], changed[mergerequest.Kind])
+		}
+		_, err := s.mergeRequests.Approve(t.Context(), m.ID, mary)
+		expect(err, nil, []string{"web 1 opened"})
+		_, err = s.mergeRequests.Unapprove(t.Context(), m.ID, mary)
+		expect(err, nil, []string{"web 1 opened"})
 	})
 }
 

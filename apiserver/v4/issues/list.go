@@ -119,11 +119,9 @@ func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint
 	})
 }
 
-// alone reports whether the filters are about issues alone, and not about what can change without them: reactions, the titles of milestones, and which
-// epics are confidential.
-func (r filters) alone() bool {
-	return !r.Milestone.Set && r.EpicID.Word == "" && !r.MyReaction.Set && !r.Not.Milestone.Set && len(r.Not.MyReaction) == 0
-}
+// alone reports whether the filters are about issues alone, and not about what can change without them: the titles of milestones, and which epics are
+// confidential.
+func (r filters) alone() bool { return !r.Milestone.Set && r.EpicID.Word == "" && !r.Not.Milestone.Set }
 
 // conditions translates the filters of a request.
 func (f *Family) conditions(ctx context.Context, s auth.Subject, in places, r filters) (all []issue.Condition, err error) {

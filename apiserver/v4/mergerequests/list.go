@@ -180,11 +180,11 @@ func (f *Family) page(ctx context.Context, s auth.Subject, in places, p endpoint
 	})
 }
 
-// alone reports whether the filters are about merge requests alone, and not about what can change without them: reactions, approvals, the titles of
+// alone reports whether the filters are about merge requests alone, and not about what can change without them: approval rules, the titles of
 // milestones and deployments.
 func (r filters) alone() bool {
-	return !r.Milestone.Set && !r.ApprovedByIDs.Set && !r.ApproverIDs.Set && r.Approved == "" && !r.MyReaction.Set &&
-		r.Environment == "" && !sent(r.DeployedAfter) && !sent(r.DeployedBefore) && !r.Not.Milestone.Set && len(r.Not.MyReaction) == 0
+	return !r.Milestone.Set && !r.ApproverIDs.Set && r.Approved == "" && r.Environment == "" && !sent(r.DeployedAfter) && !sent(r.DeployedBefore) &&
+		!r.Not.Milestone.Set
 }
 
 func same(m mergerequest.MergeRequest) mergerequest.MergeRequest { return m }
