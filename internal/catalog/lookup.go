@@ -20,8 +20,8 @@ import (
 // List returns the objects of one kind that have any of the keys in an index. Each appears once; they are not copied.
 func List[T v1alpha1.Object](ctx context.Context, c *Catalog, index string, keys ...string) (found []T, err error) {
 	var kind T
-	if len(keys) == 1 && c.indexed != nil { // most lookups; this saves their allocations
-		if all, ok := c.indexed.ByIndex(goType(kind), index, keys[0]); ok {
+	if len(keys) == 1 { // most lookups; this saves their allocations
+		if all, ok := c.cached(kind, index, keys[0]); ok {
 			for _, o := range all {
 				found = append(found, o.(T))
 			}
@@ -117,13 +117,11 @@ func ForEachByIndex(ctx context.Context, c *Catalog, l client.ObjectList, index 
 
 // withKey calls visit for the objects of the list's kind that have one key in an index.
 func (c *Catalog) withKey(ctx context.Context, l client.ObjectList, index, key string, visit func(client.Object)) error {
-	if c.indexed != nil {
-		if found, ok := c.indexed.ByIndex(goType(l), index, key); ok {
-			for _, o := range found {
-				visit(o.(client.Object))
-			}
-			return nil
+	if found, ok := c.cached(l, index, key); ok {
+		for _, o := range found {
+			visit(o.(client.Object))
 		}
+		return nil
 	}
 	l = l.DeepCopyObject().(client.ObjectList)
 	if err := c.reader.List(ctx, l, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy); err != nil {
@@ -133,6 +131,14 @@ func (c *Catalog) withKey(ctx context.Context, l client.ObjectList, index, key s
 		visit(o.(client.Object))
 		return nil
 	})
+}
+
+// cached returns the objects of the kind of an object or a list that have one key in an index. It reports false if the reader must be used instead.
+func (c *Catalog) cached(kind runtime.Object, index, key string) (found []any, ok bool) {
+	if c.indexed == nil {
+		return nil, false
+	}
+	return c.indexed.ByIndex(goType(kind), index, key)
 }
 
 // Get returns a copy of the object of one kind with a name, or ErrNotFound. The namespace is empty for cluster-scoped kinds.
