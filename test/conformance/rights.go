@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -50,7 +49,7 @@ func seen(since int64) *rights.Requests {
 	defer log.Close()
 	_, err = log.Seek(since, io.SeekStart)
 	Expect(err).NotTo(HaveOccurred())
-	q, err := rights.Seen(bufio.NewReader(log), forgeplane.Namespace)
+	q, err := rights.Seen(log, forgeplane.Namespace)
 	Expect(err).NotTo(HaveOccurred())
 	return q
 }

@@ -75,7 +75,7 @@ func (c *ControlPlane) restore(ctx context.Context, s *Snapshot) (changes int, e
 		key := string(o.Key)
 		if _, known := s.values[key]; !known {
 			changes++
-			if err := c.askEtcd(ctx, "/v3/kv/deleterange", map[string]any{"key": o.Key}, &struct{}{}); err != nil {
+			if err := c.remove(ctx, o.Key); err != nil {
 				return changes, err
 			}
 		}

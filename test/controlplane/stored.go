@@ -37,10 +37,17 @@ func (c *ControlPlane) Stored(ctx context.Context, prefix string) (map[string]st
 // delays them.
 func (c *ControlPlane) Remove(ctx context.Context, prefix string, paths iter.Seq[string]) error {
 	for path := range paths {
-		key := []byte(registry + prefix + path)
-		if err := c.askEtcd(ctx, "/v3/kv/deleterange", map[string]any{"key": key}, &struct{}{}); err != nil {
-			return fmt.Errorf("removing %s: %w", key, err)
+		if err := c.remove(ctx, []byte(registry+prefix+path)); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// remove removes a key from etcd.
+func (c *ControlPlane) remove(ctx context.Context, key []byte) error {
+	if err := c.askEtcd(ctx, "/v3/kv/deleterange", map[string]any{"key": key}, &struct{}{}); err != nil {
+		return fmt.Errorf("removing %s: %w", key, err)
 	}
 	return nil
 }
