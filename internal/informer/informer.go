@@ -145,7 +145,7 @@ func (f *Factory) ByIndex(kind, field, value string) ([]any, bool) {
 	return found, err == nil
 }
 
-// ByName is ByIndex for the object with a name, whose namespace is empty for cluster-scoped kinds. It returns nil if there is none.
+// ByName returns the object of a kind with a name, as ByIndex does, or nil if it does not exist. The namespace is empty for cluster-scoped kinds.
 func (f *Factory) ByName(kind string, name types.NamespacedName) (found any, ok bool) {
 	all := f.indexer(kind)
 	if all == nil {

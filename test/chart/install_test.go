@@ -155,7 +155,7 @@ var _ = Describe("An installation with the commands of the documentation", Order
 		Expect(after).To(Equal(before))
 	})
 
-	It("gets its administrator in an upgrade only if there is none, as after an installation that failed", suite.Soak, func() {
+	It("gets its administrator in an upgrade only if it has none, as after a failed installation", suite.Soak, func() {
 		upgrade := commands("upgrade.md", "Upgrade")[0]
 		admin.Kubectl("patch", "user", "root", "--type=merge", `--patch={"spec":{"name":"Somebody"}}`)
 		run(upgrade)
