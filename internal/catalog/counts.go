@@ -45,7 +45,7 @@ func (c *Catalog) CountOf(ctx context.Context, kind v1alpha1.Targeted, target cl
 	if _, ok := target.(*v1alpha1.Project); ok {
 		index = IndexProject
 	}
-	err = ForEachByIndex(ctx, c, kind.NewList(), index, c.Keys(ctx, target), func(o client.Object) {
+	err = ForEachByIndex(ctx, c, kind, func() client.ObjectList { return kind.NewList() }, index, c.Keys(ctx, target), func(o client.Object) {
 		if Belongs(o, target) {
 			number++
 		}

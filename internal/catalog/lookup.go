@@ -20,15 +20,7 @@ import (
 // List returns the objects of one kind that have any of the keys in an index. Each appears once; they are not copied.
 func List[T v1alpha1.Object](ctx context.Context, c *Catalog, index string, keys ...string) (found []T, err error) {
 	var kind T
-	if len(keys) == 1 { // most lookups; this saves their allocations
-		if all, ok := c.cached(kind, index, keys[0]); ok {
-			for _, o := range all {
-				found = append(found, o.(T))
-			}
-			return found, nil
-		}
-	}
-	err = ForEachByIndex(ctx, c, kind.NewList(), index, keys, func(o client.Object) { found = append(found, o.(T)) })
+	err = ForEachByIndex(ctx, c, kind, func() client.ObjectList { return kind.NewList() }, index, keys, func(o client.Object) { found = append(found, o.(T)) })
 	return found, err
 }
 
@@ -93,52 +85,49 @@ func ByIDAndUID[T v1alpha1.Identified](ctx context.Context, c *Catalog, id int64
 	return found, nil
 }
 
-// ForEachByIndex calls visit once for each object that has any of the keys in an index.
-func ForEachByIndex(ctx context.Context, c *Catalog, l client.ObjectList, index string, keys []string, visit func(client.Object)) error {
+// ForEachByIndex calls visit once for each object of a kind that has any of the keys in an index. kind is an object or a list of
+// the kind, which can be nil, and newList returns an empty list.
+func ForEachByIndex(
+	ctx context.Context, c *Catalog, kind runtime.Object, newList func() client.ObjectList, index string, keys []string, visit func(client.Object),
+) error {
 	var seen map[types.UID]bool
 	if len(keys) > 1 {
 		seen = map[types.UID]bool{}
 	}
 	for _, key := range keys {
-		err := c.withKey(ctx, l, index, key, func(o client.Object) {
+		found, err := c.withKey(ctx, kind, newList, index, key)
+		if err != nil {
+			return fmt.Errorf("looking up by %s: %w", index, err) // omits the key, which may be a digest
+		}
+		for _, one := range found {
+			o := one.(client.Object)
 			if seen == nil {
 				visit(o)
 			} else if uid := o.GetUID(); !seen[uid] {
 				seen[uid] = true
 				visit(o)
 			}
-		})
-		if err != nil {
-			return fmt.Errorf("looking up by %s: %w", index, err) // omits the key, which may be a digest
 		}
 	}
 	return nil
 }
 
-// withKey calls visit for the objects of the list's kind that have one key in an index.
-func (c *Catalog) withKey(ctx context.Context, l client.ObjectList, index, key string, visit func(client.Object)) error {
-	if found, ok := c.cached(l, index, key); ok {
-		for _, o := range found {
-			visit(o.(client.Object))
+// withKey returns the objects of a kind that have one key in an index.
+func (c *Catalog) withKey(ctx context.Context, kind runtime.Object, newList func() client.ObjectList, index, key string) (found []any, err error) {
+	if c.indexed != nil {
+		if cached, ok := c.indexed.ByIndex(goType(kind), index, key); ok {
+			return cached, nil
 		}
-		return nil
 	}
-	l = l.DeepCopyObject().(client.ObjectList)
+	l := newList()
 	if err := c.reader.List(ctx, l, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy); err != nil {
-		return err
+		return nil, err
 	}
-	return meta.EachListItem(l, func(o runtime.Object) error {
-		visit(o.(client.Object))
+	err = meta.EachListItem(l, func(o runtime.Object) error {
+		found = append(found, o)
 		return nil
 	})
-}
-
-// cached returns the objects of the kind of an object or a list that have one key in an index. It reports false if the reader must be used instead.
-func (c *Catalog) cached(kind runtime.Object, index, key string) (found []any, ok bool) {
-	if c.indexed == nil {
-		return nil, false
-	}
-	return c.indexed.ByIndex(goType(kind), index, key)
+	return found, err
 }
 
 // Get returns a copy of the object of one kind with a name, or ErrNotFound. The namespace is empty for cluster-scoped kinds.
@@ -172,5 +161,5 @@ func get[T client.Object](ctx context.Context, c *Catalog, namespace, name strin
 	return obj, nil
 }
 
-// goType returns the name by which Indexed and Revisions know the kind of an object or a list.
+// goType returns the name by which Indexed and Revisions know the kind of an object or a list, which can be nil.
 func goType(o runtime.Object) string { return strings.TrimSuffix(reflect.TypeOf(o).String(), "List") }

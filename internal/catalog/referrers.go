@@ -97,12 +97,14 @@ func (c *Catalog) ProjectsBelow(ctx context.Context, g *v1alpha1.Group) ([]*v1al
 
 // Peers maps an object to the objects of the list's kind that share any of its keys in an index.
 func (c *Catalog) Peers(of client.ObjectList, index string, keys func(context.Context, client.Object) []string) handler.MapFunc {
+	list := func() client.ObjectList { return of.DeepCopyObject().(client.ObjectList) }
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		var requests []reconcile.Request
 		for _, key := range keys(ctx, obj) {
-			err := c.withKey(ctx, of, index, key, func(o client.Object) {
-				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
-			})
+			found, err := c.withKey(ctx, of, list, index, key)
+			for _, o := range found {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o.(client.Object))})
+			}
 			if err != nil {
 				log.FromContext(ctx).Error(err, "Failed to look up the objects that refer to an object", "index", index, "key", key)
 			}

@@ -64,7 +64,8 @@ func SecretsOfDigest(ctx context.Context, c *catalog.Catalog, digest string) (ke
 	if digest == "" {
 		return nil
 	}
-	err := catalog.ForEachByIndex(ctx, c, &corev1.SecretList{}, indexDigest, []string{digest}, func(s client.Object) {
+	list := func() client.ObjectList { return &corev1.SecretList{} }
+	err := catalog.ForEachByIndex(ctx, c, (*corev1.Secret)(nil), list, indexDigest, []string{digest}, func(s client.Object) {
 		keys = append(keys, credential.Key(s.GetNamespace(), s.GetName()))
 	})
 	if err != nil {
