@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -47,9 +48,14 @@ func seen(since int64) *rights.Requests {
 	log, err := os.Open(controlPlane.AuditLog())
 	Expect(err).NotTo(HaveOccurred())
 	defer log.Close()
-	_, err = log.Seek(since, io.SeekStart)
-	Expect(err).NotTo(HaveOccurred())
-	q, err := rights.Seen(log, forgeplane.Namespace)
+	lines := bufio.NewReader(log)
+	if since > 0 { // kube-apiserver can have been in the middle of a line
+		_, err = log.Seek(since-1, io.SeekStart)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = lines.ReadBytes('\n')
+		Expect(err).To(Or(Not(HaveOccurred()), MatchError(io.EOF)))
+	}
+	q, err := rights.Seen(lines, forgeplane.Namespace)
 	Expect(err).NotTo(HaveOccurred())
 	return q
 }
