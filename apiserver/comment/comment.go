@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/uptrace/bun"
 	"k8s.io/utils/clock"
@@ -15,7 +14,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/item"
 	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/audit"
-	"github.com/forgeplane/forgeplane/internal/mergerequest"
 	"github.com/forgeplane/forgeplane/internal/note"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
@@ -52,17 +50,12 @@ type Writer struct {
 	Clock  clock.PassiveClock
 	// Internal is the ability to read and write internal notes, and Resolve the ability to resolve discussions of others.
 	Internal, Resolve endpoint.Ability
-	// Touch sets the time of the last change of an item. The error is Gone if there is no such item any more.
-	Touch func(ctx context.Context, id int64, at time.Time) error
-	Gone  error
 }
 
-// OnMergeRequests returns the Writer of notes on merge requests. The endpoints must ask for auth.ReadConfidential, and those that resolve
+// InProjects returns the Writer of notes on issues and merge requests. The endpoints must ask for auth.ReadConfidential, and those that resolve
 // discussions for auth.ResolveDiscussions.
-func OnMergeRequests(s activity.Stores, c clock.PassiveClock) Writer {
-	return Writer{
-		Stores: s, Clock: c, Internal: auth.ReadConfidential, Resolve: auth.ResolveDiscussions, Touch: s.MergeRequests.Touch, Gone: mergerequest.ErrNotFound,
-	}
+func InProjects(s activity.Stores, c clock.PassiveClock) Writer {
+	return Writer{Stores: s, Clock: c, Internal: auth.ReadConfidential, Resolve: auth.ResolveDiscussions}
 }
 
 // Reader returns the caller as a reader of notes.
@@ -79,19 +72,15 @@ func (w Writer) Settles(s auth.Subject, on item.Discussed, first note.Note) bool
 
 // Together makes a change of the notes on an item, and touches the item, in one transaction.
 func (w Writer) Together(ctx context.Context, on item.Discussed, attempt string, change func(context.Context) error) error {
-	err := w.Stores.Database.Atomically(ctx, attempt, func(ctx context.Context, _ bun.IDB) error {
+	err := w.Stores.Database.Atomically(ctx, attempt, func(ctx context.Context, db bun.IDB) error {
 		if err := change(ctx); err != nil {
 			return err
 		}
 		// Last, as in the deletion of an item: two transactions that lock the same rows must do so in the same order.
-		return w.Touch(ctx, on.Item().ID, w.Clock.Now().UTC())
+		return item.Touch(ctx, db, on, w.Clock.Now())
 	})
-	switch {
-	case errors.Is(err, w.Gone):
-		return on.Missing()
-	case errors.Is(err, note.ErrFull):
+	if errors.Is(err, note.ErrFull) {
 		return endpoint.Invalid(map[string][]string{"base": {"Maximum number of comments exceeded"}})
-	default:
-		return err
 	}
+	return err
 }

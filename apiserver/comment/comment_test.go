@@ -3,7 +3,6 @@ package comment_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -18,7 +17,7 @@ func TestTogether_writesNothingOnItemThatIsGone(t *testing.T) {
 	g, w := NewWithT(t), familytest.New(t)
 	w.Activity = familytest.Activity(t, w.Clock)
 	gone := item.Issue{Issue: issue.Issue{ID: 7}}
-	c := comment.Writer{Stores: w.Activity, Clock: w.Clock, Gone: issue.ErrNotFound, Touch: func(context.Context, int64, time.Time) error { return issue.ErrNotFound }}
+	c := comment.Writer{Stores: w.Activity, Clock: w.Clock}
 	g.Expect(c.Together(t.Context(), gone, "creating a note", func(ctx context.Context) error {
 		return w.Activity.Notes.Create(ctx, &note.Note{On: gone.Item(), Body: "Why?"})
 	})).To(MatchError(gone.Missing()))

@@ -25,7 +25,7 @@ type Family struct {
 }
 
 // New returns the family.
-func New(k family.Kit) *Family { return &Family{k, comment.OnMergeRequests(k.Activity, k.Clock)} }
+func New(k family.Kit) *Family { return &Family{k, comment.InProjects(k.Activity, k.Clock)} }
 
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {

@@ -11,8 +11,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/family"
 	"github.com/forgeplane/forgeplane/apiserver/item"
-	"github.com/forgeplane/forgeplane/internal/epic"
-	"github.com/forgeplane/forgeplane/internal/issue"
 	"github.com/forgeplane/forgeplane/internal/note"
 )
 
@@ -29,19 +27,15 @@ func New(k family.Kit) *Family { return &Family{k, item.Finder{Stores: k.Activit
 func (f *Family) Table() endpoint.Table {
 	return slices.Concat(
 		table[auth.ProjectRecord[item.Issue]](f.find.Issues(), collection{
-			Family: f, write: auth.CreateIssues, moderate: auth.ModerateNotes, date: auth.OwnProject, Writer: comment.Writer{
-				Stores: f.Activity, Clock: f.Clock, Internal: auth.ReadConfidential, Resolve: auth.ResolveDiscussions,
-				Touch: f.Activity.Issues.Touch, Gone: issue.ErrNotFound,
-			},
+			Family: f, write: auth.CreateIssues, moderate: auth.ModerateNotes, date: auth.OwnProject, Writer: comment.InProjects(f.Activity, f.Clock),
 		}),
 		table[auth.ProjectRecord[item.MergeRequest]](f.find.MergeRequests(), collection{
 			Family: f, write: auth.NoteMergeRequests, moderate: auth.ModerateNotes, date: auth.OwnProject, diff: true,
-			Writer: comment.OnMergeRequests(f.Activity, f.Clock),
+			Writer: comment.InProjects(f.Activity, f.Clock),
 		}),
 		table[auth.GroupRecord[item.Epic]](f.find.Epics(), collection{
 			Family: f, write: auth.CreateEpicNotes, moderate: auth.ModerateEpicNotes, date: auth.AdminGroup, Writer: comment.Writer{
 				Stores: f.Activity, Clock: f.Clock, Internal: auth.ReadConfidentialEpics, Resolve: auth.ModerateEpicNotes,
-				Touch: f.Activity.Epics.Touch, Gone: epic.ErrNotFound,
 			},
 		}))
 }
