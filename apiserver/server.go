@@ -82,8 +82,6 @@ type Options struct {
 	Disk *fair.Memory
 	// Metrics registers the metrics of the server.
 	Metrics []prometheus.Registerer
-	// Audit records every write. It is nil if the audit log is off.
-	Audit *audit.Log
 	// Others has the state of the other servers of the installation. It is nil without other servers.
 	Others *watermark.Watermark
 	// Written is called after each write of refs. It must not block.

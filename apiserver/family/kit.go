@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/artifact"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/credential"
@@ -59,6 +60,8 @@ type Kit struct {
 	Queue func(job.QueueOptions) Tasks
 	// OnWritten adds a follower of the writes of refs, as change.Feed.Follow does.
 	OnWritten func(follower string, follow func(context.Context, change.Event) error)
+	// Audit records the writes of background work; nil if the audit log is off. Handlers record those of requests.
+	Audit *audit.Log
 	// Features are the features that are turned on.
 	Features *feature.Flags
 	// Quotas limit what users create.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/database"
@@ -86,6 +87,10 @@ func (u *Updater) authorizeElsewhere(
 	}
 	if s.Scope, err = u.scope(ctx, in); err != nil {
 		return actor, nil, err
+	}
+	if record := audit.From(ctx); record != nil {
+		record.User(s.Caller.User)
+		record.About(s.Scope.Project, s.Scope.Path())
 	}
 	if s.Access, err = u.guard.Access(ctx, s.Caller, s.Scope); err != nil {
 		return actor, nil, err

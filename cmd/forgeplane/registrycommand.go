@@ -112,9 +112,9 @@ func addRegistryServer(ctx context.Context, mgr ctrl.Manager, o *options, s shar
 		return err
 	}
 	server, err := apiserver.NewRegistryServer(ctx, apiserver.Options{
-		Kit: family.Kit{Catalog: s.catalog, Activity: s.Stores, Clock: clock.RealClock{}}, Address: o.httpAddress, ExternalURL: external, Registry: images,
+		Kit: family.Kit{Catalog: s.catalog, Activity: s.Stores, Audit: s.audit, Clock: clock.RealClock{}}, Address: o.httpAddress, ExternalURL: external, Registry: images,
 		RateLimits: limits, Connections: connection.Limits{PerAddress: o.rates.connections, Trusted: limits.TrustedProxies},
-		Others: watermark.New(s.Written, s.informers, mgr.GetLogger().WithName("watermark")), Audit: s.audit,
+		Others:  watermark.New(s.Written, s.informers, mgr.GetLogger().WithName("watermark")),
 		Metrics: []prometheus.Registerer{metrics.Registry}, Log: mgr.GetLogger().WithName("server"),
 	})
 	if err != nil {

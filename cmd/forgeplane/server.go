@@ -55,6 +55,7 @@ func addServer(ctx context.Context, mgr ctrl.Manager, o *options, s shared) erro
 		Kit: family.Kit{
 			Catalog: s.catalog, Avatars: avatar.New(s.avatars), Artifacts: s.artifacts, Repositories: s.repositories, Maintain: keeper.Ask, Activity: s.Stores, Features: features,
 			Quotas: o.quotas, Targets: s.targets, Clock: clock.RealClock{}, Version: versionOf(number, commit), Namespace: o.namespace, Home: o.home,
+			Audit: s.audit,
 		},
 		Address: o.httpAddress, RuntimeDir: o.runtimeDir, HookBinary: o.hookBinary, ExternalURL: external, RESTWrites: o.restWrites,
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), IDs: s.ids, Registry: images, Log: mgr.GetLogger().WithName("server"),
@@ -62,7 +63,7 @@ func addServer(ctx context.Context, mgr ctrl.Manager, o *options, s shared) erro
 		Connections: connection.Limits{PerAddress: o.rates.connections, Trusted: limits.TrustedProxies},
 		// The door through kube-apiserver serves the metrics of the generic API server.
 		Metrics: []prometheus.Registerer{metrics.Registry, legacyregistry.Registerer()},
-		Others:  others, Audit: s.audit,
+		Others:  others,
 		Written: func(e change.Event) { observer.Pushed(e.Project); keeper.Pushed(e.Project) },
 	})
 	if err != nil {

@@ -59,6 +59,36 @@ func (l *Log) Tell(ctx context.Context, e Event) {
 	l.Write(e)
 }
 
+// Background calls do, which acts without a request, and records what it writes as one event. There is no event if it writes nothing. Code that do calls
+// finds the Record as in a request.
+func (l *Log) Background(ctx context.Context, action string, do func(context.Context) error) error {
+	if l == nil {
+		return do(ctx)
+	}
+	record := &Record{event: Event{Action: action}}
+	err := do(context.WithValue(ctx, recordKey{}, record))
+	if e := record.written(err); len(e.Objects) > 0 || len(e.Refs) > 0 {
+		l.Tell(ctx, e)
+	}
+	return err
+}
+
+// written returns the event of work without a request, which ended with err.
+func (r *Record) written(err error) Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.event
+	for _, ref := range e.Refs {
+		if e.Result == "" && ref.Result != Done {
+			e.Result, e.Reason = ref.Result, ref.Reason
+		}
+	}
+	if e.Result == "" && err != nil {
+		e.Result = Failed
+	}
+	return e
+}
+
 // over returns the event with its empty fields taken from cause. The action of cause takes precedence.
 func (e Event) over(cause Event) Event {
 	if cause.Action != "" {

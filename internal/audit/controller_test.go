@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,6 +53,44 @@ func controllerClient(t *testing.T, err error) (client.Client, *audittest.Lines)
 
 func newSecret() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "s", UID: "u2"}, StringData: map[string]string{"token": "correct-horse"}}
+}
+
+func TestBackground_hasOneLineIfItWrites(t *testing.T) {
+	failure := errors.New("no room")
+	main := update.Ref{Name: "refs/heads/main", New: "1"}
+	for name, tt := range map[string]struct {
+		do   func(*audit.Record) error
+		want gomegatypes.GomegaMatcher
+	}{
+		"nothing": {func(*audit.Record) error { return failure }, BeEmpty()},
+		"an object": {func(r *audit.Record) error {
+			r.Did("merge", audit.MergeRequest, "acme/web!1", 7)
+			return nil
+		}, HaveExactElements(And(HaveField("Door", audit.Controller), HaveField("Action", "merge"), HaveField("Result", audit.Done)))},
+		"a ref that is refused": {func(r *audit.Record) error {
+			r.Updates([]update.Ref{main}, audit.Refused, map[string]string{main.Name: "protected"})
+			return nil
+		}, HaveExactElements(And(HaveField("Result", audit.Refused), HaveField("Reason", "protected")))},
+		"a ref before a failure": {func(r *audit.Record) error {
+			r.Updates([]update.Ref{main}, audit.Done, nil)
+			return failure
+		}, HaveExactElements(And(HaveField("Result", audit.Failed), HaveField("Refs", HaveExactElements(HaveField("Result", audit.Done)))))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, lines := NewWithT(t), audittest.Open(t)
+			var want error
+			err := lines.Background(t.Context(), "merge", func(ctx context.Context) error {
+				want = tt.do(audit.From(ctx))
+				return want
+			})
+			if want == nil {
+				g.Expect(err).NotTo(HaveOccurred())
+			} else {
+				g.Expect(err).To(MatchError(want))
+			}
+			g.Expect(lines.Events()).To(tt.want)
+		})
+	}
 }
 
 func TestClientOfControllers_logsEachWriteAndItsCause(t *testing.T) {

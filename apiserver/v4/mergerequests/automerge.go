@@ -13,6 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/item"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/job"
@@ -111,7 +112,7 @@ func (f *Family) pipelineEnded(ctx context.Context, a job.Attempt, _ func(string
 	}
 	waiting, err := f.Activity.MergeRequests.Waiting(ctx, id)
 	for _, m := range waiting {
-		err = errors.Join(err, f.endWait(ctx, m))
+		err = errors.Join(err, f.Audit.Background(ctx, "merge", func(ctx context.Context) error { return f.endWait(ctx, m) }))
 	}
 	return err
 }
@@ -153,6 +154,7 @@ func (f *Family) mergeWaiting(ctx context.Context, m mergerequest.MergeRequest, 
 	if err != nil {
 		return err
 	}
+	audit.From(ctx).User(by.User)
 	s, err := f.Guard.For(ctx, by, f.mergeEndpoint(), fmt.Sprint(m.In.ID), fmt.Sprint(m.IID))
 	if err != nil {
 		return err

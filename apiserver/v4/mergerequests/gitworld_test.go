@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/mergerequests"
+	"github.com/forgeplane/forgeplane/internal/audit/audittest"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
@@ -34,6 +35,8 @@ type gitWorld struct {
 	store     *git.Repository
 	binary    string
 	starts    func(string) int
+	// lines is the audit log of background work.
+	lines *audittest.Lines
 }
 
 // newGitWorld returns a world whose web has the branches of a client, and whose fork has them too.
@@ -51,6 +54,8 @@ func newGitWorld(t *testing.T, c *gittest.Client) gitWorld {
 	repos := familytest.Limited(t, w.Catalog, git.Options{Binary: binary})
 	w.Activity = familytest.Activity(t, w.Clock)
 	w.Authenticator.Collaborating(w.Activity.MergeRequests)
+	w.lines = audittest.Open(t)
+	w.Audit = w.lines.Log
 	w.Keep(repos)
 	w.store, w.binary, w.starts = familytest.Push(t, repos, web, c), binary, starts
 	w.web = &gittest.Client{Dir: w.store.Dir()}

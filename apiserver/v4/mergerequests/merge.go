@@ -294,7 +294,9 @@ func (f *Family) finish(ctx context.Context, c auth.Caller, m mergerequest.Merge
 // RemoveSource deletes the source branch of a merge request whose merge was interrupted, as its merger, for mergecheck.Checker.Removing.
 func RemoveSource(k family.Kit) func(context.Context, mergerequest.MergeRequest) error {
 	return func(ctx context.Context, m mergerequest.MergeRequest) error {
-		return removeSource(ctx, k, m, func(ctx context.Context) (auth.Caller, error) { return k.Guard.Requester(ctx, m.Merger) })
+		return k.Audit.Background(ctx, "remove-source", func(ctx context.Context) error {
+			return removeSource(ctx, k, m, func(ctx context.Context) (auth.Caller, error) { return k.Guard.Requester(ctx, m.Merger) })
+		})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/launch"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/mergerequests"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/ci/config"
 	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/mergerequest"
@@ -156,6 +157,12 @@ func TestAutoMerge_mergesOncePipelineSucceeds(t *testing.T) {
 	g.Expect(w.web.Git(t, "log", "-1", "--format=%s", "main^2")).To(Equal("One"))
 	_, err := w.web.Try("rev-parse", "--verify", "refs/heads/topic")
 	g.Expect(err).To(HaveOccurred(), "the branch is deleted")
+	written := func(name string) any { return And(HaveField("Name", name), HaveField("Result", audit.Done)) }
+	g.Expect(w.lines.Events()).To(HaveExactElements(And(
+		HaveField("Door", audit.Controller), HaveField("Action", "merge"), HaveField("Result", audit.Done), HaveField("User.Username", "dora"),
+		HaveField("About.Path", "acme/web"), HaveField("Objects", HaveExactElements(HaveField("Name", "acme/web!1"))),
+		HaveField("Refs", HaveExactElements(written("refs/heads/main"), written("refs/heads/topic"))),
+	)))
 }
 
 func TestAutoMerge_mergesAtOnceIfPipelineHasSucceeded(t *testing.T) {
