@@ -316,7 +316,7 @@ func (c *copier) write(ctx context.Context, name string, src *os.File, info fs.F
 	}
 	defer func() { err = errors.Join(err, dst.Close()) }()
 	h := sha256.New()
-	for {
+	for offset := int64(0); ; {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -327,6 +327,8 @@ func (c *copier) write(ctx context.Context, name string, src *os.File, info fs.F
 			n, err = io.CopyN(io.MultiWriter(dst, h), src, chunk)
 		}
 		c.told.add(n, 0)
+		disk.StartSync(dst, offset, n) // the disk works while other files are copied and checked
+		offset += n
 		if errors.Is(err, io.EOF) {
 			break
 		}
