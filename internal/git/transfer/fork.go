@@ -125,17 +125,20 @@ func (o ForkOptions) first(f *fork) string { return o.Branches[slices.IndexFunc(
 
 // chosen returns the refs of the fork, sorted by name.
 func (o ForkOptions) chosen(ctx context.Context, source *git.Repository) ([]refs.Ref, error) {
-	branches, err := refs.Sorted(ctx, source, object.BranchPrefix, refs.ByName, false)
-	if err != nil {
-		return nil, err
-	}
+	var all []refs.Ref
+	prefixes := []string{object.BranchPrefix, object.TagPrefix}
 	if len(o.Branches) > 0 {
-		return slices.DeleteFunc(slices.Clone(branches), func(ref refs.Ref) bool {
-			return !slices.Contains(o.Branches, strings.TrimPrefix(ref.Name, object.BranchPrefix))
-		}), nil
+		prefixes = prefixes[:1]
 	}
-	tags, err := refs.Sorted(ctx, source, object.TagPrefix, refs.ByName, false)
-	return slices.Concat(branches, tags), err
+	for ref, err := range refs.List(ctx, source, prefixes...) {
+		if err != nil {
+			return nil, err
+		}
+		if len(o.Branches) == 0 || slices.Contains(o.Branches, strings.TrimPrefix(ref.Name, object.BranchPrefix)) {
+			all = append(all, ref)
+		}
+	}
+	return all, nil
 }
 
 // linkAll links the fork to all objects of the source, and reports whether the fork needs each of them, and no others. Otherwise the fork has
