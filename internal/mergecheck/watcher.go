@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/git/history"
 	"github.com/forgeplane/forgeplane/internal/git/object"
 	"github.com/forgeplane/forgeplane/internal/git/update"
 	"github.com/forgeplane/forgeplane/internal/job"
@@ -58,25 +59,65 @@ func (w *Watcher) Written(ctx context.Context, e change.Event) error {
 		return catalog.IgnoreNotFound(err)
 	}
 	found, err := w.stores.MergeRequests.OfBranches(ctx, p.UID, slices.Collect(maps.Keys(moved)))
-	heads, failed := w.sources(ctx, found)
+	merged, failed := w.merged(ctx, p, moved, found)
 	err = errors.Join(err, failed)
 	for _, m := range found {
 		t := job.Task{Key: strconv.FormatInt(m.ID, 10), Tenant: w.repositories.Tenant(p)}
-		if u, ok := moved[m.TargetBranch]; ok && m.In.UID == p.UID && !u.Creates() && !u.Deletes() {
+		if head, ok := merged[m.ID]; ok {
+			u := moved[m.TargetBranch]
 			t.Key += " " + u.New // a later push must not replace the one that has merged the branches
-			head := heads[m.ID]
-			if source, ok := moved[m.SourceBranch]; ok && m.Source.UID == p.UID {
-				head = source.New
-			}
-			if strings.Trim(head, "0") == "" { // the branch does not exist
-				head = m.Head
-			}
 			payload, failed := json.Marshal(push{Branch: m.TargetBranch, Head: head, Old: u.Old, By: e.By})
 			t.Payload, err = payload, errors.Join(err, failed)
 		}
 		err = errors.Join(err, w.tasks.Add(ctx, t))
 	}
 	return err
+}
+
+// merged returns the heads of the merge requests that a push to a project may have merged, by the ids of the merge requests: the push has brought the
+// heads of their source branches to their target branches. All other merge requests need the same check after each push, and so only one task.
+func (w *Watcher) merged(
+	ctx context.Context, p *v1alpha1.Project, moved map[string]update.Ref, of []mergerequest.MergeRequest,
+) (found map[int64]string, err error) {
+	sources, err := w.sources(ctx, of)
+	into := map[string]map[int64]string{}
+	for _, m := range of {
+		u, ok := moved[m.TargetBranch]
+		if !ok || m.In.UID != p.UID || u.Creates() || u.Deletes() {
+			continue
+		}
+		head := sources[m.ID]
+		if source, ok := moved[m.SourceBranch]; ok && m.Source.UID == p.UID {
+			head = source.New
+		}
+		if strings.Trim(head, "0") == "" { // the branch does not exist
+			head = m.Head
+		}
+		if into[m.TargetBranch] == nil {
+			into[m.TargetBranch] = map[int64]string{}
+		}
+		into[m.TargetBranch][m.ID] = head
+	}
+	found = map[int64]string{}
+	for branch, heads := range into {
+		arrived, failed := w.arrived(ctx, p, moved[branch], slices.Collect(maps.Values(heads)))
+		err = errors.Join(err, failed)
+		for id, head := range heads {
+			if failed != nil || arrived[head] {
+				found[id] = head
+			}
+		}
+	}
+	return found, err
+}
+
+// arrived returns the heads that an update has brought to a branch of a project.
+func (w *Watcher) arrived(ctx context.Context, p *v1alpha1.Project, u update.Ref, heads []string) (map[string]bool, error) {
+	r, err := w.repositories.Content(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return history.Arrived(ctx, r, u.Old, u.New, heads...)
 }
 
 // sources returns the heads of the source branches of merge requests that exist, by the ids of the merge requests.

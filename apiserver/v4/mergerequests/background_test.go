@@ -59,6 +59,24 @@ func TestWatcher_checksMergeRequestsOfMovedBranches(t *testing.T) {
 }
 
 // The faster check has read the source branch before the push.
+func TestWatcher_hasOneTaskUnlessPushMerges(t *testing.T) {
+	g, w := NewWithT(t), newGitWorld(t, branched(t))
+	topic, rival := w.request(20, "topic", "main"), w.request(20, "rival", "main")
+	watcher := func(tasks *queued) *mergecheck.Watcher {
+		return mergecheck.NewWatcher(mergecheck.New(w.Catalog, w.Repositories, w.Activity, w.Clock), tasks)
+	}
+	push := func(commit string) (tasks queued) {
+		u := update.Ref{Name: "refs/heads/main", Old: w.head("main"), New: commit}
+		w.web.Git(t, "update-ref", u.Name, u.New)
+		e := change.Event{Project: types.NamespacedName{Namespace: "acme", Name: "web"}, Updates: []update.Ref{u}}
+		g.Expect(watcher(&tasks).Written(t.Context(), e)).To(Succeed())
+		return tasks
+	}
+	g.Expect(push(w.commit("main", "main"))).To(HaveExactElements(key(topic), key(rival)))
+	merged := w.web.Git(t, "commit-tree", "-p", "main", "-p", "topic", "-m", "x", w.head("topic^{tree}"))
+	g.Expect(push(merged)).To(HaveExactElements(HaveField("Key", fmt.Sprintf("%d %s", topic.ID, merged)), key(rival)))
+}
+
 func TestCheck_isMadeAgainIfItLoses(t *testing.T) {
 	for name, keepsHead := range map[string]bool{"when it keeps the head": true, "when it is recorded": false} {
 		t.Run(name, func(t *testing.T) {

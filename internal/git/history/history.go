@@ -37,6 +37,26 @@ func Merged(ctx context.Context, r *git.Repository, into string, commits ...stri
 	})
 }
 
+// Arrived reports which of some commits are reachable from to but not from from. Commits that do not exist are not.
+func Arrived(ctx context.Context, r *git.Repository, from, to string, commits ...string) (map[string]bool, error) {
+	between, err := revisions(from, to)
+	if err != nil {
+		return nil, err
+	}
+	asked, found := map[string]bool{}, map[string]bool{}
+	for _, id := range commits {
+		asked[id] = true
+	}
+	c := process.In(r.Dir(), slices.Concat([]string{"rev-list"}, between, []string{"--"})...)
+	c.Stdout = &lines{each: func(id []byte) {
+		if asked[string(id)] {
+			found[string(id)] = true
+		}
+	}}
+	err = r.Walking(ctx, func(ctx context.Context) error { return r.Run(ctx, c) })
+	return found, err
+}
+
 // Descendants reports which of some commits a commit is reachable from, including itself. It is reachable from none that does not exist. Callers must
 // not change the result.
 func Descendants(ctx context.Context, r *git.Repository, commit string, of ...string) (map[string]bool, error) {
