@@ -327,14 +327,15 @@ func (c *copier) write(ctx context.Context, name string, src *os.File, info fs.F
 			n, err = io.CopyN(io.MultiWriter(dst, h), src, chunk)
 		}
 		c.told.add(n, 0)
-		disk.StartSync(dst, offset, n) // the disk works while other files are copied and checked
-		offset += n
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return err
 		}
+		// The disk works while the rest is copied and checked. Small files are synced together.
+		disk.StartSync(dst, offset, n)
+		offset += n
 	}
 	one.sum = [sha256.Size]byte(h.Sum(nil))
 	if err := dst.Chmod(info.Mode().Perm()); err != nil {
