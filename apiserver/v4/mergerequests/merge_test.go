@@ -18,6 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/mergerequests"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/job"
@@ -285,7 +286,7 @@ func TestMerge_isFinishedOrUndoneAfterCrash(t *testing.T) {
 			g.Expect(w.get(m).DetailedMergeStatus).To(Equal("mergeable"))
 			was := w.head("main")
 			planned := w.web.Git(t, "commit-tree", "-p", was, "-p", "topic", "-m", "x", w.head("topic^{tree}"))
-			g.Expect(w.Activity.MergeRequests.Lock(t.Context(), w.read(m), mergerequest.Plan{Commit: planned, Merger: m.Author})).To(Succeed())
+			g.Expect(w.Activity.MergeRequests.Lock(t.Context(), w.read(m), mergerequest.Plan{Commit: planned, Merger: m.Author, RemoveSource: &inGit})).To(Succeed())
 			if inGit {
 				w.web.Git(t, "update-ref", "refs/heads/main", planned)
 				d := w.get(m)
@@ -294,6 +295,10 @@ func TestMerge_isFinishedOrUndoneAfterCrash(t *testing.T) {
 				g.Expect(d.MergeUser.Username).To(Equal("dora"))
 				g.Expect(w.get(m).State).To(Equal(mergerequest.Merged))
 				g.Expect(w.notes(m)).To(Equal([]string{"merged"}))
+				g.Expect(w.lines.Events()).To(HaveExactElements(And(
+					HaveField("Action", "remove-source"), HaveField("Result", audit.Done), HaveField("User.Username", "dora"), HaveField("About.Path", "acme/web"),
+					HaveField("Refs", HaveExactElements(HaveField("Name", "refs/heads/topic"))),
+				)))
 				return
 			}
 			g.Expect(w.get(m).State).To(Equal(mergerequest.Locked))
