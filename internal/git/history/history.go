@@ -43,17 +43,21 @@ func Arrived(ctx context.Context, r *git.Repository, from, to string, commits ..
 	if err != nil {
 		return nil, err
 	}
+	return printed(ctx, r, process.In(r.Dir(), slices.Concat([]string{"rev-list"}, between, []string{"--"})...), commits)
+}
+
+// printed reports which of some commits a command prints.
+func printed(ctx context.Context, r *git.Repository, c process.Command, commits []string) (map[string]bool, error) {
 	asked, found := map[string]bool{}, map[string]bool{}
 	for _, id := range commits {
 		asked[id] = true
 	}
-	c := process.In(r.Dir(), slices.Concat([]string{"rev-list"}, between, []string{"--"})...)
 	c.Stdout = &lines{each: func(id []byte) {
 		if asked[string(id)] {
 			found[string(id)] = true
 		}
 	}}
-	err = r.Walking(ctx, func(ctx context.Context) error { return r.Run(ctx, c) })
+	err := r.Walking(ctx, func(ctx context.Context) error { return r.Run(ctx, c) })
 	return found, err
 }
 
@@ -67,18 +71,10 @@ func Descendants(ctx context.Context, r *git.Repository, commit string, of ...st
 	size := func(m map[string]bool) int { return len(m) * 100 }
 	// The ids can be many, so their digest stands for them.
 	return recall.Find(ctx, r.Results(), "finding descendants", fmt.Sprintf("%x", sha256.Sum256([]byte(input))), size, func(ctx context.Context) (map[string]bool, error) {
-		asked, found := map[string]bool{}, map[string]bool{commit: true}
-		for _, id := range of {
-			asked[id] = true
-		}
 		c := process.In(r.Dir(), "rev-list", "--ancestry-path", "--ignore-missing", "--stdin")
 		c.Stdin = strings.NewReader(input)
-		c.Stdout = &lines{each: func(id []byte) {
-			if asked[string(id)] {
-				found[string(id)] = true
-			}
-		}}
-		err := r.Walking(ctx, func(ctx context.Context) error { return r.Run(ctx, c) })
+		found, err := printed(ctx, r, c, of)
+		found[commit] = true
 		return found, err
 	})
 }

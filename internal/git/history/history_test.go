@@ -220,6 +220,22 @@ func TestReadCommit_truncatesHugeCommits(t *testing.T) {
 	}
 }
 
+func TestArrived_areReachableFromTheNewCommitAlone(t *testing.T) {
+	g, c := NewWithT(t), gittest.New(t, "sha1")
+	c.Commit(t, "a", "1")
+	c.Git(t, "checkout", "--quiet", "-b", "side")
+	c.Commit(t, "b", "1")
+	c.Git(t, "checkout", "--quiet", "main")
+	c.Commit(t, "a", "2")
+	c.Git(t, "merge", "--quiet", "--no-edit", "side")
+	r := gittest.Bare(t, c)
+	id := func(revision string) string { return c.Git(t, "rev-parse", revision) }
+	missing := strings.Repeat("1", 40)
+	found, err := history.Arrived(t.Context(), r, id("main~1"), id("main"), id("main~2"), id("main~1"), id("side"), missing)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found).To(Equal(map[string]bool{id("side"): true}))
+}
+
 func TestDescendants_haveTheCommitAmongTheirAncestors(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "a", "1")
