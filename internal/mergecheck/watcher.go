@@ -79,13 +79,13 @@ func (w *Watcher) Written(ctx context.Context, e change.Event) error {
 func (w *Watcher) merged(
 	ctx context.Context, p *v1alpha1.Project, moved map[string]update.Ref, of []mergerequest.MergeRequest,
 ) (found map[int64]string, err error) {
+	of = slices.DeleteFunc(slices.Clone(of), func(m mergerequest.MergeRequest) bool {
+		u, ok := moved[m.TargetBranch]
+		return !ok || m.In.UID != p.UID || u.Creates() || u.Deletes()
+	})
 	sources, err := w.sources(ctx, of)
 	into := map[string]map[int64]string{}
 	for _, m := range of {
-		u, ok := moved[m.TargetBranch]
-		if !ok || m.In.UID != p.UID || u.Creates() || u.Deletes() {
-			continue
-		}
 		head := sources[m.ID]
 		if source, ok := moved[m.SourceBranch]; ok && m.Source.UID == p.UID {
 			head = source.New
