@@ -88,10 +88,9 @@ func (u *Updater) authorizeElsewhere(
 	if s.Scope, err = u.scope(ctx, in); err != nil {
 		return actor, nil, err
 	}
-	if record := audit.From(ctx); record != nil {
-		record.User(s.Caller.User)
-		record.About(s.Scope.Project, s.Scope.Path())
-	}
+	record := audit.From(ctx)
+	record.User(s.Caller.User)
+	record.About(s.Scope.Project, s.Scope.Path())
 	if s.Access, err = u.guard.Access(ctx, s.Caller, s.Scope); err != nil {
 		return actor, nil, err
 	}
