@@ -85,7 +85,6 @@ type Handler struct {
 	routes   *router.Router[*Endpoint]
 	tables   []Table
 	buffers  buffers
-	sizes    sizes
 	document func() []byte
 }
 
@@ -354,6 +353,14 @@ func WithBaseURL(ctx context.Context, base *url.URL) context.Context {
 // json sends an answer in JSON. held is the memory that is held for it.
 func (h *Handler) json(w http.ResponseWriter, r *http.Request, status int, body any, held holding) error {
 	defer held.weigh(0)
+	k, remembered := body.(anyKept)
+	if remembered {
+		var text []byte
+		if body, text = k.load(); text != nil {
+			h.sendJSON(w, r, status, text)
+			return nil
+		}
+	}
 	buffer := h.buffers.get(held.size)
 	defer h.buffers.put(buffer, held.size)
 	encoder := json.NewEncoder(buffer)
@@ -363,17 +370,25 @@ func (h *Handler) json(w http.ResponseWriter, r *http.Request, status int, body 
 	}
 	held.weigh(int64(buffer.Cap()))
 	text := bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
+	if remembered {
+		k.encoded(bytes.Clone(text))
+	}
+	h.sendJSON(w, r, status, text)
+	return nil
+}
+
+// sendJSON sends an answer, or 304 if the client has it already.
+func (h *Handler) sendJSON(w http.ResponseWriter, r *http.Request, status int, text []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	if status == http.StatusOK && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		tag := etag(text)
 		w.Header().Set("ETag", tag)
 		if slices.Contains(strings.Split(r.Header.Get("If-None-Match"), ", "), tag) {
 			h.send(w, http.StatusNotModified, nil)
-			return nil
+			return
 		}
 	}
 	h.send(w, status, text)
-	return nil
 }
 
 // etag returns a hash that distinguishes answers. It is not cryptographic.

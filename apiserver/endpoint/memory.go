@@ -117,18 +117,30 @@ type holding struct {
 
 // room reserves the memory for encoding an answer. The error is noRoom.
 func (h *Handler) room(a *answer, body any) (holding, error) {
-	size := h.sizes.of(body)
+	size, times := sizeOf(body)
 	switch {
 	case h.options.Memory == nil || size <= freeAnswer:
 		a.leave()
 		return holding{size, uncounted}, nil
 	case a.weigh != nil:
-		a.weigh(encodingTimes * size)
+		a.weigh(times * size)
 		return holding{size, a.weigh}, nil
 	default:
-		weigh, err := a.hold(encodingTimes*size, false)
+		weigh, err := a.hold(times*size, false)
 		return holding{size, weigh}, err
 	}
+}
+
+// sizeOf returns the maximum size of an answer in JSON, and how many times it is in memory while it is sent.
+func sizeOf(body any) (size, times int64) {
+	k, is := body.(anyKept)
+	if !is {
+		return jsonSizes.of(body), encodingTimes
+	}
+	if _, text := k.load(); text != nil {
+		return int64(len(text)), 1
+	}
+	return k.Size(), encodingTimes
 }
 
 // buffers are kept for later answers of about the same length, so that a short answer does not occupy a long buffer. A comparison of 200

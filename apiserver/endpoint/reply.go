@@ -28,8 +28,10 @@ func (Reply[T]) bodyType() reflect.Type { return reflect.TypeFor[T]() }
 // replied is any Reply.
 type replied interface {
 	reply() (status int, header http.Header, body any)
-	bodyType() reflect.Type
 }
+
+// wrapped is a response around a body of another type.
+type wrapped interface{ bodyType() reflect.Type }
 
 // Answer is one of several successful answers of an endpoint.
 type Answer struct {
@@ -72,8 +74,8 @@ func (e *Endpoint) reply(h http.Header, response any) (status int, body any, err
 
 // shown returns the type of the body of a success.
 func (e *Endpoint) shown() reflect.Type {
-	if r, is := reflect.Zero(e.response).Interface().(replied); is {
-		return r.bodyType()
+	if w, is := reflect.Zero(e.response).Interface().(wrapped); is {
+		return w.bodyType()
 	}
 	return e.response
 }

@@ -13,6 +13,9 @@ import (
 // sizes estimates how many bytes values have in JSON, and remembers the estimates by type.
 type sizes struct{ known sync.Map }
 
+// jsonSizes has the types of all answers.
+var jsonSizes sizes
+
 // sizer estimates the maximum size of values of a type in JSON, in bytes: fixed, plus the result of vary unless that is nil.
 type sizer struct {
 	fixed int64

@@ -133,6 +133,19 @@ func directory(path string) (bool, error) {
 // Results returns the remembered results about the repository.
 func (r *Repository) Results() recall.Results { return r.engine.answers.About(r.dir) }
 
+// Recall returns a value that Remember has stored about a repository under the same key.
+func Recall[T any](r *Repository, what, key string) (T, bool) {
+	return recall.Known[T](r.Results(), what, key)
+}
+
+// Remember stores a value of the given size in bytes, which must not be changed afterwards, unless it is too large. The value must depend only on
+// the key, which has the ids of all objects that were read.
+func Remember[T any](r *Repository, what, key string, value T, bytes int64) {
+	if bytes <= recall.MaxResult {
+		recall.Keep(r.Results(), what, key, value, int(bytes))
+	}
+}
+
 // Run runs a command on the repository, which must exist. It adds a timeout if ctx has no deadline.
 func (r *Repository) Run(ctx context.Context, c process.Command) error {
 	ctx, cancel := r.engine.processes.Limited(ctx)

@@ -3,6 +3,7 @@ package repositories
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 
@@ -38,21 +39,21 @@ type compareRequest struct {
 	Unidiff       bool                     `param:"unidiff" default:"false" doc:"Whether diffs begin with the names of the files."`
 }
 
-func (f *Family) compare(ctx context.Context, s auth.Project, r *compareRequest) (none Compare, err error) {
+func (f *Family) compare(ctx context.Context, s auth.Project, r *compareRequest) (*endpoint.Kept[Compare], error) {
 	other, err := f.comparedWith(ctx, s, r)
 	if err != nil {
-		return none, err
+		return nil, err
 	}
 	repo, ctx, end, err := f.reading(ctx, s.Scope.Project)
 	if err != nil {
-		return none, orNotFound(err, endpoint.NotFound("Ref"))
+		return nil, orNotFound(err, endpoint.NotFound("Ref"))
 	}
 	defer end()
 	theirs := repo
 	if other.UID != s.Scope.Project.UID {
 		var end func()
 		if theirs, ctx, end, err = f.reading(ctx, other); err != nil {
-			return none, orNotFound(err, endpoint.NotFound("Ref"))
+			return nil, orNotFound(err, endpoint.NotFound("Ref"))
 		}
 		defer end()
 	}
@@ -62,35 +63,61 @@ func (f *Family) compare(ctx context.Context, s auth.Project, r *compareRequest)
 		from, err = refs.Commit(ctx, theirs, r.From)
 	}
 	if err != nil {
-		return none, orNotFound(err, endpoint.NotFound("Ref"))
+		return nil, orNotFound(err, endpoint.NotFound("Ref"))
 	}
 	if len(from) != len(to) { // the object formats differ
-		return none, endpoint.NotFound("Ref")
+		return nil, endpoint.NotFound("Ref")
 	}
+	v := comparison{from: from, to: to, straight: r.Straight, unidiff: r.Unidiff, url: f.projectURL(s)}
+	if known, ok := git.Recall[*endpoint.Kept[Compare]](repo, comparing, v.key()); ok {
+		return known, nil
+	}
+	joined := repo
 	if theirs != repo {
 		var remove func()
-		if repo, remove, err = repo.Engine().Join(ctx, object.FormatOf(to), repo, theirs); err != nil {
-			return none, err
+		if joined, remove, err = repo.Engine().Join(ctx, object.FormatOf(to), repo, theirs); err != nil {
+			return nil, err
 		}
 		defer remove()
 	}
-	commits, changes, err := between(ctx, repo, from, to, r.Straight)
+	commits, changes, err := between(ctx, joined, from, to, r.Straight)
 	if err != nil {
-		return none, err
+		return nil, err
 	}
-	url, dots := f.projectURL(s), "..."
-	if r.Straight {
+	shown := endpoint.Keep(v.show(commits, changes))
+	if !changes.TimedOut {
+		git.Remember(repo, comparing, v.key(), shown, shown.Size())
+	}
+	return shown, nil
+}
+
+// comparing is the name under which answers are remembered: to encode the diffs of 200 commits takes longer than everything else.
+const comparing = "showing a comparison"
+
+// comparison determines an answer.
+type comparison struct {
+	from, to          string
+	straight, unidiff bool
+	url               string
+}
+
+func (c comparison) key() string { return fmt.Sprint(c.from, c.to, c.straight, c.unidiff, c.url) }
+
+// show returns the answer with some commits and changes.
+func (c comparison) show(commits []*object.Commit, changes history.Diff) Compare {
+	dots := "..."
+	if c.straight {
 		dots = ".."
 	}
 	shown := Compare{
-		Commits: make([]commit.Commit, len(commits)), Diffs: diff.All(changes.Changes, r.Unidiff),
-		CompareTimeout: changes.TimedOut || changes.Truncated, CompareSameRef: from == to, WebURL: url + "/-/compare/" + from + dots + to,
+		Commits: make([]commit.Commit, len(commits)), Diffs: diff.All(changes.Changes, c.unidiff),
+		CompareTimeout: changes.TimedOut || changes.Truncated, CompareSameRef: c.from == c.to, WebURL: c.url + "/-/compare/" + c.from + dots + c.to,
 	}
-	for i, c := range commits {
-		shown.Commits[i] = commit.Show(c, url)
+	for i, one := range commits {
+		shown.Commits[i] = commit.Show(one, c.url)
 		shown.Commit = &shown.Commits[i]
 	}
-	return shown, nil
+	return shown
 }
 
 // comparedWith returns the project of from.

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -73,6 +74,9 @@ func TestCompare_showsCommitsAndDiffs(t *testing.T) {
 			}
 			if c.CompareSameRef != tt.same || c.CompareTimeout {
 				t.Errorf("it is %+v", c)
+			}
+			if again := s.compared(t, tt.from, tt.to, tt.more); !reflect.DeepEqual(again, c) {
+				t.Errorf("the same comparison is %+v, and was %+v", again, c)
 			}
 		})
 	}
@@ -153,6 +157,9 @@ func TestCompare_returnsDiffsThatApply(t *testing.T) {
 	var patch strings.Builder
 	for _, d := range s.compared(t, "main~6", "main", "&unidiff=true").Diffs {
 		patch.WriteString(d.Diff)
+	}
+	if d := s.compared(t, "main~6", "main", "").Diffs[0].Diff; !strings.HasPrefix(d, "@@") {
+		t.Errorf("without unidiff, a diff is %s", d)
 	}
 	file := filepath.Join(t.TempDir(), "patch")
 	if err := os.WriteFile(file, []byte(patch.String()), 0o600); err != nil {
