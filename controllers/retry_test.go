@@ -44,8 +44,9 @@ import (
 const (
 	// writeTime is the duration of a write. Without it, no time would pass while a controller writes again and again.
 	writeTime = 50 * time.Millisecond
-	// fewWrites is what the delay between retries, which begins with 5 ms and doubles, leads to within 30 s. Without a delay there are 600.
-	fewWrites = 13
+	// fewWrites is the maximum number of writes within 30 s. The delay between retries begins with 5 ms and doubles, which leads to 13, and the first
+	// events of the objects that an object refers to can add some. Without a delay there are 600.
+	fewWrites = 20
 )
 
 // Each retry fails for another reason, so each writes another message. The time is fake: it passes while all goroutines wait.
