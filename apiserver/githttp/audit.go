@@ -45,11 +45,9 @@ func (p *push) tell(updates []update.Ref, verdict hook.Verdict) {
 	p.record.Updates(updates, result, p.reasons)
 }
 
-// confirm checks that the refs have the requested values, because git can fail to update a ref after the decision.
-func (p *push) confirm(ctx context.Context) {
-	if p.record == nil {
-		return
-	}
+// made returns the updates after which the refs have the requested values, because git can fail to update a ref after the decision. It records the
+// others as failed. If the refs cannot be read, it returns all updates.
+func (p *push) made(ctx context.Context) (made []update.Ref) {
 	names := make([]string, len(p.updates))
 	for i, u := range p.updates {
 		names[i] = u.Name
@@ -57,15 +55,18 @@ func (p *push) confirm(ctx context.Context) {
 	found, err := p.project.Repository.Objects(ctx, names...)
 	if err != nil {
 		p.record.Result(audit.Failed, "The refs could not be read after the push.")
-		return
+		return p.updates
 	}
 	reason := overtaken
 	if p.full {
 		reason = git.Full
 	}
 	for i, u := range p.updates {
-		if !u.Made(found[i].ID) {
+		if u.Made(found[i].ID) {
+			made = append(made, u)
+		} else {
 			p.record.RefFailed(u.Name, reason)
 		}
 	}
+	return made
 }

@@ -103,7 +103,7 @@ func TestAudit_shortensPushOfManyRefs(t *testing.T) {
 	}
 }
 
-func TestAudit_logsRefThatCouldNotBeUpdated(t *testing.T) {
+func TestPush_publishesAndRecordsOnlyUpdatedRefs(t *testing.T) {
 	t.Parallel() // it mostly waits
 	g := NewWithT(t)
 	f, p, c := seeded(t, "sha1")
@@ -123,6 +123,9 @@ func TestAudit_logsRefThatCouldNotBeUpdated(t *testing.T) {
 		results[strings.TrimPrefix(r.Name, "refs/heads/")] = r.Result
 	}
 	g.Expect(results).To(Equal(map[string]audit.Result{"locked": audit.Failed, "free": audit.Done}))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	g.Expect(f.pushed[p.name]).To(And(ContainElement(HaveField("Name", "refs/heads/free")), Not(ContainElement(HaveField("Name", "refs/heads/locked")))))
 }
 
 func TestAudit_logsPushThatGitRefused(t *testing.T) {

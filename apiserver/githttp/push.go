@@ -110,10 +110,9 @@ func (h *Handler) receive(client context.Context, out *answer, in *body, req req
 	p.record.Otherwise(audit.Refused, undecided)
 	if p.stage.Load() == accepted {
 		p.end()
-		p.change.Publish(p.updates)
 		ctx, stop := context.WithTimeout(context.WithoutCancel(client), confirmTimeout)
 		defer stop()
-		p.confirm(ctx)
+		p.change.Publish(p.made(ctx))
 	}
 	err = out.finish(err)
 	if refused := context.Cause(client); err != nil && errors.As(refused, new(refusal)) { // git only reports that the body has ended

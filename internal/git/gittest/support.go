@@ -1,6 +1,7 @@
 package gittest
 
 import (
+	"context"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -8,7 +9,6 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -80,6 +80,7 @@ func Mount(t testing.TB, options string) string {
 	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", options, "none", dir).CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED: mounting is not allowed here: %s", out)
 	}
-	t.Cleanup(func() { _ = syscall.Unmount(dir, 0) })
+	// An idle process of git can still be in it.
+	t.Cleanup(func() { _ = exec.CommandContext(context.WithoutCancel(t.Context()), "umount", "--lazy", dir).Run() })
 	return dir
 }
