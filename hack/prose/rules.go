@@ -20,8 +20,9 @@ type rule struct {
 // ceilings are the maximum numbers of findings of gradual rules. They only fall: rewrite a phrase before you add another one.
 var ceilings = map[area]int{docs: 55, descriptions: 17, configuration: 7, messages: 13, comments: 50, testNames: 3}
 
-// slack is the number of findings below a ceiling from which the ceiling must be lowered. It lets branches rewrite phrases side by side.
-const slack = 20
+// slack returns the number of findings by which an area can be below its ceiling before that must be lowered. It lets branches rewrite phrases side
+// by side.
+func slack(ceiling int) int { return max(ceiling/3, 1) }
 
 // rules are all rules. Of those that match the same words, the first one counts.
 var rules = []rule{
