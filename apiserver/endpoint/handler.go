@@ -368,11 +368,11 @@ func (h *Handler) json(w http.ResponseWriter, r *http.Request, status int, body 
 	if err := encoder.Encode(body); err != nil {
 		return fmt.Errorf("encoding the answer: %w", err)
 	}
-	held.weigh(int64(buffer.Cap()))
 	text := bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
 	if remembered {
 		k.encoded(bytes.Clone(text))
 	}
+	held.weigh(int64(buffer.Cap()))
 	h.sendJSON(w, r, status, text)
 	return nil
 }

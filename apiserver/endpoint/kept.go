@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Kept is an answer that a handler remembers. It is encoded once, for the first request that it answers.
+// Kept is an answer that a handler remembers. It is encoded for the first request that it answers, and its JSON is sent to all others.
 type Kept[T any] struct {
 	size  int64
 	state atomic.Pointer[keptState[T]]
