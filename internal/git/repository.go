@@ -141,9 +141,7 @@ func Recall[T any](r *Repository, what, key string) (T, bool) {
 // Remember stores a value of the given size in bytes, which must not be changed afterwards, unless it is too large. The value must depend only on
 // the key, which has the ids of all objects that were read.
 func Remember[T any](r *Repository, what, key string, value T, bytes int64) {
-	if bytes <= recall.MaxResult {
-		recall.Keep(r.Results(), what, key, value, int(bytes))
-	}
+	recall.Keep(r.Results(), what, key, value, int(bytes))
 }
 
 // Run runs a command on the repository, which must exist. It adds a timeout if ctx has no deadline.

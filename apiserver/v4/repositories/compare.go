@@ -69,7 +69,8 @@ func (f *Family) compare(ctx context.Context, s auth.Project, r *compareRequest)
 		return nil, endpoint.NotFound("Ref")
 	}
 	v := comparison{from: from, to: to, straight: r.Straight, unidiff: r.Unidiff, url: f.projectURL(s)}
-	if known, ok := git.Recall[*endpoint.Kept[Compare]](repo, comparing, v.key()); ok {
+	key := v.key()
+	if known, ok := git.Recall[*endpoint.Kept[Compare]](repo, comparing, key); ok {
 		return known, nil
 	}
 	joined := repo
@@ -86,7 +87,7 @@ func (f *Family) compare(ctx context.Context, s auth.Project, r *compareRequest)
 	}
 	shown := endpoint.Keep(v.show(commits, changes))
 	if !changes.TimedOut {
-		git.Remember(repo, comparing, v.key(), shown, shown.Size())
+		git.Remember(repo, comparing, key, shown, shown.Size())
 	}
 	return shown, nil
 }

@@ -79,9 +79,7 @@ func lookUpKnown(r *git.Repository) *knownRefs {
 const knowingRefs = "knowing the refs"
 
 func rememberRefs(r *git.Repository, known *knownRefs) {
-	if bytes := known.size(); bytes <= recall.MaxResult {
-		recall.Keep(r.Results(), knowingRefs, "", known, bytes)
-	}
+	recall.Keep(r.Results(), knowingRefs, "", known, known.size())
 }
 
 // atRest reports whether the witnesses will also show the next change, because a change now would get a different timestamp. It relies only

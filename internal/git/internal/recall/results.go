@@ -83,11 +83,7 @@ func Find[T any](ctx context.Context, of Results, what, ids string, size func(T)
 	value, err := answered(ctx, q, func(a *attempt) (value T, err error) {
 		err = errStopped
 		defer func() {
-			a.end(ctx, value, err, func() {
-				if bytes := size(value); bytes <= MaxResult {
-					Keep(of, what, ids, value, bytes)
-				}
-			})
+			a.end(ctx, value, err, func() { Keep(of, what, ids, value, size(value)) })
 		}()
 		return find(process.WithTaker(ctx, a))
 	})
@@ -134,8 +130,11 @@ func Known[T any](of Results, what, ids string) (value T, ok bool) {
 	return found.value.(T), true
 }
 
-// Keep stores a result of at most MaxResult bytes, which must not be changed afterwards.
+// Keep stores a result, which must not be changed afterwards, unless it is larger than MaxResult.
 func Keep[T any](of Results, what, ids string, value T, bytes int) {
+	if bytes > MaxResult {
+		return
+	}
 	of.answers.results.Set(result{of.dir, what, ids}, remembered{value, bytes})
 }
 
