@@ -173,7 +173,7 @@ func TestMaps_acceptAnyKeys(t *testing.T) {
 func TestLinks_keepMapsUnionsAndNegations(t *testing.T) {
 	w := serve(t, binding, httptest.NewRequest(http.MethodGet, "/lists?assignee_id=none&approved_by_ids[]=3&not[labels]=a,b&not[iids][]=1&variables[A]=x", http.NoBody))
 	const want = `<https://forge.example/api/v4/lists?approved_by_ids%5B%5D=3&assignee_id=none&not%5Biids%5D%5B%5D=1&not%5Blabels%5D=a%2Cb` +
-		`&page=2&per_page=20&variables%5BA%5D=x>; rel="next"`
+		`&per_page=20&variables%5BA%5D=x&page=2>; rel="next"`
 	if got := w.Header().Get("Link"); w.Code != http.StatusOK || !strings.HasPrefix(got, want) {
 		t.Errorf("got %d, Link %s\nwant %s", w.Code, got, want)
 	}

@@ -155,34 +155,29 @@ func (l List[T]) items() any { return l.rows }
 func (l List[T]) headers(h http.Header, base *url.URL, query url.Values, p Paging) {
 	size := p.size()
 	query.Set("per_page", strconv.Itoa(size))
-	link := func(set func(), rel string) string {
-		set()
-		u := *base
-		u.RawQuery = query.Encode()
-		return fmt.Sprintf(`<%s>; rel=%q`, u.String(), rel)
-	}
+	query.Del("page")
 	if l.cursor != "" {
 		if l.after != "" {
-			query.Del("page")
-			h.Set("Link", link(func() { query.Set(l.cursor, l.after) }, "next"))
+			query.Set(l.cursor, l.after)
+			h.Set("Link", linkTo(base.String()+"?"+query.Encode(), "next"))
 		}
 		return
 	}
+	pageless := base.String() + "?" + query.Encode() + "&page="
 	page, pages := p.number(), l.pages(p)
-	at := func(n int) func() { return func() { query.Set("page", strconv.Itoa(n)) } }
 	var links []string
 	next, prev := "", ""
 	if page > 1 && page <= pages {
 		prev = strconv.Itoa(page - 1)
-		links = append(links, link(at(page-1), "prev"))
+		links = append(links, linkTo(pageless+prev, "prev"))
 	}
 	if page < pages {
 		next = strconv.Itoa(page + 1)
-		links = append(links, link(at(page+1), "next"))
+		links = append(links, linkTo(pageless+next, "next"))
 	}
-	links = append(links, link(at(1), "first"))
+	links = append(links, linkTo(pageless+"1", "first"))
 	if l.total <= maxCounted && !l.uncounted {
-		links = append(links, link(at(pages), "last"))
+		links = append(links, linkTo(pageless+strconv.Itoa(pages), "last"))
 		h.Set("X-Total", strconv.Itoa(l.total))
 		h.Set("X-Total-Pages", strconv.Itoa(pages))
 	}
@@ -193,6 +188,9 @@ func (l List[T]) headers(h http.Header, base *url.URL, query url.Values, p Pagin
 	h["X-Next-Page"] = []string{next}
 	h["X-Prev-Page"] = []string{prev}
 }
+
+// linkTo returns an element of the header Link (RFC 8288).
+func linkTo(address, rel string) string { return "<" + address + `>; rel="` + rel + `"` }
 
 // pages returns the number of pages, if it is known.
 func (l List[T]) pages(p Paging) int {
