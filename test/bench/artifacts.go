@@ -82,9 +82,11 @@ func (p *pipelines) measureTransfers(ctx context.Context, reader job, of []job) 
 	}
 	p.bench.say("storing %d artifacts", len(of))
 	upload := func(round int) (float64, error) {
+		settle()
 		return speed(func() error { return p.upload(ctx, of[round], content) })
 	}
 	put := func(round int) (float64, error) {
+		settle()
 		return speed(func() error {
 			address := fmt.Sprintf("http://%s/%d", server.Address, round)
 			request, err := http.NewRequestWithContext(ctx, http.MethodPut, address, bytes.NewReader(content))

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix" // the standard library cannot write all files to disk
+
 	"github.com/forgeplane/forgeplane/test/bench/figures"
 	"github.com/forgeplane/forgeplane/test/bench/gitclient"
 	"github.com/forgeplane/forgeplane/test/bench/testbed"
@@ -244,6 +246,9 @@ func alternate(often rounds, ours, reference func(round int) (float64, error)) (
 	}
 	return o, r, nil
 }
+
+// settle waits until the files of earlier samples are on disk, so that the next sample does not wait for them.
+func settle() { unix.Sync() }
 
 func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
 

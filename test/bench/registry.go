@@ -233,11 +233,13 @@ func (r *rest) measureImages(ctx context.Context, ours *images) (err error) {
 			if err := i.enter(ctx); err != nil {
 				return err
 			}
+			settle()
 			took, err := timed(func() error { return i.push(ctx, what, "latest") })
 			if err != nil {
 				return err
 			}
 			pushed[n] = append(pushed[n], took)
+			settle()
 			if took, err = timed(func() error { return i.pull(ctx, what, "latest") }); err != nil {
 				return err
 			}
