@@ -82,10 +82,13 @@ var _ = throughEachDoor("CI variables", func(d *door) {
 			Key: gitlab.Ptr("HOST"), Value: gitlab.Ptr("a.example"),
 		})
 		Expect(err).NotTo(HaveOccurred())
+		project := projectOf(team.project.ID)
 		made := func() []v1alpha1.Variable {
 			var all v1alpha1.VariableList
-			Expect(api.List(context.Background(), &all, client.InNamespace(projectOf(team.project.ID).Namespace))).To(Succeed())
-			return slices.DeleteFunc(all.Items, func(v v1alpha1.Variable) bool { return v.Spec.Key != "HOST" })
+			Expect(api.List(context.Background(), &all, client.InNamespace(project.Namespace))).To(Succeed())
+			return slices.DeleteFunc(all.Items, func(v v1alpha1.Variable) bool {
+				return v.Spec.ProjectRef == nil || v.Spec.ProjectRef.Name != project.Name
+			})
 		}
 		Expect(made()).To(HaveExactElements(HaveField("OwnerReferences", HaveLen(1))))
 		v := made()[0]
