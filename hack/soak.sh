@@ -17,7 +17,7 @@ soak() {
 	ci) make --no-print-directory gitlab-ci-local && tests ./test/expansion ;;
 	crash) tests ./test/crash -ginkgo.skip-file moves_test.go ;;
 	e2e) tests ./test/e2e/... ;;
-	fuzz) sh hack/fuzz.sh 1m ;;
+	fuzz) sh hack/fuzz.sh 45s ;;
 	git) tests ./internal/git/... ;;
 	image) tests ./test/image -v -ginkgo.v ;;
 	moves) tests ./controllers/storagemove ./internal/storagemove && tests ./test/crash -ginkgo.focus-file moves_test.go ;;
