@@ -17,8 +17,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// threads is the maximum number of open files in the directory of images.
-const threads = 100
+const (
+	// local is the name of the driver of storages in a directory.
+	local = "filesystem"
+	// threads is the maximum number of open files in the directory of images.
+	threads = 100
+)
 
 // OpenDirectory returns the storage in a directory, which is created when the first image is pushed.
 func OpenDirectory(path string) (driver.StorageDriver, error) {
