@@ -236,6 +236,8 @@ func flatten(q url.Values, name string, value any) {
 		for _, element := range v {
 			flatten(q, name+"[]", element)
 		}
+	case string:
+		q.Add(name, v)
 	default:
 		q.Add(name, fmt.Sprint(v))
 	}

@@ -168,20 +168,17 @@ func (c *compiler) compileStruct(t reflect.Type) sizer {
 // textSize returns the number of bytes of a text between its quotes.
 func textSize(v reflect.Value) int64 {
 	text := v.String()
+	if plainText(text) {
+		return int64(len(text))
+	}
+	if !utf8.ValidString(text) {
+		return int64(invalidSize(text))
+	}
 	bytes := len(text) + strings.Count(text, `"`) + strings.Count(text, `\`)
-	control, ascii := controls(text)
-	if control > 0 {
-		short := strings.Count(text, "\n") + strings.Count(text, "\r") + strings.Count(text, "\t")
-		bytes += short + (longest-1)*(control-short)
-	}
-	switch {
-	case ascii:
-	case utf8.ValidString(text):
-		const separator = len("\u2028")
-		bytes += (longest - separator) * (strings.Count(text, "\u2028") + strings.Count(text, "\u2029"))
-	default:
-		bytes = invalidSize(text)
-	}
+	short := strings.Count(text, "\n") + strings.Count(text, "\r") + strings.Count(text, "\t")
+	bytes += short + (longest-1)*(controls(text)-short)
+	const separator = len("\u2028")
+	bytes += (longest - separator) * (strings.Count(text, "\u2028") + strings.Count(text, "\u2029"))
 	return int64(bytes)
 }
 
@@ -200,23 +197,46 @@ func invalidSize(text string) (bytes int) {
 	return bytes
 }
 
-// controls counts the control characters in a text, and reports whether the text is ASCII. It processes eight bytes at a time, because an
-// answer can have millions.
-func controls(text string) (count int, ascii bool) {
-	const low, high, space = 0x7f7f7f7f7f7f7f7f, 0x8080808080808080, 0x6060606060606060
-	var all uint64
+const (
+	ones  = 0x0101010101010101 // a byte of each value is one of these times the value
+	highs = 0x80 * ones
+)
+
+// plainText reports whether a text is the same in JSON: ASCII without control characters, quotes and backslashes.
+func plainText(text string) bool {
 	for ; len(text) >= 8; text = text[8:] {
-		eight := uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | uint64(text[3])<<24 |
-			uint64(text[4])<<32 | uint64(text[5])<<40 | uint64(text[6])<<48 | uint64(text[7])<<56
-		all |= eight
-		// In the sum, the highest bit is set for each byte that is a space or above.
-		count += bits.OnesCount64(^(eight&low + space | eight) & high)
+		eight := load(text)
+		// In a difference, the highest bit of the first byte that it is about is set.
+		control, quote, backslash := eight-' '*ones, (eight^'"'*ones)-ones, (eight^'\\'*ones)-ones
+		if (eight|control|quote|backslash)&highs != 0 {
+			return false
+		}
 	}
 	for i := range len(text) {
-		all |= uint64(text[i])
+		if c := text[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// controls counts the control characters in a text. It processes eight bytes at a time, because an answer can have millions.
+func controls(text string) (count int) {
+	for ; len(text) >= 8; text = text[8:] {
+		eight := load(text)
+		// In the sum, the highest bit is set for each byte that is a space or above.
+		count += bits.OnesCount64(^(eight&^highs + 0x60*ones | eight) & highs)
+	}
+	for i := range len(text) {
 		if text[i] < ' ' {
 			count++
 		}
 	}
-	return count, all&high == 0
+	return count
+}
+
+// load returns the first eight bytes of a text.
+func load(text string) uint64 {
+	return uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | uint64(text[3])<<24 |
+		uint64(text[4])<<32 | uint64(text[5])<<40 | uint64(text[6])<<48 | uint64(text[7])<<56
 }
