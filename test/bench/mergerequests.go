@@ -44,11 +44,13 @@ const (
 func mergeRequestRowsUnmeasured() []*figures.Row {
 	return []*figures.Row{
 		{ID: rowMergeRequestList, Name: "list 20 of 100,000 merge requests", Unit: figures.PerSecond, Against: bareHandler},
-		{ID: rowMergeRequestFilter, Name: "list 20 of 100,000 merge requests with the slowest filter, median at one connection", Unit: figures.Milliseconds},
+		{ID: rowMergeRequestFilter, Name: "list 20 of 100,000 merge requests with the slowest filter, median at one connection", Unit: figures.Milliseconds, Bound: atMost(20)},
 		{ID: rowMergeRequest, Name: "GET a merge request", Unit: figures.PerSecond, Against: bareHandler},
 		{ID: rowMergeRequestDiff, Name: "the diffs of a merge request again, median at 8 connections", Unit: figures.Milliseconds, Against: bareHandler, Bound: atMost(5)},
-		{ID: rowMergeRequestNotes, Name: "POST a note on a merge request", Unit: figures.PerSecond, Against: bareHandler},
-		{ID: rowMerge, Name: "merge of a merge request", Unit: figures.Milliseconds, Against: "git merge-tree, commit-tree, update-ref"},
+		{ID: rowMergeRequestNotes, Name: "POST a note on a merge request", Unit: figures.PerSecond, Against: bareHandler,
+			Bound: &figures.Bound{Of: figures.Ours, AtLeast: 1500}},
+		{ID: rowMerge, Name: "merge of a merge request", Unit: figures.Milliseconds, Against: "git merge-tree, commit-tree, update-ref",
+			Bound: &figures.Bound{Of: figures.Difference, AtMost: 15}},
 	}
 }
 
