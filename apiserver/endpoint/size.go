@@ -171,14 +171,20 @@ func textSize(v reflect.Value) int64 {
 	if plainText(text) {
 		return int64(len(text))
 	}
-	if !utf8.ValidString(text) {
-		return int64(invalidSize(text))
-	}
 	bytes := len(text) + strings.Count(text, `"`) + strings.Count(text, `\`)
-	short := strings.Count(text, "\n") + strings.Count(text, "\r") + strings.Count(text, "\t")
-	bytes += short + (longest-1)*(controls(text)-short)
-	const separator = len("\u2028")
-	bytes += (longest - separator) * (strings.Count(text, "\u2028") + strings.Count(text, "\u2029"))
+	control, ascii := controls(text)
+	if control > 0 {
+		short := strings.Count(text, "\n") + strings.Count(text, "\r") + strings.Count(text, "\t")
+		bytes += short + (longest-1)*(control-short)
+	}
+	switch {
+	case ascii:
+	case utf8.ValidString(text):
+		const separator = len("\u2028")
+		bytes += (longest - separator) * (strings.Count(text, "\u2028") + strings.Count(text, "\u2029"))
+	default:
+		bytes = invalidSize(text)
+	}
 	return int64(bytes)
 }
 
@@ -198,7 +204,7 @@ func invalidSize(text string) (bytes int) {
 }
 
 const (
-	ones  = 0x0101010101010101 // a byte of each value is one of these times the value
+	ones  = 0x0101010101010101 // n*ones is eight bytes, each of them n
 	highs = 0x80 * ones
 )
 
@@ -206,7 +212,8 @@ const (
 func plainText(text string) bool {
 	for ; len(text) >= 8; text = text[8:] {
 		eight := load(text)
-		// In a difference, the highest bit of the first byte that it is about is set.
+		// A difference sets the highest bit of the first byte that is a control character, a quote or a backslash. The bytes after it can be
+		// wrong, but do not matter.
 		control, quote, backslash := eight-' '*ones, (eight^'"'*ones)-ones, (eight^'\\'*ones)-ones
 		if (eight|control|quote|backslash)&highs != 0 {
 			return false
@@ -220,19 +227,23 @@ func plainText(text string) bool {
 	return true
 }
 
-// controls counts the control characters in a text. It processes eight bytes at a time, because an answer can have millions.
-func controls(text string) (count int) {
+// controls counts the control characters in a text, and reports whether the text is ASCII. It processes eight bytes at a time, because an
+// answer can have millions.
+func controls(text string) (count int, ascii bool) {
+	var all uint64
 	for ; len(text) >= 8; text = text[8:] {
 		eight := load(text)
+		all |= eight
 		// In the sum, the highest bit is set for each byte that is a space or above.
 		count += bits.OnesCount64(^(eight&^highs + 0x60*ones | eight) & highs)
 	}
 	for i := range len(text) {
+		all |= uint64(text[i])
 		if text[i] < ' ' {
 			count++
 		}
 	}
-	return count
+	return count, all&highs == 0
 }
 
 // load returns the first eight bytes of a text.

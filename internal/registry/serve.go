@@ -47,7 +47,7 @@ func (b *blobs) ServeBlob(ctx context.Context, w http.ResponseWriter, r *http.Re
 type inPieces struct{ http.ResponseWriter }
 
 // pieces are the buffers of clients that are served.
-var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }} //nolint:gochecknoglobals // a pool belongs to the process
+var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
 // ReadFrom implements io.ReaderFrom.
 func (w inPieces) ReadFrom(r io.Reader) (int64, error) {
