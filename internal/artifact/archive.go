@@ -49,14 +49,14 @@ func find(archive io.ReaderAt, size int64, name string) (file, error) {
 	}
 	for _, f := range directory.File {
 		if f.Name == name {
-			return place(f)
+			return place(f, size)
 		}
 	}
 	return file{}, ErrNoFile
 }
 
-// place returns the place of a file, if it can be read.
-func place(f *zip.File) (file, error) {
+// place returns the place of a file in an archive of a size, if it can be read.
+func place(f *zip.File, size int64) (file, error) {
 	const encrypted = 1
 	switch {
 	case f.FileInfo().IsDir():
@@ -73,7 +73,8 @@ func place(f *zip.File) (file, error) {
 		return file{}, Unreadable(fmt.Sprintf("the file is larger than %d bytes: download the whole archive", int64(maxFile)))
 	}
 	offset, err := f.DataOffset()
-	if err != nil {
+	// The library does not check where a file ends.
+	if err != nil || offset > size || f.CompressedSize64 > uint64(size-offset) { //nolint:gosec // not negative
 		return file{}, Unreadable("the archive is damaged")
 	}
 	return file{int64(f.UncompressedSize64), offset, int64(f.CompressedSize64), f.Method == zip.Deflate, f.CRC32}, nil //nolint:gosec // checked above, or read from the archive

@@ -146,6 +146,8 @@ func TestFind_refusesWhatItCannotRead(t *testing.T) {
 		copy(b[directory+at:], to)
 		return b
 	}
+	longName := bytes.Clone(valid)
+	copy(longName[26:], []byte{0xff, 0xff}) // in front of the content
 	large := make([]entry, 300)
 	for i := range large {
 		large[i].header = zip.FileHeader{Name: fmt.Sprint(i), Comment: string(bytes.Repeat([]byte("-"), 1<<16-1))}
@@ -164,6 +166,8 @@ func TestFind_refusesWhatItCannotRead(t *testing.T) {
 		"truncated":         {valid[:len(valid)-30], "not a valid zip file"},
 		"large directory":   {archiveOf(t, large...), "the directory of the archive is larger"},
 		"file out of reach": {changed(42, 0xff, 0xff, 0xff, 0x7f), "damaged"},
+		"no content":        {longName, "damaged"},
+		"long content":      {changed(20, 0xff, 0xff), "damaged"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShelf(t)

@@ -35,7 +35,7 @@ func FuzzFind(f *testing.F) {
 			return
 		case err != nil:
 			t.Fatalf("%q: %v", name, err)
-		case found.offset < 0 || found.packed < 0 || found.size < 0 || found.offset > int64(len(archive)):
+		case found.offset < 0 || found.packed < 0 || found.size < 0 || found.packed > int64(len(archive))-found.offset:
 			t.Fatalf("%q is at %+v of %d bytes", name, found, len(archive))
 		}
 		var content bytes.Buffer
