@@ -21,7 +21,7 @@ import (
 
 // Options configure the controller.
 type Options struct {
-	// Secrets reads Secrets past the cache, which does not have the content of those with declared values.
+	// Secrets reads Secrets past the cache, which does not have the content of those with declared values, and can be behind.
 	Secrets client.Reader
 	// Store finds the values that are in force.
 	Store *credential.Store

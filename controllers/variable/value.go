@@ -41,6 +41,9 @@ func (c *Controller) value(ctx context.Context, v *v1alpha1.Variable) error {
 func (c *Controller) find(ctx context.Context, v *v1alpha1.Variable) (*corev1.Secret, error) {
 	name := cmp.Or(v.Status.SecretRef.Name, credential.NameOf(v1alpha1.SecretOfVariable, v))
 	held, err := c.options.Store.Of(ctx, v1alpha1.SecretOfVariable, v, name)
+	if err == nil && held == nil && v.Status.SecretRef.Name != "" {
+		held, err = c.options.Store.Live(ctx, c.options.Secrets, v1alpha1.SecretOfVariable, v, name)
+	}
 	if err != nil {
 		return nil, err
 	}

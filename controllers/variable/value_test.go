@@ -1,6 +1,7 @@
 package variable_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -8,12 +9,16 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/controllers/variable"
 	"github.com/forgeplane/forgeplane/internal/audit/audittest"
 	"github.com/forgeplane/forgeplane/internal/credential"
+	"github.com/forgeplane/forgeplane/internal/frame"
 	valid "github.com/forgeplane/forgeplane/internal/variable"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
@@ -46,6 +51,14 @@ func give(v *v1alpha1.Variable, value string) *corev1.Secret {
 	Expect(f.Live().Status().Patch(GinkgoT().Context(), v, client.MergeFrom(before))).To(Succeed())
 	f.Refresh(v)
 	return s
+}
+
+// behind is a cache that shows no Secret yet.
+type behind struct{ client.Reader }
+
+// Get implements client.Reader.
+func (behind) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	return apierrors.NewNotFound(corev1.Resource("secrets"), key.Name)
 }
 
 var _ = Describe("The value of a variable", func() {
@@ -130,6 +143,18 @@ var _ = Describe("The value of a variable", func() {
 		f.Clock.SetTime(v.CreationTimestamp.Add(time.Hour))
 		f.ExpectStalled(v, v1alpha1.ReasonInvalid, "the variable has no value: name a Secret in secretRef, or set the value over REST")
 		Expect(v.Status.SecretRef.Name).To(BeEmpty())
+	})
+
+	It("stays in force if the cache shows the variable before the Secret", func() {
+		v := forge.Variable("host", "HOST").Of(website).Build()
+		f.CreateOverREST(v)
+		give(v, "set-over-rest")
+		f.Refresh(v)
+		c := variable.New(
+			frame.Base{Client: f.Live(), Events: &events.FakeRecorder{}, Catalog: f.Catalog, IDs: f.IDs},
+			variable.Options{Secrets: f.Live(), Store: credential.NewStore(behind{f.Live()}, forge.PlatformNamespace), Namespace: forge.PlatformNamespace, Clock: f.Clock})
+		Expect(c.Reconcile(GinkgoT().Context(), v)).Error().NotTo(HaveOccurred())
+		Expect(valueOf(v)).To(Equal("set-over-rest"))
 	})
 
 	It("is replaced by a declared one, and withdrawn when the declaration no longer names a Secret", func() {

@@ -63,6 +63,19 @@ func (s *Store) Of(ctx context.Context, kind string, holder client.Object, name 
 	return nil, nil
 }
 
+// Live is Of past the cache, which can show an object before its Secret.
+func (s *Store) Live(ctx context.Context, live client.Reader, kind string, holder client.Object, name string) (*corev1.Secret, error) {
+	var found corev1.SecretList
+	err := live.List(ctx, &found, client.InNamespace(s.namespace), client.MatchingFields{metav1.ObjectNameField: name})
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %s of the platform: %w", name, err)
+	}
+	if len(found.Items) == 1 && Held(&found.Items[0], kind, holder) {
+		return &found.Items[0], nil
+	}
+	return nil, nil
+}
+
 // Held reports whether a Secret of the platform belongs to an object.
 func Held(s *corev1.Secret, kind string, holder client.Object) bool {
 	return s.Labels[v1alpha1.LabelSecret] == kind && s.Annotations[v1alpha1.AnnotationHolder] == client.ObjectKeyFromObject(holder).String()
